@@ -1,0 +1,71 @@
+# Needs Python 3.11–3.13 (with venv) and make. Everything is installed into .venv.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help setup up demo test test-fast lint arch bench docs lock clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PACKAGES := domain resources assets sensors orchestration sandbox
+CODE := $(wildcard $(PACKAGES) benchmarks tests)
+
+help: ## list what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## build .venv from requirements.lock; the command is .venv/bin/perennial
+
+# The interpreter is tried, not only found: a python3 may be too old, a version manager's stub, or
+# Debian's without ensurepip. A venv that was cut short has no stamp and is built anew.
+$(STAMP): requirements.lock pyproject.toml
+	@set -e; found=; \
+	for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
+	  if "$$candidate" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' >/dev/null 2>&1; \
+	  then found=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  echo "No Python 3.11-3.13 with venv and ensurepip found." >&2; \
+	  echo "Install one (Debian, Ubuntu: apt-get install python3 python3-venv) or name it: make setup PYTHON=/path/to/python" >&2; \
+	  exit 1; \
+	fi; \
+	[ -x $(BIN)/python ] && $(BIN)/python -c 'import pip' 2>/dev/null || "$$found" -m venv --clear $(VENV)
+	$(BIN)/python -m pip --disable-pip-version-check install --quiet --no-deps --require-hashes --only-binary :all: \
+	  --requirement requirements.lock
+	$(BIN)/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip --disable-pip-version-check check
+	@touch $@
+
+up: setup ## start the UI, the daemon and the sandbox; Ctrl-C stops them
+	@exec $(BIN)/perennial up
+
+demo: setup ## fill a warehouse from the sandbox, make a gap, heal it, show the health
+	@exec $(BIN)/perennial demo
+
+test: setup ## the whole test suite
+	$(BIN)/python -m pytest
+
+test-fast: setup ## without the slow and the end-to-end tests
+	$(BIN)/python -m pytest -m "not slow and not e2e"
+
+lint: setup ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+arch: setup ## who may import whom
+	$(BIN)/lint-imports
+
+bench: setup ## the side-by-side measurements of benchmarks/
+	$(BIN)/python -m benchmarks
+
+docs: setup ## write the generated pages of docs/ anew
+	$(BIN)/python -m orchestration.settings_page > docs/settings.md.new
+	@mv docs/settings.md.new docs/settings.md
+
+lock: setup ## resolve requirements.lock anew, keeping the versions it holds
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	  --no-config --no-header --no-annotate --no-strip-extras --quiet --output-file requirements.lock
+
+clean: ## remove .venv and every cache; the data in .perennial stays
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

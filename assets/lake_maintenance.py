@@ -1,0 +1,50 @@
+"""Upkeep of the lake: expire snapshots, compact closed months, delete files nobody refers to."""
+
+from datetime import timedelta
+
+import dagster as dg
+
+from domain.market.trading import shanghai
+from assets.policies.definition import OWNERS
+from assets.policies.failure import classified
+from domain.registry import tables
+from resources.lake.resource import LakeResource
+from resources.ledger.resource import LedgerResource
+
+KEEP_WORK = timedelta(days=90)
+
+
+@dg.asset(
+    key=["ops", "lake_maintenance"],
+    group_name="ops",
+    owners=OWNERS,
+    kinds={"iceberg"},
+    description="One round of upkeep over every table; without it commits grow slower with each one.",
+)
+def lake_maintenance(
+    context: dg.AssetExecutionContext, lake: LakeResource, ledger: LedgerResource
+) -> dg.MaterializeResult:
+    store, book = lake.open(), ledger.open()
+    now = book.machine_clock()
+    month = shanghai(now).date().replace(day=1).isoformat()
+    lines, freed = [], 0
+    with classified():
+        for table in tables():
+            report = store.maintain(
+                table.name,
+                keep_snapshots=book.provenance.pinned_snapshots(table.name),
+                now=now,
+                compact_before=month,
+            )
+            context.log.info("%s: %s", table.name, report)
+            lines.append(f"| {table.name} | {report.expired_snapshots} | {report.compacted_files} | {report.deleted_files} |")
+            freed += report.deleted_files
+        forgotten = book.purge(now - KEEP_WORK)
+    head = "| table | snapshots expired | files compacted | files deleted |\n|---|---|---|---|\n"
+    return dg.MaterializeResult(
+        metadata={
+            "tables": dg.MetadataValue.md(head + "\n".join(lines)),
+            "files_deleted": freed,
+            "work_rows_forgotten": forgotten,
+        }
+    )

@@ -1,0 +1,58 @@
+"""The fetched daily tables: one asset per catalogue row. A new daily endpoint needs no code here."""
+
+from collections.abc import Sequence
+from datetime import date
+
+import dagster as dg
+
+from assets.market.fetch import Pass, fetch_days
+from assets.market.recording import Recorder, check_specs
+from assets.market.warehouse import MarketWarehouse
+from assets.policies.definition import asset_arguments, asset_key
+from assets.policies.failure import classified
+from assets.policies.pools import TUSHARE
+from assets.policies.retries import ListedRetryPolicy
+from domain.market.catalogue import Catalogue, Endpoint
+
+GROUP = "market"
+
+
+def daily_assets(
+    catalogue: Catalogue, days: dg.PartitionsDefinition, waits: Sequence[float]
+) -> list[dg.AssetsDefinition]:
+    return [_daily_asset(catalogue, endpoint, days, waits) for endpoint in catalogue.daily]
+
+
+def _daily_asset(
+    catalogue: Catalogue, endpoint: Endpoint, days: dg.PartitionsDefinition, waits: Sequence[float]
+) -> dg.AssetsDefinition:
+    @dg.asset(
+        **asset_arguments(endpoint.table, GROUP, {"tushare", "iceberg"}),
+        deps=_deps(catalogue, endpoint),
+        partitions_def=days,
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        retry_policy=ListedRetryPolicy(waits),
+        pool=TUSHARE,
+        check_specs=check_specs(endpoint),
+    )
+    def fetched(context: dg.AssetExecutionContext, warehouse: MarketWarehouse) -> dg.MaterializeResult:
+        record = Recorder(context, endpoint)
+        wanted = [date.fromisoformat(k) for k in context.partition_keys]
+        with classified():
+            fetch_days(
+                warehouse.open(), endpoint, wanted, Pass(context.run_id, context.retry_number, waits), record
+            )
+        return record.result()
+
+    return fetched
+
+
+def _deps(catalogue: Catalogue, endpoint: Endpoint) -> list[dg.AssetDep]:
+    """The calendar says which days are open; list and suspensions say how many rows a day must have."""
+    deps = [
+        dg.AssetDep(asset_key(catalogue.calendar.table), partition_mapping=dg.AllPartitionMapping()),
+        dg.AssetDep(asset_key(catalogue.stocks.table)),
+    ]
+    if endpoint.expected == "listed_less_suspended":
+        deps.append(dg.AssetDep(dg.AssetKey(["market", "suspensions"])))
+    return deps

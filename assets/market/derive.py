@@ -1,0 +1,180 @@
+"""Deriving days from what is in the lake: adjusted prices, coverage, revisions. No Dagster here.
+
+Every derived partition records the versions it was made from; the plan asks for it again when they change.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import date
+from itertools import groupby
+
+import pyarrow as pa
+
+from assets.market.fetch import CalendarMissing, DayReport, Pass
+from assets.market.market import Market, dates
+from domain.market.derived import ADJUSTED_FROM, adjusted_inputs, coverage_inputs
+from domain.market.observed import Observed
+from domain.market.plan import FILL
+from domain.market.reckoning import adjusted_daily, coverage, revisions
+from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
+from domain.market.trading import TradingCalendar
+from domain.shared.error import TransientResourceError
+from domain.shared.table import Table
+from resources.ledger.provenance import Fact
+
+Report = Callable[[DayReport], None]
+Compute = Callable[[Observed, Sequence[date]], pa.Table]
+Inputs = Callable[[Observed, str], "dict[str, str] | None"]
+
+
+class InputMissing(TransientResourceError):
+    """What the partition is made from is not there, or not whole; the plan asks again when it is."""
+
+    reason_code = "input_missing"
+    retry_in_run = False
+
+
+def derive_adjusted(market: Market, days: Sequence[date], this: Pass, report: Report) -> None:
+    def compute(_: Observed, wanted: Sequence[date]) -> pa.Table:
+        daily, factors = (
+            market.lake.sql(f"SELECT * FROM market.{name} WHERE trade_date IN ({dates(wanted)})")
+            for name in ADJUSTED_FROM
+        )
+        return adjusted_daily(daily, factors)
+
+    _derive(market, ADJUSTED_DAILY, days, this, report, adjusted_inputs, compute)
+
+
+def derive_coverage(market: Market, days: Sequence[date], this: Pass, report: Report) -> None:
+    def compute(seen: Observed, wanted: Sequence[date]) -> pa.Table:
+        whole = [e for e in market.catalogue.daily if e.expected != "unknown"]
+        present = [
+            market.lake.sql(
+                f"SELECT '{e.name}' AS table_name, trade_date, ts_code FROM {e.table.name} "
+                f"WHERE trade_date IN ({dates(readable)})"
+            )
+            for e in whole
+            if (readable := [d for d in wanted if not seen.cell(e.name, str(d)).version.damaged])
+        ]
+        return coverage(
+            market.catalogue,
+            wanted,
+            seen.cells,
+            seen.expected,
+            market.stocks(),
+            market.suspensions([d for d in wanted if not seen.cell("suspensions", str(d)).version.damaged]),
+            pa.concat_tables(present) if present else _NOBODY,
+        )
+
+    def inputs(seen: Observed, partition: str) -> dict[str, str] | None:
+        return coverage_inputs(market.catalogue, seen, partition)
+
+    _derive(market, COVERAGE, days, this, report, inputs, compute)
+
+
+_NOBODY = pa.schema(
+    [("table_name", pa.string()), ("trade_date", pa.date32()), ("ts_code", pa.string())]
+).empty_table()
+
+
+def derive_revisions(market: Market, days: Sequence[date], this: Pass, report: Report) -> None:
+    """Compare what the source says now with what it said before, while both snapshots are kept."""
+    wanted = _open_days(market.calendar(), days, report)
+    with market.ledger.hold(FILL, [f"{REVISIONS.table}:{d}" for d in wanted], this.run_id) as hold:
+        pending = [
+            r for r in market.provenance.pending_revisions() if r.partition in {str(d) for d in wanted}
+        ]
+        found = []
+        for revision in pending:
+            endpoint = market.catalogue.by_name(revision.table_name.split(".", 1)[1])
+            day = date.fromisoformat(revision.partition)
+            query = f"SELECT * FROM {revision.table_name} WHERE trade_date IN ({dates([day])})"
+            old, new = (
+                market.lake.sql(query, as_of={revision.table_name: snapshot})
+                for snapshot in (revision.old_snapshot_id, revision.new_snapshot_id)
+            )
+            found.append(revisions(endpoint, day, revision.seen_at, old, new))
+        if any(frame.num_rows for frame in found):
+            market.lake.merge(REVISIONS.name, pa.concat_tables(found), guard=hold.check)
+        market.provenance.mark_recorded(pending)
+        versions = market.lake.versions(REVISIONS.name, [str(d) for d in wanted])
+        for key in hold.keys:
+            day = date.fromisoformat(key.split(":", 1)[1])
+            hold.complete(key)
+            report(DayReport(day, "committed", versions[str(day)]))
+
+
+def _open_days(calendar: TradingCalendar, days: Sequence[date], report: Report) -> list[date]:
+    if unknown := sorted({d.year for d in days if not calendar.knows(d)}):
+        raise CalendarMissing(f"the trading calendar of {', '.join(map(str, unknown))} is not there")
+    for day in days:
+        if not calendar.is_open(day):
+            report(DayReport(day, "closed"))
+    return [d for d in sorted(days) if calendar.is_open(d)]
+
+
+def _derive(
+    market: Market,
+    table: Table,
+    days: Sequence[date],
+    this: Pass,
+    report: Report,
+    inputs_of: Inputs,
+    compute: Compute,
+) -> None:
+    calendar = market.calendar()
+    wanted = _open_days(calendar, days, report)
+    missing: list[date] = []
+    with market.ledger.hold(FILL, [f"{table.table}:{d}" for d in wanted], this.run_id) as hold:
+        held = [d for d in wanted if f"{table.table}:{d}" in set(hold.keys)]
+        for _, group in groupby(held, key=lambda d: (d.year, d.month)):
+            month = list(group)
+            began = time.monotonic()
+            seen = market.observe_days(month, calendar)
+            inputs = {d: inputs_of(seen, str(d)) for d in month}
+            ready = [d for d in month if inputs[d] is not None]
+            for day in month:
+                if inputs[day] is None:
+                    missing.append(day)
+                    hold.defer(
+                        f"{table.table}:{day}", InputMissing(f"{table.table} {day}: its inputs are not there")
+                    )
+            if not ready:
+                continue
+            commit = market.lake.replace_range(
+                table.name, [str(d) for d in ready], compute(seen, ready), guard=hold.check
+            )
+            seconds = (time.monotonic() - began) / len(ready)
+            market.provenance.record(
+                [
+                    Fact(
+                        table_name=table.name,
+                        partition=str(d),
+                        rows=commit.versions[str(d)].rows,
+                        digest=commit.versions[str(d)].digest,
+                        snapshot_id=commit.snapshot_id,
+                        inputs=inputs[d] or {},
+                        detail={"status": "complete", "seconds": round(seconds, 3)},
+                        run_id=this.run_id,
+                    )
+                    for d in ready
+                ]
+            )
+            for day in ready:
+                hold.complete(f"{table.table}:{day}")
+                report(
+                    DayReport(
+                        day,
+                        "committed",
+                        commit.versions[str(day)],
+                        snapshot_id=commit.snapshot_id,
+                        seconds=seconds,
+                    )
+                )
+    if missing:
+        raise InputMissing(
+            f"{table.table}: the inputs of {len(missing)} of {len(days)} days are missing: {missing[0]} …",
+            remedy="materialise its upstream tables for these days; the gap-fill sensor does it by itself",
+        )

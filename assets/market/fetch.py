@@ -1,0 +1,380 @@
+"""Fetching days of one table: ask, judge, commit by month, record. One pass; the caller decides on another.
+
+The order is what makes it safe to kill at any moment: lake commit, then the record of it, then the work's
+end. A commit without its record looks like a foreign hand at the next look and is fetched again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from assets.market.market import Market
+from domain.market.answer import check_answer
+from domain.market.catalogue import Endpoint
+from domain.market.completeness import Judgement
+from domain.market.observed import Cell
+from domain.market.plan import FILL
+from domain.market.trading import TradingCalendar, published_at, shanghai
+from domain.shared.error import InvalidInput, PerennialError, TransientResourceError
+from domain.shared.table import ABSENT, Version
+from resources.ledger.provenance import Fact
+
+if TYPE_CHECKING:
+    from resources.ledger.client import Hold
+    from resources.tushare.request import Request
+
+CODES_PER_CALL = 500
+log = logging.getLogger("perennial.market")
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass of a run: the first, or a repetition by the op's retry policy."""
+
+    run_id: str
+    retry: int = 0
+    waits: Sequence[float] = ()
+
+    @property
+    def final(self) -> bool:
+        return self.retry >= len(self.waits)
+
+    @property
+    def wait(self) -> float:
+        return 0.0 if self.final else self.waits[self.retry]
+
+
+@dataclass(frozen=True)
+class DayReport:
+    """What happened to one day, for events and metadata."""
+
+    day: date
+    outcome: str
+    version: Version = ABSENT
+    judgement: Judgement | None = None
+    snapshot_id: int | None = None
+    seconds: float = 0.0
+    retries: int = 0
+    announced: bool = False
+    """Whether an earlier pass of the same run already logged its event."""
+
+
+@dataclass
+class _Harvest:
+    """The answers of one pass, sorted by what they mean."""
+
+    later: dict[date, TransientResourceError] = field(default_factory=dict)
+    """Worth another pass within the run."""
+    settled: dict[date, PerennialError] = field(default_factory=dict)
+    """Put off or given up in the ledger."""
+    halt: PerennialError | None = None
+    """The source will answer nothing more for now."""
+    committed: dict[date, int] = field(default_factory=dict)
+
+
+def fetch_days(
+    market: Market, endpoint: Endpoint, days: Sequence[date], this: Pass, report: Callable[[DayReport], None]
+) -> None:
+    """Fetch `days`; every day ends committed, closed, put off in the ledger, or as the error raised."""
+    calendar = market.calendar()
+    wanted, early = _sort_out(market, endpoint, days, calendar, report)
+    harvest = _Harvest()
+    try:
+        with market.ledger.hold(
+            FILL, [f"{endpoint.name}:{d}" for d in wanted], this.run_id, final=this.final, retry_in=timedelta(seconds=this.wait)
+        ) as hold:
+            for told in _again(market, endpoint, hold.done, this):
+                report(told)
+            todo = sorted(date.fromisoformat(k.split(":", 1)[1]) for k in hold.keys)
+            _FetchPass(market, endpoint, this, hold, harvest, report).run(todo)
+            if harvest.later:
+                raise _final_word(endpoint, harvest.later, this)
+    finally:
+        _freshness(market, endpoint, harvest, calendar, this)
+    if harvest.settled:
+        raise _summary(endpoint, harvest.settled, len(days))
+    if early:
+        raise early
+
+
+def _sort_out(
+    market: Market,
+    endpoint: Endpoint,
+    days: Sequence[date],
+    calendar: TradingCalendar,
+    report: Callable[[DayReport], None],
+) -> tuple[list[date], InvalidInput | None]:
+    """Closed days are reported and done; days not published yet are a person's mistake, told at the end."""
+    if unknown := sorted({d.year for d in days if not calendar.knows(d)}):
+        years = ", ".join(map(str, unknown))
+        raise CalendarMissing(
+            f"{endpoint.endpoint}: the trading calendar of {years} is not there",
+            remedy=f"materialise market/{market.catalogue.calendar.name} for {years}",
+        )
+    now = market.clock()
+    wanted, early = [], []
+    for day in sorted(days):
+        if not calendar.is_open(day):
+            report(DayReport(day, "closed"))
+        elif published_at(endpoint, day) > now:
+            early.append(day)
+        else:
+            wanted.append(day)
+    if not early:
+        return wanted, None
+    hour = published_at(endpoint, early[0])
+    return wanted, InvalidInput(
+        f"{endpoint.endpoint} {early[0]} is published at {hour:%H:%M} Asia/Shanghai; "
+        f"it is {shanghai(now):%Y-%m-%d %H:%M} there",
+        reason_code="not_published",
+        remedy=f"ask again after {hour:%Y-%m-%d %H:%M} Asia/Shanghai",
+    )
+
+
+class CalendarMissing(TransientResourceError):
+    """Without the calendar nobody knows which days are due; the plan fetches it first."""
+
+    reason_code = "calendar_missing"
+    retry_in_run = False
+
+
+class PartlyDone(PerennialError):
+    """Some days of a run were put off or given up. The ledger knows each and asks again."""
+
+    reason_code = "partly_done"
+
+
+def _again(market: Market, endpoint: Endpoint, done: Sequence[str], this: Pass) -> Iterator[DayReport]:
+    """What an earlier pass of this very run has committed: told again, not fetched again."""
+    facts = market.provenance.facts([endpoint.table.name], [k.split(":", 1)[1] for k in done])
+    for fact in facts.values():
+        detail = fact.detail
+        version = Version(fact.rows, fact.digest)
+        judgement = Judgement(detail["status"], fact.rows, detail.get("expected"), detail.get("ratio"))
+        yield DayReport(
+            date.fromisoformat(fact.partition),
+            "committed",
+            version,
+            judgement,
+            fact.snapshot_id,
+            detail.get("seconds", 0.0),
+            this.retry,
+            announced=True,
+        )
+
+
+@dataclass
+class _FetchPass:
+    market: Market
+    endpoint: Endpoint
+    this: Pass
+    hold: Hold
+    harvest: _Harvest
+    report: Callable[[DayReport], None]
+
+    def run(self, days: Sequence[date]) -> None:
+        """Month after month: while one is committed, the next is already being fetched."""
+        months = [list(g) for _, g in groupby(days, key=lambda d: (d.year, d.month))]
+        if not months:
+            return
+        with ThreadPoolExecutor(
+            self.market.workers, thread_name_prefix=f"fetch-{self.endpoint.endpoint}"
+        ) as pool:
+            ahead = self._submit(pool, months[0])
+            for number, _ in enumerate(months):
+                asked = ahead
+                ahead = self._submit(pool, months[number + 1]) if number + 1 < len(months) else {}
+                self._commit(dict(self._collect(asked)))
+                if len(months) > 1:
+                    done = len(self.harvest.committed)
+                    log.info("%s: %d of %d days committed", self.endpoint.endpoint, done, len(days))
+
+    def _submit(self, pool: ThreadPoolExecutor, days: Sequence[date]) -> dict[date, Future[_Answer]]:
+        expected = self.market.expected(days) if self.endpoint.expected != "unknown" else {}
+        return {
+            day: pool.submit(self._fetch, day, expected.get((self.endpoint.name, str(day)))) for day in days
+        }
+
+    def _fetch(self, day: date, expected: int | None) -> _Answer:
+        if self.harvest.halt is not None:
+            raise self.harvest.halt
+        began = time.monotonic()
+        request = self._request(day)
+        frame = self.market.source.fetch(request, narrow=lambda params: self._narrow(day, params))
+        judgement = check_answer(self.endpoint, day, frame, expected, self.market.clock())
+        return _Answer(frame, judgement, time.monotonic() - began)
+
+    def _request(self, day: date) -> Request:
+        from resources.tushare.request import Request
+
+        return Request(
+            self.endpoint.endpoint, {"trade_date": f"{day:%Y%m%d}"}, schema=self.endpoint.source_schema
+        )
+
+    def _narrow(self, day: date, params: Mapping[str, str]) -> list[dict[str, str]]:
+        """A page was full: ask for the listed stocks, some hundred codes at a time."""
+        if "ts_code" in params:
+            return []
+        codes = self.market.listed_codes(day)
+        return [
+            {**params, "ts_code": ",".join(codes[i : i + CODES_PER_CALL])}
+            for i in range(0, len(codes), CODES_PER_CALL)
+        ]
+
+    def _collect(self, asked: Mapping[date, Future[_Answer]]) -> Iterator[tuple[date, _Answer]]:
+        for day, future in asked.items():
+            try:
+                yield day, future.result()
+            except PerennialError as error:
+                self._refuse(day, error)
+
+    def _refuse(self, day: date, error: PerennialError) -> None:
+        """Sort a failure: another pass of this run, a later run, or a person."""
+        key = f"{self.endpoint.name}:{day}"
+        if not isinstance(error, TransientResourceError):
+            self.hold.fail(key, error)
+            self.harvest.settled[day] = error
+            self.harvest.halt = error
+        elif getattr(error, "retry_in_run", True):
+            self.harvest.later[day] = error
+        else:
+            self.hold.defer(key, error)
+            self.harvest.settled[day] = error
+            if error.retry_after is not None:
+                self.harvest.halt = error
+
+    def _commit(self, answers: Mapping[date, _Answer]) -> None:
+        """One commit for all answers of a month, then their records, then the end of their work."""
+        if not answers:
+            return
+        name, partitions = self.endpoint.table.name, [str(d) for d in answers]
+        before = self.market.cells([self.endpoint.name], partitions)
+        full = {
+            d: a
+            for d, a in answers.items()
+            if a.frame.num_rows or before[self._cell_key(d)].version != ABSENT
+        }
+        versions: dict[str, Version] = dict.fromkeys(partitions, ABSENT)
+        snapshot, parent = None, None
+        if full:
+            frame = pa.concat_tables([a.frame for a in full.values()])
+            commit = self.market.lake.replace_range(
+                name,
+                [str(d) for d in full],
+                frame,
+                allow_empty=self.endpoint.may_be_empty,
+                guard=self.hold.check,
+            )
+            versions |= commit.versions
+            snapshot, parent = commit.snapshot_id, commit.parent_id
+        self._record(answers, before, versions, snapshot, parent)
+        for day, answer in answers.items():
+            status = answer.judgement.status
+            self.hold.complete(
+                f"{self.endpoint.name}:{day}", reason_code="" if status == "complete" else status
+            )
+            version = versions[str(day)]
+            self.harvest.committed[day] = version.rows
+            self.report(
+                DayReport(
+                    day, "committed", version, answer.judgement, snapshot, answer.seconds, self.this.retry
+                )
+            )
+
+    def _record(
+        self,
+        answers: Mapping[date, _Answer],
+        before: Mapping[tuple[str, str], Cell],
+        versions: Mapping[str, Version],
+        snapshot: int | None,
+        parent: int | None,
+    ) -> None:
+        """Note what was committed. Content that replaced other content of the source's is a revision."""
+        facts: dict[bool, list[Fact]] = {False: [], True: []}
+        for day, answer in answers.items():
+            cell, version = before[self._cell_key(day)], versions[str(day)]
+            fact = Fact(
+                table_name=self.endpoint.table.name,
+                partition=str(day),
+                rows=version.rows,
+                digest=version.digest,
+                snapshot_id=snapshot,
+                detail={
+                    "status": answer.judgement.status,
+                    "expected": answer.judgement.expected,
+                    "ratio": answer.judgement.ratio,
+                    "fetches": int(cell.detail.get("fetches", 0)) + 1,
+                    "seconds": round(answer.seconds, 3),
+                },
+                run_id=self.this.run_id,
+            )
+            facts[cell.untouched and cell.version != version].append(fact)
+        self.market.provenance.record(facts[False])
+        # The snapshot just before this commit still shows the old content, whatever has expired since.
+        self.market.provenance.record(facts[True], revision=True, parent_snapshot_id=parent)
+
+    def _cell_key(self, day: date) -> tuple[str, str]:
+        return self.endpoint.name, str(day)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    frame: pa.Table
+    judgement: Judgement
+    seconds: float
+
+
+def _final_word(
+    endpoint: Endpoint, later: Mapping[date, TransientResourceError], this: Pass
+) -> TransientResourceError:
+    """The error of a pass; after the last pass, the sentence people search for."""
+    day, error = next(iter(later.items()))
+    days = f"{day}" if len(later) == 1 else f"{len(later)} days from {day}"
+    text = f"{endpoint.endpoint} failed after {this.retry} retries: {error.message} ({days})"
+    if not this.final:
+        text = (
+            f"{endpoint.endpoint}: {error.message} ({days}; pass {this.retry + 1}, again in {this.wait:g} s)"
+        )
+    final = TransientResourceError(text, reason_code=error.reason_code, remedy=error.remedy)
+    final.__cause__ = error
+    return final
+
+
+def _summary(endpoint: Endpoint, settled: Mapping[date, PerennialError], asked: int) -> PartlyDone:
+    error = next(iter(settled.values()))
+    summary = PartlyDone(
+        f"{endpoint.endpoint}: {len(settled)} of {asked} days not committed; {error.message}",
+        reason_code=error.reason_code,
+        remedy=error.remedy,
+    )
+    summary.__cause__ = error
+    return summary
+
+
+def _freshness(
+    market: Market, endpoint: Endpoint, harvest: _Harvest, calendar: TradingCalendar, this: Pass
+) -> None:
+    """Tell the source's freshness: successes first, so that a failure of the same run is the last word."""
+    now = market.clock()
+    if harvest.committed:
+        latest = max(harvest.committed)
+        today = shanghai(now).date()
+        newest = calendar.newest(1, today)
+        market.sources.succeeded(
+            endpoint.source,
+            rows_latest=harvest.committed[latest],
+            rows_today=harvest.committed.get(today, 0) if newest and newest[0] == today else None,
+            at=now,
+        )
+    blamed = [*harvest.settled.values(), *(harvest.later.values() if this.final else ())]
+    if blamed:
+        market.sources.failed(endpoint.source, blamed[0], at=now)

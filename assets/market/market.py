@@ -1,0 +1,196 @@
+"""The market domain put together: its tables, its ledger, its source, its clock. No Dagster here.
+
+Assets, sensors and the command all work through one `Market`, so they see the same state and follow the
+same plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from domain.market.catalogue import Catalogue
+from domain.market.observed import Cell, Observed, Rules
+from domain.market.plan import FILL, Plan, plan, window, years_wanted
+from domain.market.reckoning import expected_rows
+from domain.market.tables import DERIVED
+from domain.market.trading import TradingCalendar
+from domain.shared.clock import Clock
+from domain.shared.table import ABSENT, ALL, Version
+
+if TYPE_CHECKING:
+    from resources.lake.client import Lake
+    from resources.ledger.client import Ledger
+    from resources.ledger.freshness import Freshness
+    from resources.ledger.provenance import Fact, Provenance
+    from resources.tushare.client import TushareClient
+
+COVERED_YEAR = 365
+
+
+@dataclass
+class Market:
+    catalogue: Catalogue
+    lake: Lake
+    ledger: Ledger
+    provenance: Provenance
+    sources: Freshness
+    clock: Clock
+    rules: Rules
+    connect: Callable[[], TushareClient]
+    workers: int = 4
+
+    @classmethod
+    def assemble(
+        cls,
+        *,
+        catalogue: Catalogue,
+        lake: Lake,
+        ledger: Ledger,
+        rules: Rules,
+        connect: Callable[[], TushareClient],
+        workers: int,
+    ) -> Market:
+        return cls(
+            catalogue=catalogue,
+            lake=lake,
+            ledger=ledger,
+            provenance=ledger.provenance,
+            sources=ledger.freshness,
+            clock=ledger.clock,
+            rules=rules,
+            connect=connect,
+            workers=workers,
+        )
+
+    @cached_property
+    def source(self) -> TushareClient:
+        """Connected at the first use: processes that only look never load the client."""
+        return self.connect()
+
+    def calendar(self) -> TradingCalendar:
+        """What the lake's calendar says; an unreadable one says nothing and is fetched again by the plan."""
+        name = self.catalogue.calendar.name
+        years = [y for y in self.lake.partitions(f"market.{name}") if self.cell(name, y).version.rows]
+        if not years:
+            return TradingCalendar.of((), ())
+        days = self.lake.sql(
+            f"SELECT cal_date, year, is_open FROM market.{name} "
+            f"WHERE exchange = 'SSE' AND year IN ({', '.join(years)})"
+        )
+        open_days = days.filter(days["is_open"])["cal_date"].to_pylist()
+        counts = days.group_by("year").aggregate([("cal_date", "count")]).to_pylist()
+        return TradingCalendar.of(
+            open_days, [r["year"] for r in counts if r["cal_date_count"] >= COVERED_YEAR]
+        )
+
+    def stocks(self) -> pa.Table:
+        name = self.catalogue.stocks.table.name
+        return self.lake.sql(f"SELECT ts_code, list_date, delist_date FROM {name}")
+
+    def suspensions(self, days: Sequence[date]) -> pa.Table:
+        return self.lake.sql(
+            "SELECT trade_date, ts_code, suspend_timing, suspend_type FROM market.suspensions "
+            f"WHERE trade_date IN ({dates(days)})"
+        )
+
+    def expected(self, days: Sequence[date]) -> dict[tuple[str, str], int | None]:
+        """How many rows each daily table should have on each day; None where nothing tells."""
+        stocks = self.stocks()
+        if not days or not stocks.num_rows:
+            return {}
+        counts = expected_rows(days, stocks, self.suspensions(days))
+        return {
+            (e.name, str(day)): counts[day].get(e.expected)
+            for e in self.catalogue.daily
+            for day in days
+            if day in counts
+        }
+
+    def listed_codes(self, day: date) -> list[str]:
+        """The stocks listed on a day, sorted: how a full page is asked for again in parts."""
+        listed = self.lake.sql(
+            f"SELECT ts_code FROM {self.catalogue.stocks.table.name} WHERE list_date <= DATE '{day}' "
+            f"AND (delist_date IS NULL OR delist_date > DATE '{day}') ORDER BY ts_code"
+        )
+        codes: list[str] = listed["ts_code"].to_pylist()
+        return codes
+
+    def cell(self, table: str, partition: str) -> Cell:
+        return self.cells([table], [partition])[table, partition]
+
+    def cells(self, tables: Iterable[str], partitions: Sequence[str]) -> dict[tuple[str, str], Cell]:
+        """The present state of partitions: what the lake holds beside what was recorded."""
+        names = [f"market.{t}" for t in tables]
+        facts = self.provenance.facts(names, partitions)
+        return {
+            (name.split(".", 1)[1], p): _cell(version, facts.get((name, p)))
+            for name in names
+            for p, version in self.lake.versions(name, partitions).items()
+        }
+
+    def observe(self, now: datetime | None = None) -> Observed:
+        """Look at everything the plan judges. Bounded: the gap window, and the references."""
+        now = now or self.clock()
+        calendar = self.calendar()
+        days = window(Observed(calendar, {}), now, self.rules)
+        return self.observe_days(days, calendar, now)
+
+    def observe_days(
+        self, days: Sequence[date], calendar: TradingCalendar | None = None, now: datetime | None = None
+    ) -> Observed:
+        """The same for any days, for example those of a backfill."""
+        calendar = calendar or self.calendar()
+        partitions = [str(d) for d in days]
+        daily = [e.name for e in self.catalogue.daily]
+        cells = self.cells([*daily, *(t.table for t in DERIVED if t.partition_kind == "day")], partitions)
+        years = [str(y) for y in years_wanted(now or self.clock())]
+        cells |= self.cells([self.catalogue.calendar.name], years)
+        cells |= self.cells([self.catalogue.stocks.name], [ALL])
+        readable = [d for d in days if not cells["suspensions", str(d)].version.damaged]
+        stocks_readable = not cells[self.catalogue.stocks.name, ALL].version.damaged
+        return Observed(
+            calendar=calendar,
+            cells=cells,
+            expected=self.expected(readable) if stocks_readable else {},
+            pending_revisions=frozenset(
+                date.fromisoformat(r.partition) for r in self.provenance.pending_revisions()
+            ),
+            busy_days=self.busy_days(daily),
+        )
+
+    def busy_days(self, tables: Sequence[str]) -> frozenset[date]:
+        """Days on which a fill is running, or about to: a dispatched row is not due again for a while."""
+        now = self.clock()
+        return frozenset(
+            date.fromisoformat(row.key.split(":", 1)[1])
+            for row in self.ledger.find(FILL, status=("queued", "running"), limit=None)
+            if row.key.split(":", 1)[0] in tables and (row.status == "running" or row.not_before > now)
+        )
+
+    def plan(self, now: datetime | None = None) -> Plan:
+        now = now or self.clock()
+        return plan(self.catalogue, self.observe(now), now, self.rules)
+
+
+def _cell(version: Version, fact: Fact | None) -> Cell:
+    if fact is None:
+        return Cell(version=version)
+    return Cell(
+        version=version,
+        recorded=Version(fact.rows, fact.digest) if fact.rows else ABSENT,
+        seen_count=fact.seen_count,
+        committed_at=fact.committed_at,
+        checked_at=fact.checked_at,
+        inputs=fact.inputs,
+        detail=fact.detail,
+    )
+
+
+def dates(days: Sequence[date]) -> str:
+    return ", ".join(f"DATE '{d.isoformat()}'" for d in days) or "NULL"

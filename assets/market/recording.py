@@ -1,0 +1,106 @@
+"""How a run tells Dagster what it committed: events, metadata, checks and a plot. No rules here."""
+
+import dagster as dg
+
+from assets.market.fetch import DayReport
+from assets.policies.definition import asset_key
+from assets.policies.plot import bars
+from domain.market.catalogue import Endpoint
+
+WHOLE = "whole_day"
+UNIQUE = "unique_key"
+
+
+def check_specs(endpoint: Endpoint) -> list[dg.AssetCheckSpec]:
+    key = asset_key(endpoint.table)
+    return [
+        dg.AssetCheckSpec(
+            WHOLE,
+            asset=key,
+            description="Every stock that should have a row has one: 99 %, or the source says so.",
+        ),
+        dg.AssetCheckSpec(UNIQUE, asset=key, description=f"{', '.join(endpoint.table.key)} is unique."),
+    ]
+
+
+class Recorder:
+    """Collects the reports of one run and tells them day by day, as they come."""
+
+    def __init__(self, context: dg.AssetExecutionContext, endpoint: Endpoint) -> None:
+        self.context = context
+        self.endpoint = endpoint
+        self.key = asset_key(endpoint.table)
+        self.reports: list[DayReport] = []
+
+    def __call__(self, report: DayReport) -> None:
+        self.reports.append(report)
+        metadata = day_metadata(report)
+        several = len(self.context.partition_keys) > 1
+        if several and not report.announced:
+            # Told at once, so that a killed run shows exactly what it committed.
+            self.context.log_event(
+                dg.AssetMaterialization(self.key, partition=str(report.day), metadata=metadata)
+            )
+        self.context.add_asset_metadata(metadata, asset_key=self.key, partition_key=str(report.day))
+        if report.judgement is not None and not report.announced:
+            self._check(report)
+
+    def _check(self, report: DayReport) -> None:
+        for name, passed in ((WHOLE, _whole(report)), (UNIQUE, True)):
+            self.context.log_event(
+                dg.AssetCheckEvaluation(
+                    asset_key=self.key,
+                    check_name=name,
+                    passed=passed,
+                    severity=dg.AssetCheckSeverity.WARN,
+                    metadata={"judgement": str(report.judgement)},
+                    partition=str(report.day),
+                )
+            )
+
+    def result(self) -> dg.MaterializeResult:
+        committed = [r for r in self.reports if r.judgement is not None]
+        if committed:
+            newest = max(committed, key=lambda r: r.day)
+            plot = bars([(str(r.day), r.version.rows) for r in sorted(committed, key=lambda r: r.day)])
+            self.context.add_asset_metadata(
+                {"plot": dg.MetadataValue.md(plot)}, asset_key=self.key, partition_key=str(newest.day)
+            )
+        thin = [str(r.day) for r in committed if not _whole(r)]
+        return dg.MaterializeResult(
+            asset_key=self.key,
+            check_results=[
+                dg.AssetCheckResult(
+                    check_name=WHOLE,
+                    passed=not thin,
+                    severity=dg.AssetCheckSeverity.WARN,
+                    metadata={"days": len(committed), "thin_days": ", ".join(thin)},
+                ),
+                # The lake refuses a frame with a doubled key, so a commit is the proof.
+                dg.AssetCheckResult(check_name=UNIQUE, passed=True, metadata={"days": len(committed)}),
+            ],
+        )
+
+
+def _whole(report: DayReport) -> bool:
+    return report.judgement is None or report.judgement.status in ("complete", "asked")
+
+
+def day_metadata(report: DayReport) -> dict[str, dg.MetadataValue]:
+    if report.outcome == "closed":
+        return {"closed": dg.MetadataValue.bool(True)}
+    told: dict[str, dg.MetadataValue] = {
+        "dagster/partition_row_count": dg.MetadataValue.int(report.version.rows),
+        "content": dg.MetadataValue.text(str(report.version)),
+        "seconds": dg.MetadataValue.float(round(report.seconds, 3)),
+        "retries": dg.MetadataValue.int(report.retries),
+    }
+    if report.snapshot_id is not None:
+        told["snapshot"] = dg.MetadataValue.text(str(report.snapshot_id))
+    if report.judgement is not None:
+        told["status"] = dg.MetadataValue.text(report.judgement.status)
+        if report.judgement.expected is not None:
+            told["expected"] = dg.MetadataValue.int(report.judgement.expected)
+        if report.judgement.ratio is not None:
+            told["ratio"] = dg.MetadataValue.float(round(report.judgement.ratio, 4))
+    return told

@@ -1,0 +1,153 @@
+"""Fetching the references: the trading calendar of a year, the list of all stocks. No Dagster here."""
+
+from __future__ import annotations
+
+import calendar as gregorian
+import time
+from collections.abc import Callable
+from datetime import date, timedelta
+
+import pyarrow as pa
+
+from assets.market.fetch import DayReport, Pass
+from assets.market.market import Market
+from domain.market.answer import NotYetData
+from domain.market.catalogue import Endpoint
+from domain.market.completeness import Judgement
+from domain.market.plan import REFRESH
+from domain.market.trading import shanghai
+from domain.shared.error import PerennialError, TransientResourceError
+from domain.shared.table import ALL, Version
+from resources.lake.client import Commit
+from resources.ledger.provenance import Fact
+
+EXCHANGES = ("SSE", "SZSE", "BSE")
+LIST_STATUS = ("L", "D", "P", "G")
+SHRUNK_BELOW = 0.90
+
+
+def fetch_calendar(market: Market, year: int, this: Pass) -> DayReport:
+    """All days of a year of all exchanges; a year that is not announced whole is not data yet."""
+    endpoint = market.catalogue.calendar
+
+    def ask() -> pa.Table:
+        frames = [_calendar_of(market, endpoint, exchange, year) for exchange in EXCHANGES]
+        return pa.concat_tables(frames)
+
+    def commit(frame: pa.Table, guard: Callable[[], None]) -> Commit:
+        return market.lake.replace(endpoint.table.name, str(year), frame, guard=guard)
+
+    return _fetch(market, endpoint, str(year), this, ask, commit)
+
+
+def fetch_stocks(market: Market, this: Pass) -> DayReport:
+    """Every stock of every status. Merged, not replaced: whoever was listed once stays."""
+    endpoint = market.catalogue.stocks
+
+    def ask() -> pa.Table:
+        frame = pa.concat_tables(
+            _ask(market, endpoint, exchange=exchange, list_status=status)
+            for exchange in EXCHANGES
+            for status in LIST_STATUS
+        )
+        held = market.cell(endpoint.name, ALL).version.rows
+        if frame.num_rows == 0 or frame.num_rows < held * SHRUNK_BELOW:
+            raise NotYetData(
+                f"{endpoint.endpoint}: only {frame.num_rows:,} stocks, {held:,} are known; refused",
+                reason_code="incomplete",
+            )
+        return frame
+
+    def commit(frame: pa.Table, guard: Callable[[], None]) -> Commit:
+        if market.cell(endpoint.name, ALL).version.damaged:
+            return market.lake.replace(endpoint.table.name, ALL, frame, guard=guard)
+        return market.lake.merge(endpoint.table.name, frame, guard=guard)
+
+    return _fetch(market, endpoint, ALL, this, ask, commit)
+
+
+def _calendar_of(market: Market, endpoint: Endpoint, exchange: str, year: int) -> pa.Table:
+    frame = _ask(market, endpoint, exchange=exchange, start_date=f"{year}0101", end_date=f"{year}1231")
+    whole = 366 if gregorian.isleap(year) else 365
+    if frame.num_rows == 0 and exchange == "BSE":
+        frame = endpoint.source_schema.empty_table()  # it opened in 2021
+    elif frame.num_rows != whole:
+        ahead = year > shanghai(market.clock()).year
+        raise NotYetData(
+            f"{endpoint.endpoint} {exchange} {year}: {frame.num_rows} of {whole} days"
+            + (", not announced yet" if ahead else ""),
+            reason_code="not_announced" if ahead else "incomplete",
+        )
+    years = pa.array([year] * frame.num_rows, pa.int32())
+    return frame.add_column(0, endpoint.table.schema.field("year"), years)
+
+
+def _ask(market: Market, endpoint: Endpoint, **params: str) -> pa.Table:
+    from resources.tushare.request import Request
+
+    request = Request(endpoint.endpoint, params, schema=endpoint.source_schema)
+    return market.source.fetch(request)
+
+
+def _fetch(
+    market: Market,
+    endpoint: Endpoint,
+    partition: str,
+    this: Pass,
+    ask: Callable[[], pa.Table],
+    commit: Callable[[pa.Table, Callable[[], None]], Commit],
+) -> DayReport:
+    key = f"{endpoint.name}:{partition}"
+    began = time.monotonic()
+    with market.ledger.hold(REFRESH, [key], this.run_id, final=this.final, retry_in=timedelta(seconds=this.wait)) as hold:
+        if key not in hold.keys:
+            return DayReport(shanghai(market.clock()).date(), "held_elsewhere")
+        try:
+            frame = ask()
+            committed = commit(frame, hold.check)
+        except PerennialError as error:
+            in_run = isinstance(error, TransientResourceError) and getattr(error, "retry_in_run", True)
+            if this.final or not in_run:
+                market.sources.failed(endpoint.source, error, at=market.clock())
+            if in_run and this.final:
+                raise TransientResourceError(
+                    f"{endpoint.endpoint} failed after {this.retry} retries: {error.message}",
+                    reason_code=error.reason_code,
+                    remedy=error.remedy,
+                ) from error
+            if isinstance(error, TransientResourceError) and not in_run:
+                # Put off here: the hold would keep the work for a pass that never comes.
+                hold.defer(key, error)
+            raise
+        version = committed.versions.get(partition) or market.lake.version(endpoint.table.name, partition)
+        _record(market, endpoint, partition, this, version, committed, time.monotonic() - began)
+        hold.complete(key)
+    judgement = Judgement("complete", version.rows, None, None)
+    return DayReport(
+        date.min, "committed", version, judgement, committed.snapshot_id, time.monotonic() - began, this.retry
+    )
+
+
+def _record(
+    market: Market,
+    endpoint: Endpoint,
+    partition: str,
+    this: Pass,
+    version: Version,
+    commit: Commit,
+    seconds: float,
+) -> None:
+    market.provenance.record(
+        [
+            Fact(
+                table_name=endpoint.table.name,
+                partition=partition,
+                rows=version.rows,
+                digest=version.digest,
+                snapshot_id=commit.snapshot_id,
+                detail={"status": "complete", "seconds": round(seconds, 3)},
+                run_id=this.run_id,
+            )
+        ]
+    )
+    market.sources.succeeded(endpoint.source, rows_latest=version.rows, rows_today=None)

@@ -1,0 +1,40 @@
+"""The market as a Dagster resource: lake, ledger, source and rules behind one name."""
+
+from datetime import time
+
+import dagster as dg
+
+from assets.market.market import Market
+from domain.market.catalogue import catalogue
+from domain.market.observed import Rules
+from resources.lake.resource import LakeResource
+from resources.ledger.resource import LedgerResource
+from resources.tushare.resource import TushareResource
+
+
+class MarketWarehouse(dg.ConfigurableResource):
+    """Opens the market domain for one run or one look."""
+
+    lake: LakeResource
+    ledger: LedgerResource
+    tushare: TushareResource
+    gap_window_days: int = 7
+    gap_limit: int = 3
+    daily_at: str = "18:30"
+    fetch_workers: int = 4
+
+    def open(self) -> Market:
+        ledger = self.ledger.open()
+        return Market.assemble(
+            catalogue=catalogue(),
+            lake=self.lake.open(),
+            ledger=ledger,
+            rules=Rules(
+                window_days=self.gap_window_days,
+                limit=self.gap_limit,
+                daily_at=time.fromisoformat(self.daily_at),
+                configuration=self.tushare.fingerprint(),
+            ),
+            connect=lambda: self.tushare.connect(ledger),
+            workers=self.fetch_workers,
+        )

@@ -1,0 +1,49 @@
+"""What every asset shows in the catalogue, taken from its lake table: schema, units, names."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+from domain.shared.table import Table
+
+OWNERS = ["team:data-platform"]
+
+
+def asset_key(table: Table) -> dg.AssetKey:
+    return dg.AssetKey([table.namespace, table.table])
+
+
+def definition_metadata(table: Table) -> Mapping[str, Any]:
+    """Table name, primary key and columns with their units, as Dagster's catalogue reads them."""
+    columns = [
+        dg.TableColumn(
+            name=c.name,
+            type=str(c.type),
+            description=f"{c.description} [{c.unit}]" if c.unit else c.description,
+            constraints=dg.TableColumnConstraints(
+                nullable=c.nullable,
+                unique=table.key == (c.name,),
+                other=["key"] if c.name in table.key else [],
+            ),
+        )
+        for c in table.columns
+    ]
+    return {
+        "dagster/table_name": table.name,
+        "dagster/column_schema": dg.TableSchema(columns),
+        "primary_key": ", ".join(table.key),
+        "sorted_by": ", ".join(table.sort_order),
+    }
+
+
+def asset_arguments(table: Table, group: str, kinds: set[str]) -> dict[str, Any]:
+    """The arguments every asset decorator of ours gets from its table."""
+    return {
+        "key": asset_key(table),
+        "description": table.description,
+        "group_name": group,
+        "owners": OWNERS,
+        "kinds": kinds,
+        "metadata": definition_metadata(table),
+    }

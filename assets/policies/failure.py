@@ -1,0 +1,33 @@
+"""How a domain error becomes a Dagster failure: retried inside the run only where that helps."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+
+from domain.shared.error import PerennialError, TransientResourceError
+
+
+@contextmanager
+def classified() -> Iterator[None]:
+    """Let the op's retry policy see only what seconds can mend; everything else ends the step at once.
+
+    Unclassified exceptions end it too: the ledger spaces their few attempts.
+    """
+    try:
+        yield
+    except TransientResourceError as error:
+        if getattr(error, "retry_in_run", True):
+            raise
+        raise _failure(error) from error
+    except PerennialError as error:
+        raise _failure(error) from error
+    except dg.Failure:
+        raise
+    except Exception as error:
+        raise dg.Failure(f"{type(error).__name__}: {error}", allow_retries=False) from error
+
+
+def _failure(error: PerennialError) -> dg.Failure:
+    metadata = {"reason": error.reason_code, **({"remedy": error.remedy} if error.remedy else {})}
+    return dg.Failure(error.message, metadata=metadata, allow_retries=False)

@@ -1,0 +1,20 @@
+"""Retries inside a run: explicit short waits. Long waits belong to the ledger, where nothing sleeps."""
+
+from collections.abc import Sequence
+from typing import Self
+
+import dagster as dg
+
+from domain.shared.backoff import Delays
+
+
+class ListedRetryPolicy(dg.RetryPolicy):
+    """Waits as listed, one after another, instead of Dagster's uncapped exponential."""
+
+    def __new__(cls, seconds: Sequence[float]) -> Self:
+        policy = super().__new__(cls, max_retries=len(seconds), delay=seconds[0] if seconds else None)
+        policy.waits = Delays(tuple(seconds))
+        return policy
+
+    def calculate_delay(self, attempt_num: int) -> float:
+        return self.waits.delay(attempt_num)

@@ -1,0 +1,64 @@
+"""What the source answered for a day: is it data? Only a checked answer may reach the lake."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from domain.market.catalogue import Endpoint
+from domain.market.completeness import Judgement, judge
+from domain.market.trading import published_at, shanghai
+from domain.shared.error import TransientResourceError
+
+PATIENCE = timedelta(hours=3)
+"""How long after publication an empty answer is merely early."""
+
+
+class NotYetData(TransientResourceError):
+    """The source answered, but not with a whole day. Seconds will not help; the ledger asks again later."""
+
+    retry_in_run = False
+
+
+def check_answer(
+    endpoint: Endpoint, day: date, frame: pa.Table, expected: int | None, now: datetime
+) -> Judgement:
+    """Judge an answer; raise where it is not data."""
+    where = f"{endpoint.endpoint} {day}"
+    _check_rows(endpoint, day, frame, where)
+    judgement = judge(endpoint, frame.num_rows, expected)
+    if judgement.status == "empty":
+        overdue = now > published_at(endpoint, day) + PATIENCE
+        due = f"{shanghai(published_at(endpoint, day)):%H:%M}"
+        raise NotYetData(
+            f"{where}: empty answer for an open day"
+            + (f", though it was due at {due} Asia/Shanghai" if overdue else ""),
+            reason_code="empty_overdue" if overdue else "empty_answer",
+        )
+    if judgement.status == "refused":
+        raise NotYetData(f"{where}: only {judgement}, refused", reason_code="incomplete")
+    if judgement.status == "unjudged":
+        raise NotYetData(
+            f"{where}: nothing tells how many rows there should be before the stock list is there",
+            reason_code="stock_list_missing",
+            remedy="materialise normalized_stock_basic",
+        )
+    return judgement
+
+
+def _check_rows(endpoint: Endpoint, day: date, frame: pa.Table, where: str) -> None:
+    """Rows of another day, or the same row twice: the answer is broken, whatever its size."""
+    strays = frame.filter(pc.not_equal(frame["trade_date"], pa.scalar(day, pa.date32())))
+    if strays.num_rows:
+        raise NotYetData(
+            f"{where}: {strays.num_rows} rows of another day, the first of {strays['trade_date'][0]}",
+            reason_code="bad_answer",
+        )
+    keys = frame.select(list(endpoint.table.key)).group_by(list(endpoint.table.key)).aggregate([])
+    if keys.num_rows != frame.num_rows:
+        raise NotYetData(
+            f"{where}: {frame.num_rows - keys.num_rows} rows come twice",
+            reason_code="bad_answer",
+        )

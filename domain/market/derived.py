@@ -1,0 +1,41 @@
+"""From which versions derived partitions are made: None where the inputs are not there yet."""
+
+from __future__ import annotations
+
+from domain.market.catalogue import Catalogue, Endpoint
+from domain.market.completeness import judge
+from domain.market.observed import Cell, Observed
+from domain.shared.table import ABSENT
+
+ADJUSTED_FROM = ("normalized_daily", "normalized_adj_factor")
+
+
+def adjusted_inputs(seen: Observed, partition: str) -> dict[str, str] | None:
+    cells = {name: seen.cell(name, partition) for name in ADJUSTED_FROM}
+    if any(not cell.untouched or cell.version == ABSENT for cell in cells.values()):
+        return None
+    return {name: str(cell.version) for name, cell in cells.items()}
+
+
+def coverage_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> dict[str, str] | None:
+    """Coverage speaks of every table of the day, so it is made from all of them and from what is expected."""
+    cells = {e.name: seen.cell(e.name, partition) for e in catalogue.daily}
+    if all(cell.recorded is None and cell.version == ABSENT for cell in cells.values()):
+        return None
+    inputs = {}
+    for endpoint in catalogue.daily:
+        cell, expected = cells[endpoint.name], seen.expected.get((endpoint.name, partition))
+        inputs[endpoint.name] = f"{cell.version} {coverage_status(endpoint, cell, expected)} of {expected}"
+    return inputs
+
+
+def coverage_status(endpoint: Endpoint, cell: Cell, expected: int | None) -> str:
+    """The word of the coverage table for one table of one day."""
+    if cell.version.damaged:
+        return "damaged"
+    if cell.version == ABSENT and not (endpoint.may_be_empty and cell.recorded == ABSENT):
+        return "missing"
+    status = judge(endpoint, cell.version.rows, expected).status
+    if status == "partial" and cell.seen_count >= 2:
+        return "explained"
+    return {"refused": "incomplete", "empty": "missing", "unjudged": "complete"}.get(status, status)

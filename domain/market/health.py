@@ -1,0 +1,142 @@
+"""The market's health: the plan's verdicts, the ledger's work and the sources' freshness told as findings.
+
+Computed here once; status, checks, watchdog and pages only show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from domain.market.freshness import SourceFreshness, freshness
+from domain.market.plan import Plan, Verdict
+from domain.market.trading import TradingCalendar, shanghai
+from domain.shared.health import Finding, Health, WorkRow
+
+ACTIONS: Mapping[str, str] = {
+    "token_refused": "set TUSHARE_TOKEN to a valid token; the work is asked for again at the next look",
+    "not_permitted": "raise the account's points or remove the table from the catalogue",
+    "source_down": "nothing, unless it lasts: then check TUSHARE_URL and the network",
+    "rate_limit": "nothing; if it comes back, set TUSHARE_POINTS to what the account really has",
+    "quota": "nothing until the quota's next window; more points give a larger quota",
+    "empty_answer": "nothing until the source publishes; see `perennial plan market`",
+    "incomplete": "nothing; the day is fetched again until it is whole",
+    "partial": "nothing; the day is fetched again after 1, 6 and 24 hours",
+    "calendar_missing": "run `perennial market daily`, or materialise normalized_trade_cal",
+    "stock_list_missing": "run `perennial market daily`, or materialise normalized_stock_basic",
+    "damaged": "nothing; the day is fetched again. Check the disk if it comes back",
+    "lake_unwritable": "make the warehouse writable; see PERENNIAL_HOME and PERENNIAL_WAREHOUSE",
+    "disk_full": "free disk space below PERENNIAL_HOME",
+    "abandoned": "look at the run's log, mend the cause, then `perennial work retry ID`",
+}
+
+NOT_STARTED = "nothing with a running daemon (`make up`); without one run `perennial market heal`"
+BY_HAND = "look at `perennial work show ID`, mend the cause, then `perennial work retry ID`"
+
+
+def findings(
+    plan: Plan,
+    work: Sequence[WorkRow],
+    sources: Iterable[SourceFreshness],
+    calendar: TradingCalendar,
+    now: datetime,
+    machine_now: datetime,
+    history_gaps: int = 0,
+) -> list[Finding]:
+    """Everything that is not plainly healthy, the worst first. `work` holds each key's newest row."""
+    latest = {row.key: row for row in work}
+    found = [_from_verdict(v, latest.pop(v.key, None), now, machine_now) for v in plan.verdicts if _tells(v)]
+    judged = {v.key: v for v in plan.verdicts}
+    # Work that no verdict speaks of: days that left the window, or that are not due any more.
+    found += [
+        _from_work(row, judged.get(key), now, machine_now)
+        for key, row in latest.items()
+        if row.status in ("queued", "deferred", "running") or (row.status == "failed" and key not in judged)
+    ]
+    found += _sources(sources, calendar, now)
+    if history_gaps:
+        found.append(_history(history_gaps))
+    return sorted(found, key=lambda f: f.rank)
+
+
+def _tells(verdict: Verdict) -> bool:
+    return verdict.due or verdict.state == "explained" or verdict.reason_code == "partial"
+
+
+def _from_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: datetime) -> Finding:
+    if row is not None and row.status in ("queued", "deferred", "running", "failed"):
+        return _from_work(row, verdict, now, machine_now)
+    waits = verdict.due
+    return Finding(
+        domain="market",
+        subject=verdict.key,
+        health="healing" if waits or verdict.state == "early" else "explained",
+        reason_code=verdict.reason_code,
+        reason=verdict.why,
+        since=None,
+        next_attempt=now if waits else None,
+        action=NOT_STARTED if waits else "nothing",
+    )
+
+
+def _from_work(row: WorkRow, verdict: Verdict | None, now: datetime, machine_now: datetime) -> Finding:
+    health: Health = "broken" if row.status == "failed" else "healing"
+    code = row.reason_code or (verdict.reason_code if verdict else "") or row.status
+    why = row.error or (verdict.why if verdict else row.status)
+    if row.error and verdict and verdict.due and verdict.why not in why:
+        why = f"{why} ({verdict.why})"
+    next_attempt: datetime | None = row.not_before or now
+    action = ACTIONS.get(code, BY_HAND if health == "broken" else NOT_STARTED).replace("ID", str(row.id))
+    if row.status == "running":
+        next_attempt, action = None, "nothing; it is being worked on"
+        if row.lease_until is not None and row.lease_until < machine_now:
+            code, why = (
+                "worker_lost",
+                f"its worker ({row.run_id}) has shown no life since {row.lease_until:%H:%M:%S} UTC",
+            )
+            next_attempt, action = now, NOT_STARTED
+    return Finding(
+        domain="market",
+        subject=row.key,
+        health=health,
+        reason_code=code,
+        reason=why,
+        since=row.created_at,
+        next_attempt=None if health == "broken" else next_attempt,
+        action=action,
+        work_id=row.id,
+    )
+
+
+def _sources(
+    sources: Iterable[SourceFreshness], calendar: TradingCalendar, now: datetime
+) -> Iterable[Finding]:
+    for source in sources:
+        fresh = freshness(source, calendar, now)
+        if fresh.status == "healthy":
+            continue
+        health: Health = "broken" if fresh.status == "error" else "stale"
+        last = f"; last success {shanghai(source.last_success):%Y-%m-%d %H:%M}" if source.last_success else ""
+        yield Finding(
+            domain="market",
+            subject=source.source,
+            health=health,
+            reason_code=f"source_{fresh.status}",
+            reason=f"{fresh.reason}{last}",
+            since=source.last_failure if fresh.status == "error" else source.last_success,
+            next_attempt=None,
+            action="see the work that waits for it; it heals with its next success",
+        )
+
+
+def _history(days: int) -> Finding:
+    return Finding(
+        domain="market",
+        subject="history",
+        health="stale",
+        reason_code="history_gaps",
+        reason=f"{days} older days have gaps, outside the window that heals itself (market.history_gaps)",
+        since=None,
+        next_attempt=None,
+        action="run `perennial market backfill --gaps`",
+    )

@@ -1,0 +1,58 @@
+"""What a look sees: the state of the market domain as plain values, input of the plan and of health."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from typing import Any
+
+from domain.market.trading import TradingCalendar
+from domain.shared.table import ABSENT, Version
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One partition of one table: what the lake holds, and what we know of having put it there."""
+
+    version: Version = ABSENT
+    recorded: Version | None = None
+    seen_count: int = 0
+    committed_at: datetime | None = None
+    checked_at: datetime | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def untouched(self) -> bool:
+        """The lake holds exactly what we recorded."""
+        return self.recorded is not None and self.recorded == self.version
+
+
+NOTHING = Cell()
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The settings that the plan depends on."""
+
+    window_days: int = 7
+    limit: int = 3
+    daily_at: time = time(18, 30)
+    recheck_days: int = 3
+    configuration: str = ""
+    """Digest of what a person changes to mend a permanent failure: source, address, token, points."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    calendar: TradingCalendar
+    cells: Mapping[tuple[str, str], Cell]
+    """By (table, partition): `("normalized_daily", "2026-11-17")`."""
+    expected: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
+    pending_revisions: frozenset[date] = frozenset()
+    busy_days: frozenset[date] = frozenset()
+    """Days with a fill under way: what derives from them is that run's business."""
+
+    def cell(self, table: str, partition: str) -> Cell:
+        return self.cells.get((table, partition), NOTHING)

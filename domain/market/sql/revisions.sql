@@ -1,0 +1,37 @@
+-- Row by row: what the source says now against what it said before.
+-- Relations: old_rows, new_rows. Filled in: $pairs (a struct of column, old and new value as JSON, per value
+-- column), $joined (equality of the key), $row_key (the key's other columns).
+WITH old AS (SELECT *, true AS here FROM old_rows),
+new AS (SELECT *, true AS here FROM new_rows),
+paired AS (
+    SELECT
+        coalesce(o.ts_code, n.ts_code) AS ts_code,
+        $row_key AS row_key,
+        o.here AS was,
+        n.here AS is_now,
+        [$pairs] AS cells
+    FROM old AS o
+    FULL JOIN new AS n ON $joined
+),
+told AS (
+    SELECT
+        ts_code, row_key, was, is_now,
+        CASE WHEN was AND is_now THEN list_filter(cells, lambda x: x.o IS DISTINCT FROM x.n) ELSE cells END AS cells
+    FROM paired
+)
+SELECT
+    CAST(? AS DATE) AS trade_date,
+    CAST(? AS VARCHAR) AS table_name,
+    ts_code,
+    row_key,
+    CAST(? AS TIMESTAMPTZ) AS seen,
+    CASE WHEN was IS NULL THEN 'added' WHEN is_now IS NULL THEN 'removed' ELSE 'changed' END AS change,
+    CASE WHEN was THEN
+        '{' || array_to_string(list_transform(cells, lambda x: '"' || x.c || '":' || coalesce(x.o, 'null')), ',') || '}'
+    END AS old,
+    CASE WHEN is_now THEN
+        '{' || array_to_string(list_transform(cells, lambda x: '"' || x.c || '":' || coalesce(x.n, 'null')), ',') || '}'
+    END AS new
+FROM told
+WHERE was IS NULL OR is_now IS NULL OR len(cells) > 0
+ORDER BY ts_code, row_key

@@ -1,0 +1,98 @@
+"""The tables we derive ourselves: adjusted prices, coverage, revisions, gaps of the far past."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from domain.market.catalogue import Catalogue
+from domain.shared.table import Column, Table
+
+_DAY = Column("trade_date", pa.date32(), "Trading day", nullable=False)
+_CODE = Column("ts_code", pa.string(), "Stock code", nullable=False)
+
+
+def _price(name: str, description: str) -> Column:
+    return Column(name, pa.float64(), description, unit="CNY")
+
+
+ADJUSTED_DAILY = Table(
+    name="market.adjusted_daily",
+    description=(
+        "Back-adjusted (hfq) prices: price × factor of the day. They never change afterwards; "
+        "forward-adjusted (qfq) prices are the view market.qfq_daily, computed at read time."
+    ),
+    columns=(
+        _DAY,
+        _CODE,
+        Column("adj_factor", pa.float64(), "Cumulative adjustment factor", unit="ratio"),
+        _price("hfq_open", "Opening price, back-adjusted"),
+        _price("hfq_high", "Highest price, back-adjusted"),
+        _price("hfq_low", "Lowest price, back-adjusted"),
+        _price("hfq_close", "Closing price, back-adjusted"),
+        _price("hfq_pre_close", "Previous close, back-adjusted"),
+        Column("vol", pa.float64(), "Traded volume", unit="lots of 100 shares"),
+        Column("amount", pa.float64(), "Turnover", unit="thousand CNY"),
+    ),
+    key=("trade_date", "ts_code"),
+    partition_kind="day",
+    partition_column="trade_date",
+)
+
+COVERAGE = Table(
+    name="market.coverage",
+    description="Per day and table: how many rows are there, how many there should be, and what that means.",
+    columns=(
+        _DAY,
+        Column("table_name", pa.string(), "Table the row speaks of", nullable=False),
+        Column("rows", pa.int64(), "Rows in the lake", unit="rows", nullable=False),
+        Column("expected", pa.int64(), "Rows a whole day has; NULL where nothing tells", unit="rows"),
+        Column("ratio", pa.float64(), "rows / expected", unit="ratio"),
+        Column("missing_stocks", pa.int64(), "Expected stocks that have no row", unit="stocks"),
+        Column("unexpected_stocks", pa.int64(), "Stocks with a row nobody expected", unit="stocks"),
+        Column("missing_sample", pa.string(), "The first few missing stocks"),
+        Column(
+            "status", pa.string(), "complete, partial, explained, asked, missing or damaged", nullable=False
+        ),
+        Column("digest", pa.string(), "Content hash of the day", nullable=False),
+    ),
+    key=("trade_date", "table_name"),
+    partition_kind="day",
+    partition_column="trade_date",
+)
+
+REVISIONS = Table(
+    name="market.revisions",
+    description="Rows the source changed after we had them, old and new: past beliefs stay readable.",
+    columns=(
+        _DAY,
+        Column("table_name", pa.string(), "Table the row belongs to", nullable=False),
+        _CODE,
+        Column("row_key", pa.string(), "What else the row's key has; mostly empty", nullable=False),
+        Column("seen", pa.timestamp("us", tz="UTC"), "When we saw the change", nullable=False),
+        Column("change", pa.string(), "changed, added or removed", nullable=False),
+        Column("old", pa.string(), "Old values as JSON; of a change, only the columns that differ"),
+        Column("new", pa.string(), "New values as JSON; of a change, only the columns that differ"),
+    ),
+    key=("trade_date", "table_name", "ts_code", "row_key", "seen"),
+    partition_kind="day",
+    partition_column="trade_date",
+)
+
+HISTORY_GAPS = Table(
+    name="market.history_gaps",
+    description="What the weekly look over the whole history found missing or thin, outside the gap window.",
+    columns=(
+        _DAY,
+        Column("table_name", pa.string(), "Table with the gap", nullable=False),
+        Column("rows", pa.int64(), "Rows in the lake", unit="rows", nullable=False),
+        Column("expected", pa.int64(), "Rows a whole day has", unit="rows"),
+        Column("reason", pa.string(), "missing or incomplete", nullable=False),
+    ),
+    key=("trade_date", "table_name"),
+)
+
+DERIVED = (ADJUSTED_DAILY, COVERAGE, REVISIONS, HISTORY_GAPS)
+
+
+def all_tables(catalogue: Catalogue) -> tuple[Table, ...]:
+    return (*(e.table for e in catalogue.endpoints), *DERIVED)

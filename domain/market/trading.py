@@ -1,0 +1,68 @@
+"""The trading calendar as a value, and when a day is due. All wall-clock times are Asia/Shanghai."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from domain.market.catalogue import Endpoint
+
+SHANGHAI = ZoneInfo("Asia/Shanghai")
+
+
+@dataclass(frozen=True)
+class TradingCalendar:
+    """The open days of the leading exchange (SSE), sorted, and the years the calendar speaks of."""
+
+    open_days: tuple[date, ...]
+    years: frozenset[int]
+
+    @classmethod
+    def of(cls, open_days: Iterable[date], years: Iterable[int]) -> TradingCalendar:
+        return cls(tuple(sorted(open_days)), frozenset(years))
+
+    def knows(self, day: date) -> bool:
+        return day.year in self.years
+
+    def is_open(self, day: date) -> bool:
+        at = bisect_right(self.open_days, day)
+        return at > 0 and self.open_days[at - 1] == day
+
+    def between(self, first: date, last: date) -> tuple[date, ...]:
+        """Open days from `first` to `last`, both included."""
+        low = bisect_right(self.open_days, first - timedelta(days=1))
+        return self.open_days[low : bisect_right(self.open_days, last)]
+
+    def newest(self, count: int, last: date) -> tuple[date, ...]:
+        """The `count` newest open days that are not after `last`."""
+        high = bisect_right(self.open_days, last)
+        return self.open_days[max(0, high - count) : high]
+
+
+def shanghai(moment: datetime) -> datetime:
+    return moment.astimezone(SHANGHAI)
+
+
+def at(day: date, hour: time) -> datetime:
+    return datetime.combine(day, hour, tzinfo=SHANGHAI)
+
+
+def due_at(endpoint: Endpoint, day: date, daily_at: time) -> datetime:
+    """From when the platform wants this table's day: the daily look, or publication if that is later."""
+    return at(day, max(daily_at, endpoint.published))
+
+
+def published_at(endpoint: Endpoint, day: date) -> datetime:
+    """From when the source has it: earlier a request is a person's mistake."""
+    return at(day, endpoint.published)
+
+
+def newest_published(calendar: TradingCalendar, now: datetime, daily_at: time) -> date | None:
+    """The newest open day whose daily look is past."""
+    local = shanghai(now)
+    last = local.date() if local.time() >= daily_at else local.date() - timedelta(days=1)
+    newest = calendar.newest(1, last)
+    return newest[0] if newest else None

@@ -1,0 +1,17 @@
+"""All domains at a glance: the tables of the lake and the kinds of work. A new domain is one line in each."""
+
+from __future__ import annotations
+
+from domain.market.catalogue import catalogue as market_catalogue
+from domain.market.plan import KINDS as MARKET_KINDS
+from domain.market.tables import all_tables as market_tables
+from domain.shared.table import Table
+from domain.shared.work import Kind
+
+
+def tables() -> tuple[Table, ...]:
+    return (*market_tables(market_catalogue()),)
+
+
+def kinds() -> tuple[Kind, ...]:
+    return (*MARKET_KINDS,)

@@ -1,0 +1,38 @@
+"""DuckDB over Arrow values: a query in, a table out. No files, no network, bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+MEMORY_LIMIT = "1GB"
+THREADS = 2
+
+
+@contextmanager
+def connection(**relations: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
+    """An in-memory DuckDB that sees the given tables and nothing of the outside."""
+    con = duckdb.connect(
+        config={"memory_limit": MEMORY_LIMIT, "threads": str(THREADS), "enable_external_access": "false"}
+    )
+    try:
+        for name, relation in relations.items():
+            con.register(name, relation)
+        yield con
+    finally:
+        con.close()
+
+
+def query(sql: str, relations: Mapping[str, pa.Table], parameters: Any = None) -> pa.Table:
+    with connection(**relations) as con:
+        return con.sql(sql, params=parameters).to_arrow_table()
+
+
+def packaged(module_file: str, name: str) -> str:
+    """The text of `sql/<name>.sql` beside a module."""
+    return (Path(module_file).parent / "sql" / f"{name}.sql").read_text(encoding="utf-8")

@@ -1,0 +1,65 @@
+"""Health as a value: what is not healthy, why, since when, what happens next, what a person can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+Health = Literal["healing", "explained", "stale", "broken"]
+"""healing    work is waiting or running and will be tried again without anybody's hand
+explained  not what was wished for, and known why; nothing to do
+stale      older than it should be
+broken     a person has to do something
+"""
+
+ORDER: Mapping[Health, int] = {"broken": 0, "stale": 1, "healing": 2, "explained": 3}
+
+
+@dataclass(frozen=True)
+class Finding:
+    domain: str
+    subject: str
+    health: Health
+    reason_code: str
+    reason: str
+    since: datetime | None
+    next_attempt: datetime | None
+    action: str
+    work_id: int | None = None
+
+    @property
+    def rank(self) -> tuple[int, str]:
+        return (ORDER[self.health], self.subject)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            name: value.isoformat() if isinstance(value, datetime) else value
+            for name, value in asdict(self).items()
+        }
+
+
+class WorkRow(Protocol):
+    """What health needs to know of a work row."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def reason_code(self) -> str | None: ...
+    @property
+    def error(self) -> str | None: ...
+    @property
+    def attempts(self) -> int: ...
+    @property
+    def not_before(self) -> datetime | None: ...
+    @property
+    def created_at(self) -> datetime: ...
+    @property
+    def lease_until(self) -> datetime | None: ...
+    @property
+    def run_id(self) -> str | None: ...

@@ -1,0 +1,90 @@
+"""What a lake table is, as a value: the one place where layout, types and keys are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pyarrow as pa
+
+PartitionKind = Literal["day", "year", "category", "none"]
+"""How a table is cut into replaceable partitions.
+
+day       a DATE column; a partition key is `2026-11-17`; files are laid out by month
+year      an INT32 column; a partition key is `2026`
+category  a STRING column; a partition key is one of its values
+none      one partition, the whole table, whose key is `ALL`
+"""
+
+ALL = "ALL"
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: pa.DataType
+    description: str
+    unit: str = ""
+    nullable: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """A lake table. `name` is `<namespace>.<table>`, the words of its asset key."""
+
+    name: str
+    description: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    partition_kind: PartitionKind = "none"
+    partition_column: str | None = None
+    sort: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def namespace(self) -> str:
+        return self.name.split(".", 1)[0]
+
+    @property
+    def table(self) -> str:
+        return self.name.split(".", 1)[1]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema every frame must have, descriptions and units as field metadata."""
+        return pa.schema(
+            [
+                pa.field(
+                    c.name,
+                    c.type,
+                    nullable=c.nullable,
+                    metadata={"description": c.description, **({"unit": c.unit} if c.unit else {})},
+                )
+                for c in self.columns
+            ]
+        )
+
+    @property
+    def sort_order(self) -> tuple[str, ...]:
+        return self.sort or self.key
+
+
+@dataclass(frozen=True, order=True)
+class Version:
+    """What a partition contains: row count and an order-independent hash of its rows.
+
+    Content, not a snapshot: compaction keeps it, a hand edit changes it. `damaged` marks a
+    partition whose data files cannot be read; it equals no healthy version.
+    """
+
+    rows: int
+    digest: str
+    damaged: bool = False
+
+    def __str__(self) -> str:
+        return "damaged" if self.damaged else f"{self.rows}:{self.digest}"
+
+
+ABSENT = Version(rows=0, digest="")
+"""The version of a partition that does not exist."""

@@ -1,0 +1,47 @@
+"""Work as values: what a kind of work may do when it fails, and how one item asks to be done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from domain.shared.backoff import Backoff
+
+UNCLASSIFIED = Backoff(base=timedelta(seconds=5), factor=5, cap=timedelta(seconds=300), max_attempts=3)
+"""For exceptions nobody classified: few attempts, then a person looks."""
+
+REGROWTH = Backoff(base=timedelta(seconds=30), factor=2, cap=timedelta(hours=1))
+"""For work that ended well and yet is wanted again at once for the very same reason."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of work, e.g. `market.fill`.
+
+    `transient` spaces the attempts after a TransientResourceError; its `max_attempts` None means the
+    work is never given up. `regrowth` spaces consecutive generations of a key that each ended well
+    and yet left the plan wanting more: the first repeat is free, the tenth is not.
+    """
+
+    name: str
+    transient: Backoff
+    unclassified: Backoff = UNCLASSIFIED
+    regrowth: Backoff = REGROWTH
+
+
+@dataclass(frozen=True)
+class Item:
+    """A wish: this `key` of this `kind` should be done, for the reason the fingerprint stands for."""
+
+    kind: str
+    key: str
+    fingerprint: str
+    reason_code: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    tenant: str = "default"
+    priority: int = 0
+    not_before: datetime | None = None
+    parent_id: int | None = None
+    once: bool = False

@@ -1,0 +1,88 @@
+"""Puts the house together: settings in, Dagster definitions out. Pure wiring, no environment, no I/O."""
+
+import dagster as dg
+
+from assets.lake_maintenance import lake_maintenance
+from assets.market.daily import daily_assets
+from assets.market.derived import derived_assets
+from assets.market.history import history_asset
+from assets.market.reference import reference_assets
+from assets.market.warehouse import MarketWarehouse
+from assets.policies.partitions import weekdays
+from domain.market.catalogue import Catalogue, catalogue
+from orchestration.schedules import upkeep_schedules
+from orchestration.settings import Settings
+from resources.lake.resource import LakeResource
+from resources.ledger.resource import LedgerResource
+from resources.tushare.resource import TushareResource
+from sensors.market.gap_fill import daily_schedule, gap_fill_sensor
+from sensors.work_sweep import work_sweep_sensor
+
+
+DATABASE = "PERENNIAL_DATABASE_URL"
+SANDBOX_TOKEN = "sandbox-token"  # noqa: S105 - known to everybody, opens nothing but the sandbox
+
+
+def build_definitions(settings: Settings, market: Catalogue | None = None) -> dg.Definitions:
+    market = market or catalogue()
+    days = weekdays(settings.market_start)
+    waits = settings.tushare_retry_delays
+    fetched = [*reference_assets(market, waits), *daily_assets(market, days, waits)]
+    derived = derived_assets(market, days)
+    history = history_asset(market)
+    by_day = dg.AssetSelection.assets(*(a for a in [*fetched, *derived] if a.partitions_def == days))
+    kept_alive = dg.AssetSelection.assets(*fetched, *derived)
+    return dg.Definitions(
+        assets=[*fetched, *derived, history, lake_maintenance],
+        sensors=[gap_fill_sensor(kept_alive), work_sweep_sensor],
+        schedules=[
+            daily_schedule(by_day, f"{settings.daily_at.minute} {settings.daily_at.hour} * * 1-5"),
+            *upkeep_schedules(history, lake_maintenance),
+        ],
+        resources=build_resources(settings),
+        # A step process costs seconds of imports; nothing here needs isolation.
+        executor=dg.in_process_executor,
+    )
+
+
+def build_resources(settings: Settings) -> dict[str, dg.ConfigurableResource]:
+    """Secrets are named, not copied: the UI shows the variable, never its value."""
+    lake = LakeResource(
+        catalog_url=_address(
+            settings.catalog_url,
+            DATABASE if settings.catalog_url == settings.database_url else "PERENNIAL_CATALOG_URL",
+        ),
+        warehouse=settings.warehouse,
+        home=str(settings.home),
+        memory_limit=settings.memory_limit,
+        threads=settings.threads,
+    )
+    ledger = LedgerResource(
+        url=_address(settings.database_url, DATABASE),
+        source=settings.source,
+        stopped_at=settings.now.isoformat() if settings.now else "",
+    )
+    tushare = TushareResource(
+        home=str(settings.home),
+        source=settings.source,
+        token=dg.EnvVar("TUSHARE_TOKEN") if settings.tushare_token else SANDBOX_TOKEN,
+        url=settings.tushare_url or "",
+        points=settings.tushare_points,
+        calls_per_minute=settings.tushare_calls_per_minute or 0,
+        timeout_seconds=settings.tushare_timeout_seconds,
+    )
+    warehouse = MarketWarehouse(
+        lake=lake,
+        ledger=ledger,
+        tushare=tushare,
+        gap_window_days=settings.gap_window_days,
+        gap_limit=settings.gap_limit,
+        daily_at=settings.daily_at.isoformat("minutes"),
+        fetch_workers=settings.fetch_workers,
+    )
+    return {"lake": lake, "ledger": ledger, "warehouse": warehouse}
+
+
+def _address(url: str, variable: str) -> str:
+    """A server's address carries a password, a file's does not."""
+    return dg.EnvVar(variable) if url.startswith("postgresql") else url

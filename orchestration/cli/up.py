@@ -1,0 +1,168 @@
+"""`perennial up`: the whole product in the foreground, until Ctrl-C.
+
+One code server is shared by the UI and the daemon: the code is imported once and both see the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import http.client
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from orchestration.environments import child_environment
+from orchestration.instance import LOCATION, MODULE, dagster_home, write_yaml
+from orchestration.settings import PROJECT_ROOT, Settings
+from orchestration.supervisor import AlreadyRunning, Command, Supervisor, kill_marked, only_one, say
+
+_LOOPBACK = "127.0.0.1"
+
+
+def run_up(settings: Settings, *, before_start: Callable[[], None] = lambda: None) -> int:
+    """Run everything until a person stops it (0), or something ends or cannot start (1).
+
+    `before_start` is called when nothing else of this home runs: the place to apply pools.
+    """
+    if settings.starts_sandbox:
+        settings = replace(settings, tushare_url=settings.sandbox_url)
+        own_sandbox = True
+    else:
+        own_sandbox = False
+    try:
+        with only_one(settings.home / "up.lock"):
+            left_over = kill_marked(str(settings.home))
+            if left_over:
+                say(f"ended {left_over} processes that an earlier, killed perennial up had left")
+            problems = port_problems(settings, own_sandbox=own_sandbox)
+            if problems:
+                say("cannot start:\n" + "\n".join(f"  {problem}" for problem in problems))
+                return 1
+            dagster_home(settings)
+            before_start()
+            return _supervise(settings, own_sandbox=own_sandbox)
+    except AlreadyRunning as other:
+        say(f"perennial is already running on {settings.home} ({other}). Stop it, or set PERENNIAL_HOME")
+        return 1
+
+
+def _supervise(settings: Settings, *, own_sandbox: bool) -> int:
+    environment = child_environment(settings) | {
+        # The default of 5 events a tick falls behind as soon as runs come in dozens.
+        "DAGSTER_RUN_STATUS_SENSOR_PROCESS_LIMIT": "25",
+    }
+    port = free_port()
+    workspace = settings.dagster_home / "workspace.yaml"
+    server = {"host": _LOOPBACK, "port": port, "location_name": LOCATION}
+    write_yaml(workspace, {"load_from": [{"grpc_server": server}]})
+    supervisor = Supervisor(str(settings.home), environment, PROJECT_ROOT, settings.home / "logs")
+    with supervisor.running():
+        if own_sandbox:
+            supervisor.start(sandbox_command(settings))
+        supervisor.start(code_command(port, settings))
+        # The UI would show an error, and the daemon wait for its next look, if the code were not there.
+        if supervisor.wait_until(lambda: listens(_LOOPBACK, port)):
+            supervisor.start(ui_command(settings, workspace))
+            supervisor.start(daemon_command(settings, workspace))
+            host = reachable(settings.ui_host)
+            if supervisor.wait_until(lambda: answers(host, settings.ui_port)):
+                say(f"Perennial is up: {ui_url(settings)} (Ctrl-C stops it)")
+                supervisor.wait_until(lambda: False)
+        dead = supervisor.dead()
+        if dead is None:
+            say("stopping …")
+        else:
+            code = dead.exit_code()
+            say(f"{dead.name} ended by itself with exit code {code}, so all stops. Its log: {dead.log}")
+    if dead is None:
+        say("stopped")
+    return 0 if dead is None else 1
+
+
+def sandbox_command(settings: Settings) -> Command:
+    serve = ["-m", "sandbox", "serve", "--host", _LOOPBACK, "--port", str(settings.sandbox_port)]
+    return Command("sandbox", [sys.executable, *serve])
+
+
+def code_command(port: int, settings: Settings) -> Command:
+    argv = [sys.executable, "-m", "dagster", "code-server", "start", "-m", MODULE]
+    argv += ["--host", _LOOPBACK, "--port", str(port), "--location-name", LOCATION]
+    # Run workers are started with the very interpreter that serves the code.
+    return Command("code", [*argv, "--use-python-environment-entry-point", *_logging(settings)])
+
+
+def ui_command(settings: Settings, workspace: Path) -> Command:
+    argv = [sys.executable, "-m", "dagster_webserver", "--workspace", str(workspace)]
+    argv += ["--host", settings.ui_host, "--port", str(settings.ui_port)]
+    return Command("ui", [*argv, "--dagster-log-level", settings.log_level.lower()])
+
+
+def daemon_command(settings: Settings, workspace: Path) -> Command:
+    argv = [sys.executable, "-m", "dagster._daemon", "run", "--workspace", str(workspace)]
+    return Command("daemon", [*argv, *_logging(settings)])
+
+
+def _logging(settings: Settings) -> list[str]:
+    return ["--log-level", settings.log_level.lower()]
+
+
+def port_problems(settings: Settings, *, own_sandbox: bool) -> list[str]:
+    """What keeps us from listening, one sentence per setting; asked before anything is started."""
+    wanted = [("PERENNIAL_UI_PORT", settings.ui_host, settings.ui_port)]
+    if own_sandbox:
+        wanted.append(("PERENNIAL_SANDBOX_PORT", _LOOPBACK, settings.sandbox_port))
+    return [problem for name, host, port in wanted if (problem := _port_problem(name, host, port))]
+
+
+def _port_problem(variable: str, host: str, port: int) -> str | None:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            # As servers do: connections that linger from the last run are no obstacle.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            probe.listen()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return f"port {port} on {host} is in use. Stop what uses it, or set {variable} to another port"
+        return (
+            f"cannot listen on {host}:{port}: {error.strerror or error}. See PERENNIAL_UI_HOST and {variable}"
+        )
+    return None
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+def listens(host: str, port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=1):
+        return True
+    return False
+
+
+def answers(host: str, port: int) -> bool:
+    """Whether the UI serves requests, which is later than that it listens."""
+    connection = http.client.HTTPConnection(host, port, timeout=2)
+    try:
+        connection.request("GET", "/server_info")
+        return connection.getresponse().status == http.client.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def reachable(host: str) -> str:
+    """An address that leads to a server which listens on `host`."""
+    return {"0.0.0.0": _LOOPBACK, "": _LOOPBACK, "::": "::1"}.get(host, host)  # noqa: S104 - not bound here
+
+
+def ui_url(settings: Settings) -> str:
+    host = reachable(settings.ui_host)
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.ui_port}"

@@ -1,0 +1,52 @@
+"""Concurrency pools: what the instance should allow, and how far it is from that.
+
+Limits live in Dagster's storage, not in `dagster.yaml`, so someone has to put them there: before the
+daemon starts, because the default limit is not enforced in a pool's first pass of the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
+
+@dataclass(frozen=True, order=True)
+class Drift:
+    """One pool whose limit is not what it should be. `actual` None: not set; `desired` None: not ours."""
+
+    pool: str
+    desired: int | None
+    actual: int | None
+
+    def __str__(self) -> str:
+        if self.desired is None:
+            return f"pool {self.pool} has the limit {self.actual} but is declared nowhere"
+        if self.actual is None:
+            return f"pool {self.pool} should have the limit {self.desired} but has none of its own"
+        return f"pool {self.pool} should have the limit {self.desired} but has {self.actual}"
+
+
+def drift(instance: DagsterInstance, desired: Mapping[str, int]) -> list[Drift]:
+    """Every difference between `desired` and the instance, by pool."""
+    # A pool that ran before anyone set it carries the default limit: that is not a decision.
+    actual = {p.name: p.limit for p in instance.event_log_storage.get_pool_limits() if not p.from_default}
+    return [
+        Drift(pool, desired.get(pool), actual.get(pool))
+        for pool in sorted(desired.keys() | actual.keys())
+        if desired.get(pool) != actual.get(pool)
+    ]
+
+
+def apply_pools(instance: DagsterInstance, desired: Mapping[str, int]) -> list[Drift]:
+    """Make the instance what `desired` says; returns what was different. Applying twice changes nothing."""
+    found = drift(instance, desired)
+    for difference in found:
+        if difference.desired is None:
+            instance.event_log_storage.delete_concurrency_limit(difference.pool)
+        else:
+            instance.event_log_storage.set_concurrency_slots(difference.pool, difference.desired)
+    return found

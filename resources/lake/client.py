@@ -1,0 +1,210 @@
+"""The lake: Iceberg tables that many processes read and write, behind one narrow class.
+
+Readers need no lock and no pyiceberg; writers hold one lock per table and commit one snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from domain.shared.error import InvalidInput
+from domain.shared.table import Table, Version
+from resources.lake.catalog import Catalog, default_locks
+from resources.lake.content_hash import versions_of
+from resources.lake.engine import Engine, quoted
+from resources.lake.file_index import FileIndex, FileList
+from resources.lake.frame import conform
+from resources.lake.layout import check_table
+from resources.lake.maintenance import Maintenance, MaintenanceReport
+from resources.lake.pointer import pointers_for
+from resources.lake.query import Query
+from resources.lake.settings import CATALOG_NAME, Place
+from resources.lake.store import store_for
+from resources.lake.types import iceberg_type
+from resources.lake.version_cache import VersionCache
+from resources.lake.versions import VersionReader
+from resources.lake.view import Views, check_known
+from resources.lake.write import Commit, Writer
+
+__all__ = ["CATALOG_NAME", "Commit", "Lake", "MaintenanceReport"]
+
+
+class Lake:
+    """See `open`. Safe to share between threads; every process opens its own."""
+
+    def __init__(self, place: Place, tables: Iterable[Table], memory_limit: str, threads: int) -> None:
+        self.tables: dict[str, Table] = {}
+        for table in tables:
+            check_table(table)
+            for column in table.columns:
+                iceberg_type(table.name, column.name, column.type)
+            if table.name in self.tables:
+                raise InvalidInput(f"two definitions of the table {table.name}")
+            self.tables[table.name] = table
+        self._engine = Engine(store_for(place.warehouse), memory_limit, threads)
+        self._index = FileIndex(place.caches / "files", self._build_index)
+        self._views = Views(pointers_for(place), self._engine.store, self._index)
+        self._versions = VersionReader(self._engine, VersionCache(place.caches / "versions"), self._index)
+        locks = default_locks(place)
+        self._writer = Writer(
+            Catalog(place, locks), self._engine, self._views, self._index, self._versions, locks
+        )
+        self._query = Query(self._engine, self._views, self.tables)
+        self._maintenance = Maintenance(self._writer)
+
+    @classmethod
+    def open(
+        cls,
+        *,
+        catalog_url: str,
+        warehouse: str,
+        home: Path,
+        tables: Iterable[Table],
+        memory_limit: str = "1GB",
+        threads: int = 2,
+    ) -> Lake:
+        """A lake at these addresses. Nothing is read, created or connected to before it is used.
+
+        `home` holds lock files and caches. The catalog is `sqlite:////path` or `postgresql://…`, the
+        warehouse `file:///path`, a plain absolute path or `s3://bucket/path`.
+        """
+        return cls(Place.of(catalog_url, warehouse, home), tables, memory_limit, threads)
+
+    def replace(
+        self,
+        table: str,
+        partition: str,
+        data: pa.Table,
+        *,
+        allow_empty: bool = False,
+        guard: Callable[[], None] | None = None,
+    ) -> Commit:
+        """Make these rows the whole content of one partition, in one snapshot.
+
+        `guard` is called under the table's lock just before the commit and stops it by raising.
+        """
+        return self._writer.replace(
+            self._table(table), [partition], data, allow_empty=allow_empty, guard=guard
+        )
+
+    def replace_range(
+        self,
+        table: str,
+        partitions: Sequence[str],
+        data: pa.Table,
+        *,
+        allow_empty: bool = False,
+        guard: Callable[[], None] | None = None,
+    ) -> Commit:
+        """Replace many partitions in one snapshot; those without rows are emptied only if `allow_empty`."""
+        return self._writer.replace(
+            self._table(table), partitions, data, allow_empty=allow_empty, guard=guard
+        )
+
+    def merge(self, table: str, data: pa.Table, *, guard: Callable[[], None] | None = None) -> Commit:
+        """Insert rows, or put them in the place of rows with the same key."""
+        return self._writer.merge(self._table(table), data, guard)
+
+    def scan(
+        self,
+        table: str,
+        *,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        as_of: datetime | int | None = None,
+    ) -> pa.RecordBatchReader:
+        """Stream rows of one table; `where` is a SQL condition of our own code, not a person's text."""
+        definition = self._table(table)
+        names = [c.name for c in definition.columns]
+        if unknown := [c for c in columns or () if c not in names]:
+            raise InvalidInput(f"{table} has no columns {unknown}", remedy=f"its columns are {names}")
+        view = self._views.of(definition, as_of)
+        wanted = list(columns) if columns is not None else names
+        schema = pa.schema(
+            [pa.field(f.name, f.type, f.nullable) for f in map(definition.schema.field, wanted)]
+        )
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with self._engine.connect() as connection, self._engine.explained(definition, view.files):
+                rows = self._engine.relation(connection, view)
+                query = f"SELECT {', '.join(map(quoted, wanted))} FROM ({rows})" + (
+                    f" WHERE {where}" if where else ""
+                )
+                for batch in connection.sql(query).to_arrow_reader():
+                    yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
+
+    def sql(
+        self,
+        query: str,
+        *,
+        as_of: datetime | Mapping[str, int] | None = None,
+        params: Sequence[Any] | Mapping[str, Any] | None = None,
+        extra: Mapping[str, pa.Table] | None = None,
+    ) -> pa.Table:
+        """The result of one reading statement over all tables and the `extra` relations."""
+        return self._query.run(query, as_of, params, extra or {})
+
+    def version(self, table: str, partition: str) -> Version:
+        return self.versions(table, [partition])[partition]
+
+    def versions(self, table: str, partitions: Sequence[str]) -> dict[str, Version]:
+        """What each partition holds now: ABSENT where nothing is, `damaged` where it cannot be read."""
+        return self._versions.versions(self._views.of(self._table(table)), partitions)
+
+    def partitions(self, table: str) -> list[str]:
+        """The partitions that have rows, sorted."""
+        return self._versions.partitions(self._views.of(self._table(table)))
+
+    def version_of(self, table: str, data: pa.Table) -> Version:
+        """The version this frame's partition would have if it were committed."""
+        definition = self._table(table)
+        found = versions_of(definition, [conform(definition, data)])
+        if len(found) != 1:
+            raise InvalidInput(
+                f"{table}: a version is of one partition, the frame has rows of {sorted(found)}"
+            )
+        return next(iter(found.values()))
+
+    def snapshot_id(self, table: str) -> int | None:
+        """The current snapshot, to be recorded where several tables must be read at one moment."""
+        state = self._views.of(self._table(table)).state
+        return None if state is None else state.current_id
+
+    def maintain(
+        self,
+        table: str,
+        *,
+        now: datetime,
+        compact_before: str | None,
+        keep_snapshots: Collection[int] = (),
+        expire_after: timedelta = timedelta(days=7),
+        orphan_age: timedelta = timedelta(days=1),
+    ) -> MaintenanceReport:
+        """Compact, expire and tidy one table.
+
+        `now` is the machine's real time. `compact_before` is a month or a day: months that end before it
+        are closed and become one file each.
+        """
+        return self._maintenance.run(
+            self._table(table),
+            now=now,
+            compact_before=compact_before,
+            keep_snapshots=keep_snapshots,
+            expire_after=expire_after,
+            orphan_age=orphan_age,
+        )
+
+    def _table(self, name: str) -> Table:
+        return check_known(self.tables, name)
+
+    def _build_index(self, name: str, metadata_location: str, snapshot_id: int) -> FileList:
+        from resources.lake.iceberg_read import read_file_list
+
+        return read_file_list(self._table(name), metadata_location, snapshot_id)

@@ -1,0 +1,154 @@
+"""The one place that uses pyiceberg's private parts: writing data files and swapping them in one snapshot.
+
+pyiceberg's public `overwrite` makes two snapshots, the first without the day: whoever reads as of a moment
+between them reads a hole. And its retry loop rebases a stale change onto a newer table, where ours must be
+computed again. `check_private_parts` says loudly when an upgrade moves what is used here; a test calls it.
+"""
+
+# ruff: noqa: SLF001
+from __future__ import annotations
+
+import inspect
+import itertools
+import uuid
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from resources.lake.error import CommitConflict
+
+if TYPE_CHECKING:
+    from pyiceberg.manifest import DataFile
+    from pyiceberg.table import Table as IcebergTable
+
+
+def write_data_files(stored: IcebergTable, frame: pa.Table) -> list[DataFile]:
+    """Write the rows as Parquet files of the table's layout. Nothing refers to them yet."""
+    from pyiceberg.io.pyarrow import _dataframe_to_data_files
+
+    if frame.num_rows == 0:
+        return []
+    files = list(
+        _dataframe_to_data_files(
+            table_metadata=stored.metadata,
+            df=frame,
+            io=stored.io,
+            write_uuid=uuid.uuid4(),
+            counter=itertools.count(0),
+        )
+    )
+    for data_file in files:
+        data_file.spec_id = stored.metadata.default_spec_id  # set by pyiceberg only where it reads manifests
+    return files
+
+
+def find_data_files(stored: IcebergTable, paths: Collection[str]) -> list[DataFile]:
+    """The manifest entries of some current data files."""
+    if not paths:
+        return []
+    wanted = set(paths)
+    found: dict[str, DataFile] = {}
+    snapshot = stored.current_snapshot()
+    for manifest in snapshot.manifests(stored.io) if snapshot is not None else ():
+        for entry in manifest.fetch_manifest_entry(stored.io, discard_deleted=True):
+            if entry.data_file.file_path in wanted:
+                found[entry.data_file.file_path] = entry.data_file
+        if len(found) == len(wanted):
+            break
+    if len(found) != len(wanted):
+        raise CommitConflict(f"{'.'.join(stored.name())}: files to replace are no longer part of the table")
+    return list(found.values())
+
+
+def swap_files(stored: IcebergTable, *, add: Sequence[DataFile], drop: Sequence[DataFile]) -> int:
+    """Commit one snapshot that drops and adds files; its id. Raises CommitConflict if the table moved on."""
+    from pyiceberg.exceptions import CommitFailedException, ValidationException
+    from pyiceberg.table.snapshots import Operation
+    from pyiceberg.table.update import AssertTableUUID
+
+    transaction = stored.transaction()
+    producer = _merging_overwrite()(
+        operation=Operation.OVERWRITE if drop else Operation.APPEND, transaction=transaction, io=stored.io
+    )
+    for data_file in drop:
+        producer.delete_data_file(data_file)
+    for data_file in add:
+        producer.append_data_file(data_file)
+    try:
+        producer.commit()  # staged in the transaction only
+        requirements = (*transaction._requirements, AssertTableUUID(uuid=stored.metadata.table_uuid))
+        # One attempt: a table that moved on is read again and the change computed anew by the caller.
+        stored._do_commit(updates=transaction._updates, requirements=requirements)
+    except (CommitFailedException, ValidationException) as error:
+        producer._clean_all_uncommitted()
+        raise CommitConflict(f"{'.'.join(stored.name())}: changed by another writer") from error
+    snapshot_id: int = producer.snapshot_id
+    return snapshot_id
+
+
+def discard(stored: IcebergTable, files: Sequence[DataFile]) -> None:
+    """Delete data files that no snapshot got to refer to."""
+    for data_file in files:
+        stored.io.delete(data_file.file_path)
+
+
+def _merging_overwrite() -> Any:
+    """pyiceberg merges small manifests on append only; a table that is mostly replaced needs it too."""
+    from pyiceberg.table.update.snapshot import _MergeAppendFiles, _OverwriteFiles
+
+    class MergingOverwrite(_OverwriteFiles):  # type: ignore[misc]
+        _target_size_bytes = 8 * 1024 * 1024
+        _min_count_to_merge = 20
+        _merge_enabled = True
+
+        def _existing_manifests(self) -> Any:
+            # Manifests that only tell what an earlier snapshot deleted are of no use to this one.
+            return [m for m in super()._existing_manifests() if m.has_added_files() or m.has_existing_files()]
+
+        def _process_manifests(self, manifests: Any) -> Any:
+            return _MergeAppendFiles._process_manifests(self, manifests)
+
+    return MergingOverwrite
+
+
+def check_private_parts() -> list[str]:
+    """What this module relies on and pyiceberg no longer has; empty if all is well."""
+    from pyiceberg.io.pyarrow import _dataframe_to_data_files
+    from pyiceberg.table import Table as IcebergTable
+    from pyiceberg.table import Transaction
+    from pyiceberg.table.update import snapshot
+
+    expected: list[tuple[str, Any, set[str]]] = [
+        (
+            "io.pyarrow._dataframe_to_data_files",
+            _dataframe_to_data_files,
+            {"table_metadata", "df", "io", "write_uuid", "counter"},
+        ),
+        ("Table._do_commit", IcebergTable._do_commit, {"self", "updates", "requirements"}),
+        (
+            "_SnapshotProducer.__init__",
+            snapshot._SnapshotProducer.__init__,
+            {"operation", "transaction", "io"},
+        ),
+        ("_OverwriteFiles._existing_manifests", snapshot._OverwriteFiles._existing_manifests, {"self"}),
+        (
+            "_MergeAppendFiles._process_manifests",
+            snapshot._MergeAppendFiles._process_manifests,
+            {"self", "manifests"},
+        ),
+        (
+            "_SnapshotProducer._clean_all_uncommitted",
+            snapshot._SnapshotProducer._clean_all_uncommitted,
+            {"self"},
+        ),
+    ]
+    moved = [
+        f"{name}: parameters are now {sorted(inspect.signature(function).parameters)}"
+        for name, function, parameters in expected
+        if not parameters <= set(inspect.signature(function).parameters)
+    ]
+    fresh = inspect.getsource(Transaction.__init__)
+    return moved + [
+        f"Transaction.{name} is gone" for name in ("_updates", "_requirements") if name not in fresh
+    ]

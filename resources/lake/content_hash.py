@@ -1,0 +1,121 @@
+"""The version of rows: their count and an order-independent 64-bit hash of their content.
+
+Written out here instead of borrowed from an engine, because versions are kept for years in ledgers and
+run metadata: DuckDB's own `hash()` may change with every release and would make the whole lake look
+edited. Per column the value bits are mixed with a seed taken from the column's name; a row is the mixed
+sum of its columns; a partition is the sum of its rows. NULLs add nothing, so a column added later
+(NULL in every old row) leaves old versions as they are, and the order of rows, columns and files is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from domain.shared.table import ABSENT, ALL, Table, Version
+from resources.lake.layout import partition_column, partition_key
+
+_Bits = npt.NDArray[np.uint64]
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+def versions_of(table: Table, batches: Iterable[pa.RecordBatch | pa.Table]) -> dict[str, Version]:
+    """The version of every partition that has rows in the batches."""
+    rows: dict[str, int] = {}
+    sums: dict[str, np.uint64] = {}
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        with np.errstate(over="ignore"):
+            for partition, count, total in _by_partition(table, batch, _row_hashes(batch)):
+                rows[partition] = rows.get(partition, 0) + count
+                sums[partition] = np.add(sums.get(partition, np.uint64(0)), total)
+    return {p: Version(rows=rows[p], digest=f"{int(sums[p]):016x}") for p in rows}
+
+
+def version_of(table: Table, frame: pa.Table) -> Version:
+    """The version of one partition's rows."""
+    found = versions_of(table, [frame])
+    return next(iter(found.values())) if found else ABSENT
+
+
+def _by_partition(
+    table: Table, batch: pa.RecordBatch | pa.Table, hashes: _Bits
+) -> Iterable[tuple[str, int, np.uint64]]:
+    column = partition_column(table)
+    if column is None:
+        yield ALL, len(hashes), hashes.sum(dtype=np.uint64)
+        return
+    encoded = _single(batch.column(column)).dictionary_encode()
+    labels = encoded.indices.to_numpy(zero_copy_only=False)
+    counts = np.bincount(labels, minlength=len(encoded.dictionary))
+    totals = np.zeros(len(encoded.dictionary), dtype=np.uint64)
+    np.add.at(totals, labels, hashes)
+    for value, count, total in zip(encoded.dictionary.to_pylist(), counts, totals, strict=True):
+        yield partition_key(value), int(count), total
+
+
+def _row_hashes(batch: pa.RecordBatch | pa.Table) -> _Bits:
+    total = np.full(batch.num_rows, _GOLDEN, dtype=np.uint64)
+    for name in batch.schema.names:
+        values = _single(batch.column(name))
+        if values.null_count == len(values):
+            continue
+        mixed = _mix(_bits(values) ^ _seed(name))
+        if values.null_count:
+            mixed[values.is_null().to_numpy(zero_copy_only=False)] = 0
+        total += mixed
+    return _mix(total)
+
+
+def _single(values: pa.ChunkedArray | pa.Array) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        return values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
+    return values
+
+
+def _bits(values: pa.Array) -> Any:
+    """Each value as 64 unsigned bits; what stands where a NULL is does not matter."""
+    kind = values.type
+    if pa.types.is_floating(kind):
+        doubles = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0  # -0.0 is 0.0
+        doubles[np.isnan(doubles)] = np.nan  # one bit pattern for every NaN
+        return doubles.view(np.uint64)
+    if pa.types.is_boolean(kind):
+        return values.cast(pa.uint8()).fill_null(0).to_numpy(zero_copy_only=False).astype(np.uint64)
+    if pa.types.is_date32(kind):
+        values = values.cast(pa.int32())
+    if pa.types.is_integer(values.type) or pa.types.is_temporal(values.type):
+        return values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64)
+    if pa.types.is_decimal(kind):
+        values = values.cast(pa.string())
+    encoded = pc.dictionary_encode(values)
+    words = np.array([_word(v) for v in encoded.dictionary.to_pylist()], dtype=np.uint64)
+    return words[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
+
+
+def _word(value: str | bytes) -> int:
+    raw = value.encode() if isinstance(value, str) else value
+    return int.from_bytes(blake2b(raw, digest_size=8).digest(), "little")
+
+
+@cache
+def _seed(name: str) -> np.uint64:
+    return np.uint64(_word(name))
+
+
+def _mix(bits: _Bits) -> _Bits:
+    """The finaliser of SplitMix64: every input bit moves every output bit."""
+    bits = bits + _GOLDEN
+    bits = (bits ^ (bits >> np.uint64(30))) * _MIX_1
+    bits = (bits ^ (bits >> np.uint64(27))) * _MIX_2
+    return bits ^ (bits >> np.uint64(31))

@@ -1,0 +1,134 @@
+"""DuckDB over the data files of one snapshot: connections, relations, and what their failures mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from domain.shared.error import InfrastructureError, InvalidInput
+from domain.shared.table import Table
+from resources.lake.error import DamagedData
+from resources.lake.file_index import FileEntry
+from resources.lake.iceberg_read import read_with_deletes
+from resources.lake.state import schema_map
+from resources.lake.store import Store, readable
+from resources.lake.types import duckdb_type, iceberg_type
+from resources.lake.view import View
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How DuckDB is set up here. Every connection has its own small database in memory."""
+
+    store: Store
+    memory_limit: str
+    threads: int
+
+    @contextmanager
+    def connect(self) -> Iterator[Any]:
+        config = {
+            "memory_limit": self.memory_limit,
+            "threads": self.threads,
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            # A table name in SQL never means a variable of the calling program.
+            "python_enable_replacements": "false",
+        }
+        with closing(duckdb.connect(":memory:", config=config)) as connection:
+            connection.execute("SET TimeZone = 'UTC'").fetchall()
+            self.store.lend(connection)
+            yield connection
+
+    def relation(self, connection: Any, view: View, files: Sequence[FileEntry] | None = None) -> str:
+        """A SELECT over a view's data files (or some of them) with exactly the table's columns."""
+        chosen = view.files if files is None else files
+        if view.state is None or not chosen:
+            return empty_relation(view.table)
+        stored = {f.name for f in view.state.fields}
+        columns = ", ".join(_column(view.table, n, n in stored) for n in view.table.schema.names)
+        if view.listing is not None and view.listing.has_deletes:
+            name = f"deleted_rows_of_{view.table.namespace}_{view.table.table}"
+            connection.register(
+                name, read_with_deletes(view.state, view.listing.snapshot_id, {f.path for f in chosen})
+            )
+            return f"SELECT {columns} FROM {name}"
+        paths = ", ".join(text_literal(self.store.sql_path(f.path)) for f in chosen)
+        schema = schema_map(view.table, view.state)
+        return f"SELECT {columns} FROM read_parquet([{paths}], schema = {schema}, hive_partitioning = false)"
+
+    def read(self, view: View, files: Sequence[FileEntry], where: str = "true") -> pa.Table:
+        """Rows of some files; raises DamagedData naming the files that cannot be read."""
+        with self.connect() as connection, self.explained(view.table, files):
+            query = f"SELECT * FROM ({self.relation(connection, view, files)}) WHERE {where}"
+            return in_own_types(view.table, connection.sql(query).to_arrow_table())
+
+    @contextmanager
+    def explained(self, table: Table, files: Sequence[FileEntry]) -> Iterator[None]:
+        """Turn DuckDB's complaint about unreadable files into one that names what is lost."""
+        try:
+            yield
+        except duckdb.Error as error:
+            if damaged := self.damaged(files):
+                days = sorted({p for f in damaged for p in f.possible_partitions(table)})
+                raise DamagedData(table.name, days, [f.path for f in damaged]) from error
+            raise engine_error(error) from error
+
+    def damaged(self, files: Sequence[FileEntry]) -> list[FileEntry]:
+        """Those files that are missing or cannot be decoded, found by reading each one whole."""
+        return [f for f in files if self._is_damaged(f)]
+
+    def _is_damaged(self, file: FileEntry) -> bool:
+        if readable(self.store, file.path) == "missing":
+            return True
+        path = text_literal(self.store.sql_path(file.path))
+        # A connection of its own: some kinds of damage leave DuckDB's whole instance unusable.
+        with self.connect() as connection:
+            try:
+                rows = 0
+                for batch in connection.sql(f"SELECT * FROM read_parquet([{path}])").to_arrow_reader():
+                    rows += batch.num_rows
+            except duckdb.OutOfMemoryException as error:
+                raise engine_error(error) from error
+            except (duckdb.Error, pa.ArrowInvalid, OSError):
+                return True
+            return rows != file.rows
+
+
+def engine_error(error: duckdb.Error) -> Exception:
+    first = str(error).strip()
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return InfrastructureError(
+            f"the query needs more memory than the lake may use: {first.splitlines()[0]}",
+            reason_code="out_of_memory",
+            remedy="select fewer rows or columns, or raise the lake's memory limit",
+        )
+    return InvalidInput(f"the query cannot be run: {first}", reason_code="invalid_sql")
+
+
+def empty_relation(table: Table) -> str:
+    return f"SELECT {', '.join(_column(table, n, False) for n in table.schema.names)} WHERE false"
+
+
+def in_own_types(table: Table, rows: pa.Table) -> pa.Table:
+    schema = pa.schema([pa.field(f.name, f.type, f.nullable) for f in table.schema])
+    return rows.cast(schema)
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text_literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _column(table: Table, name: str, stored: bool) -> str:
+    if stored:
+        return quoted(name)
+    kind = duckdb_type(iceberg_type(table.name, name, table.schema.field(name).type))
+    return f"CAST(NULL AS {kind}) AS {quoted(name)}"

@@ -1,0 +1,66 @@
+"""What can go wrong in the lake beyond bad input, as types of the shared error tree."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from domain.shared.error import InfrastructureError, PermanentRunnerError, TransientResourceError
+
+
+class DamagedData(InfrastructureError):
+    """Data files of a table cannot be read. Replacing the named partitions heals it."""
+
+    reason_code = "damaged_data"
+
+    def __init__(self, table: str, partitions: Sequence[str], files: Sequence[str]) -> None:
+        shown = ", ".join(partitions[:8]) + (
+            f" and {len(partitions) - 8} more" if len(partitions) > 8 else ""
+        )
+        super().__init__(
+            f"{table}: {len(files)} data file(s) holding {shown} cannot be read",
+            remedy="replace these partitions from their source; the damaged files are then dropped",
+        )
+        self.table = table
+        self.partitions = tuple(partitions)
+        self.files = tuple(files)
+
+
+class LakeBusy(TransientResourceError):
+    """Another writer holds the table for longer than we wait."""
+
+    reason_code = "lake_busy"
+
+
+class CommitConflict(TransientResourceError):
+    """The table moved on between our read and our commit; recompute from the new state."""
+
+    reason_code = "lake_conflict"
+
+
+class SnapshotGone(InfrastructureError):
+    """The asked moment or snapshot is no longer kept."""
+
+    reason_code = "snapshot_gone"
+
+
+@contextmanager
+def storage_errors(table: str) -> Iterator[None]:
+    """Turn what the disk says while writing into errors that tell a person what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise PermanentRunnerError(
+                f"{table}: the lake cannot be written: {error}",
+                reason_code="lake_read_only",
+                remedy="make the lake's folder writable for this user",
+            ) from error
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise TransientResourceError(
+                f"{table}: no space left for the lake: {error}",
+                reason_code="disk_full",
+                remedy="free disk space or run the maintenance job",
+            ) from error
+        raise

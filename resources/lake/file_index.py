@@ -1,0 +1,172 @@
+"""Which data files a snapshot consists of, and which partitions each may hold.
+
+A snapshot never changes, so its file list is written once into a small cache file and read from there:
+readers need no pyiceberg. On a miss the list is read from the manifests through pyiceberg.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from domain.shared.table import ALL, Table
+from resources.lake.layout import group_of
+
+_FORMAT = 1
+_KEPT_IN_MEMORY = 64
+_KEPT_ON_DISK = 48
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """One data file. `days` is exact where known; otherwise `low`..`high` bound them."""
+
+    path: str
+    size: int
+    rows: int
+    group: str | None = None
+    low: str | None = None
+    high: str | None = None
+    days: tuple[str, ...] | None = None
+
+    def may_hold(self, table: Table, partition: str) -> bool:
+        if self.group is not None and self.group != group_of(table, partition):
+            return False
+        if table.partition_kind != "day":
+            return True
+        if self.days is not None:
+            return partition in self.days
+        if self.low is None or self.high is None:
+            return True
+        return self.low <= partition <= self.high
+
+    def certain_partitions(self, table: Table) -> tuple[str, ...] | None:
+        """The partitions this file holds, if that is known without reading it."""
+        if table.partition_kind == "none":
+            return (ALL,)
+        if table.partition_kind != "day":
+            return None if self.group is None else (self.group,)
+        if self.days is not None:
+            return self.days
+        return (self.low,) if self.low is not None and self.low == self.high else None
+
+    def possible_partitions(self, table: Table) -> tuple[str, ...]:
+        """Every partition this file may hold, by what is known of it."""
+        if (certain := self.certain_partitions(table)) is not None:
+            return certain
+        if self.low is None or self.high is None:
+            return ()
+        first, last = date.fromisoformat(self.low), date.fromisoformat(self.high)
+        return tuple((first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1))
+
+
+@dataclass(frozen=True)
+class FileList:
+    snapshot_id: int
+    files: tuple[FileEntry, ...]
+    has_deletes: bool = False
+    """Row-level deletes by another engine: such a snapshot is read through pyiceberg."""
+
+    def holding(self, table: Table, partitions: Collection[str]) -> list[FileEntry]:
+        return [f for f in self.files if any(f.may_hold(table, p) for p in partitions)]
+
+
+class FileIndex:
+    """File lists by snapshot: memory, then disk, then `build`."""
+
+    def __init__(self, folder: Path, build: Callable[[str, str, int], FileList]) -> None:
+        self._folder = folder
+        self._build = build
+        self._memory: OrderedDict[tuple[str, int], FileList] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def get(self, table: str, metadata_location: str, snapshot_id: int) -> FileList:
+        with self._guard:
+            if (known := self._memory.get((table, snapshot_id))) is not None:
+                self._memory.move_to_end((table, snapshot_id))
+                return known
+        files = self._load(table, snapshot_id)
+        if files is None:
+            files = self._build(table, metadata_location, snapshot_id)
+            self._save(table, files)
+        self._remember(table, files)
+        return files
+
+    def put(self, table: str, files: FileList) -> None:
+        self._save(table, files)
+        self._remember(table, files)
+
+    def _remember(self, table: str, files: FileList) -> None:
+        with self._guard:
+            self._memory[(table, files.snapshot_id)] = files
+            while len(self._memory) > _KEPT_IN_MEMORY:
+                self._memory.popitem(last=False)
+
+    def _path(self, table: str, snapshot_id: int) -> Path:
+        return self._folder / table / f"{snapshot_id}.json"
+
+    def _load(self, table: str, snapshot_id: int) -> FileList | None:
+        try:
+            raw = orjson.loads(self._path(table, snapshot_id).read_bytes())
+        except (FileNotFoundError, orjson.JSONDecodeError):
+            return None
+        if raw.get("format") != _FORMAT:
+            return None
+        files = tuple(_entry(f) for f in raw["files"])
+        return FileList(snapshot_id, files, raw["has_deletes"])
+
+    def _save(self, table: str, files: FileList) -> None:
+        content = {
+            "format": _FORMAT,
+            "has_deletes": files.has_deletes,
+            "files": [_row(f) for f in files.files],
+        }
+        path = self._path(table, files.snapshot_id)
+        if write_cache(path, orjson.dumps(content)):
+            _forget_oldest(path.parent)
+
+
+def write_cache(path: Path, content: bytes) -> bool:
+    """Write a cache file in one step. A disk that refuses costs speed, never an answer."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch.write_bytes(content)
+        scratch.replace(path)
+    except OSError as error:
+        log.warning("the lake's cache %s cannot be written: %s", path, error)
+        return False
+    return True
+
+
+def _forget_oldest(folder: Path) -> None:
+    """Keep the newest files of a cache folder; look only now and then."""
+    names: Iterable[Path] = list(folder.glob("*.json"))
+    aged = []
+    for path in names:
+        try:
+            aged.append((path.stat().st_mtime_ns, path))
+        except FileNotFoundError:
+            continue  # another process tidied it away
+    for _, path in sorted(aged)[:-_KEPT_ON_DISK]:
+        path.unlink(missing_ok=True)
+
+
+def _row(f: FileEntry) -> list[Any]:
+    return [f.path, f.size, f.rows, f.group, f.low, f.high, f.days]
+
+
+def _entry(row: list[Any]) -> FileEntry:
+    path, size, rows, group, low, high, days = row
+    return FileEntry(path, size, rows, group, low, high, None if days is None else tuple(days))

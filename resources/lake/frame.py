@@ -1,0 +1,114 @@
+"""What a frame must be before it is written: exact columns and types, no missing or repeated keys."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from domain.shared.error import InvalidInput
+from domain.shared.table import ALL, Column, Table
+from resources.lake.layout import parse_partition, partition_column, partition_key
+
+_SHOWN = 5
+
+
+def conform(table: Table, data: pa.Table) -> pa.Table:
+    """The frame in the table's own columns, types and order, or InvalidInput saying what is wrong."""
+    names = data.column_names
+    wanted = [c.name for c in table.columns]
+    missing = [c for c in wanted if c not in names]
+    unexpected = [c for c in names if c not in wanted]
+    repeated = sorted({c for c in names if names.count(c) > 1})
+    if missing or unexpected or repeated:
+        raise InvalidInput(
+            f"{table.name}: columns missing {missing}, unexpected {unexpected}, repeated {repeated}"
+        )
+    columns = [_column(table, column, data.column(column.name)) for column in table.columns]
+    frame = pa.Table.from_arrays(columns, schema=_plain(table.schema))
+    _check_key(table, frame)
+    return frame
+
+
+def check_partitions(table: Table, frame: pa.Table, allowed: Collection[str]) -> None:
+    """Every row must belong to one of the allowed partitions."""
+    for partition in allowed:
+        parse_partition(table, partition)
+    if strangers := [p for p in partitions_of(table, frame) if p not in allowed]:
+        raise InvalidInput(
+            f"{table.name}: {partition_column(table)} has rows of {_some(strangers)}, "
+            f"which are not among the partitions to write ({_some(sorted(allowed))})"
+        )
+
+
+def partitions_of(table: Table, frame: pa.Table) -> list[str]:
+    """The partitions that have rows in a frame, sorted."""
+    column = partition_column(table)
+    if column is None:
+        return [ALL] if frame.num_rows else []
+    return sorted(partition_key(v) for v in pc.unique(frame.column(column)).to_pylist())
+
+
+def select_partitions(table: Table, frame: pa.Table, partitions: Collection[str]) -> pa.Table:
+    """The rows of a frame that belong to some partitions."""
+    column = partition_column(table)
+    if column is None:
+        return frame if ALL in partitions else frame.slice(0, 0)
+    values = pa.array([parse_partition(table, p) for p in partitions], type=table.schema.field(column).type)
+    return frame.filter(pc.is_in(frame.column(column), value_set=values))
+
+
+def ordered(table: Table, frame: pa.Table) -> pa.Table:
+    return frame.sort_by([(name, "ascending") for name in table.sort_order])
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([pa.field(f.name, f.type, f.nullable) for f in schema])
+
+
+def _column(table: Table, column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    try:
+        cast = values.cast(column.type, safe=True)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidInput(
+            f"{table.name}.{column.name}: values of type {values.type} do not fit {column.type}, "
+            f"first {_first_misfit(values, column.type)!r} ({str(error).splitlines()[0]})"
+        ) from error
+    # A key may have a part that is NULL where its column allows it: NULL equals NULL in a key.
+    required = not column.nullable or column.name == partition_column(table)
+    if required and cast.null_count:
+        row = pc.index(pc.is_null(cast), True).as_py()
+        raise InvalidInput(
+            f"{table.name}.{column.name}: {cast.null_count} values are NULL, first in row {row}"
+        )
+    return cast
+
+
+def _first_misfit(values: pa.ChunkedArray, wanted: pa.DataType) -> object:
+    """The first value that cannot be cast, found by halving."""
+    low, high = 0, len(values)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            values.slice(low, middle - low).cast(wanted, safe=True)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            high = middle
+        else:
+            low = middle
+    return values[low].as_py() if len(values) else None
+
+
+def _check_key(table: Table, frame: pa.Table) -> None:
+    keys = frame.select(list(dict.fromkeys(table.key)))
+    counts = keys.group_by(keys.column_names).aggregate([([], "count_all")])
+    if counts.num_rows == keys.num_rows:
+        return
+    repeated = counts.filter(pc.greater(counts.column("count_all"), 1)).slice(0, _SHOWN)
+    shown = [tuple(str(row[k]) for k in keys.column_names) for row in repeated.to_pylist()]
+    raise InvalidInput(f"{table.name}: the key {table.key} is not unique, e.g. {shown}")
+
+
+def _some(names: Collection[str]) -> str:
+    shown = list(names)[:_SHOWN]
+    return ", ".join(shown) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")

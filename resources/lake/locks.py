@@ -1,0 +1,75 @@
+"""One writer per table: a file lock on one machine, an advisory lock where the catalog is Postgres.
+
+Both are freed by the operating system or the server when their holder dies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import Protocol
+
+from resources.lake.error import LakeBusy
+
+WAIT_SECONDS = 120.0
+_REMEDY = "another process is writing this table; try again, or look for a stuck run"
+
+
+class Locks(Protocol):
+    def hold(self, name: str) -> AbstractContextManager[None]:
+        """Hold the lock of this name, waiting a bounded time for it."""
+
+
+class FileLocks:
+    def __init__(self, folder: Path, wait_seconds: float = WAIT_SECONDS) -> None:
+        self._folder = folder
+        self._wait = wait_seconds
+
+    @contextmanager
+    def hold(self, name: str) -> Iterator[None]:
+        from filelock import FileLock, Timeout
+
+        self._folder.mkdir(parents=True, exist_ok=True)
+        # A fresh object each time: its lock then excludes threads of this process as well.
+        lock = FileLock(self._folder / f"{name}.lock", timeout=self._wait, poll_interval=0.01)
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise LakeBusy(f"{name}: not free within {self._wait:.0f} s", remedy=_REMEDY) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+class PostgresLocks:
+    """Session-level advisory locks, each on its own connection so that a lost one frees the lock."""
+
+    def __init__(self, dsn: str, wait_seconds: float = WAIT_SECONDS) -> None:
+        self._dsn = dsn
+        self._wait = wait_seconds
+
+    @contextmanager
+    def hold(self, name: str) -> Iterator[None]:
+        import psycopg2
+        import psycopg2.errors
+
+        number = int.from_bytes(
+            blake2b(f"perennial:{name}".encode(), digest_size=8).digest(), "big", signed=True
+        )
+        try:
+            connection = psycopg2.connect(self._dsn, options=f"-c lock_timeout={int(self._wait * 1000)}")
+        except psycopg2.OperationalError as error:
+            raise LakeBusy(f"{name}: the catalog's database cannot be reached for a lock") from error
+        try:
+            connection.autocommit = True
+            with connection.cursor() as cursor:
+                try:
+                    cursor.execute("SELECT pg_advisory_lock(%s)", (number,))
+                except psycopg2.errors.LockNotAvailable as error:
+                    raise LakeBusy(f"{name}: not free within {self._wait:.0f} s", remedy=_REMEDY) from error
+            yield
+        finally:
+            connection.close()

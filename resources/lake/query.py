@@ -1,0 +1,137 @@
+"""SQL over every table of the lake, typed by people as well as by programs: it reads tables, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import duckdb
+import orjson
+import pyarrow as pa
+
+from domain.shared.error import InvalidInput
+from domain.shared.table import Table
+from resources.lake.engine import Engine, engine_error, quoted, text_literal
+from resources.lake.error import DamagedData
+from resources.lake.file_index import FileEntry
+from resources.lake.view import View, Views, check_known
+
+# DuckDB allows INSERT and COPY inside a WITH clause: such a query calls itself a SELECT, its nodes tell.
+_READING_NODES = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
+_NOT_THE_FILES = (
+    duckdb.ParserException,
+    duckdb.BinderException,
+    duckdb.CatalogException,
+    duckdb.PermissionException,
+    duckdb.OutOfMemoryException,
+)
+_REMEDY = "ask one SELECT (or DESCRIBE, SUMMARIZE, SHOW TABLES); the lake is changed by its assets only"
+
+
+@dataclass(frozen=True)
+class Query:
+    engine: Engine
+    views: Views
+    tables: Mapping[str, Table]
+
+    def run(
+        self,
+        query: str,
+        as_of: datetime | Mapping[str, int] | None,
+        params: Sequence[Any] | Mapping[str, Any] | None,
+        extra: Mapping[str, pa.Table],
+    ) -> pa.Table:
+        if isinstance(as_of, Mapping):
+            for name in as_of:
+                check_known(self.tables, name)
+        with self.engine.connect() as connection:
+            names = [n for n in referenced(connection, query, (*self.tables, *extra)) if n not in extra]
+            views = self.views.of_all([self.tables[n] for n in names], as_of)
+            self._furnish(connection, views, extra)
+            _close(connection, [self.engine.store.sql_path(f.path) for v in views.values() for f in v.files])
+            try:
+                return connection.sql(query, params=params).to_arrow_table()
+            except duckdb.Error as error:
+                self._blame(views, error)
+                raise engine_error(error) from error
+
+    def _furnish(self, connection: Any, views: Mapping[str, View], extra: Mapping[str, pa.Table]) -> None:
+        for schema in {name.split(".", 1)[0] for name in (*views, *extra)}:
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}").fetchall()
+        for name, view in views.items():
+            try:
+                rows = self.engine.relation(connection, view)
+                connection.execute(f"CREATE VIEW {_identifier(name)} AS {rows}").fetchall()
+            except duckdb.Error as error:  # the first file is opened here already
+                self._blame({name: view}, error)
+                raise engine_error(error) from error
+        for number, (name, rows) in enumerate(extra.items()):
+            connection.register(f"extra_{number}", rows)
+            connection.execute(f"CREATE VIEW {_identifier(name)} AS SELECT * FROM extra_{number}").fetchall()
+
+    def _blame(self, views: Mapping[str, View], error: duckdb.Error) -> None:
+        """Raise what is damaged, if anything is: only then did the query fail for the files' sake."""
+        if isinstance(error, _NOT_THE_FILES):
+            return
+        for view in views.values():
+            damaged: list[FileEntry] = self.engine.damaged(view.files)
+            if damaged:
+                days = sorted({p for f in damaged for p in f.possible_partitions(view.table)})
+                raise DamagedData(view.table.name, days, [f.path for f in damaged]) from error
+
+
+def referenced(connection: Any, query: str, known: Sequence[str]) -> list[str]:
+    """The lake tables a query names, or all if it asks about the catalogue itself. Refuses what writes."""
+    try:
+        statements = connection.extract_statements(query)
+    except duckdb.Error as error:
+        raise engine_error(error) from error
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise InvalidInput("only one reading statement can be run", reason_code="read_only", remedy=_REMEDY)
+    text = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()[0][0]
+    tree = orjson.loads(text)
+    if tree["error"]:
+        raise InvalidInput(
+            f"the query cannot be read: {tree.get('error_message')}", reason_code="read_only", remedy=_REMEDY
+        )
+    named: set[str] = set()
+    for node in _walk(tree):
+        kind = str(node.get("type", ""))
+        if kind.endswith("_NODE") and kind not in _READING_NODES:
+            raise InvalidInput(
+                "a query must not write, not even inside WITH", reason_code="read_only", remedy=_REMEDY
+            )
+        if "table_name" in node and kind in ("BASE_TABLE", "SHOW_REF"):
+            named.add(f"{node.get('schema_name', '')}.{node['table_name']}".lower())
+    of_ours = [n for n in known if n in named]
+    if of_ours and not any(n.startswith(("information_schema.", "pg_catalog.")) for n in named):
+        return of_ours
+    return list(dict.fromkeys(known))
+
+
+def _walk(value: Any) -> Iterator[dict[str, Any]]:
+    pending = [value]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            yield value
+            pending.extend(value.values())
+        elif isinstance(value, list):
+            pending.extend(value)
+
+
+def _close(connection: Any, paths: Sequence[str]) -> None:
+    """From here on the connection reads the tables' own files only, and its settings are fixed."""
+    allowed = ", ".join(text_literal(p) for p in paths)
+    for setting in (
+        f"allowed_paths = [{allowed}]",
+        "enable_external_access = false",
+        "lock_configuration = true",
+    ):
+        connection.execute(f"SET {setting}").fetchall()
+
+
+def _identifier(name: str) -> str:
+    return ".".join(quoted(part) for part in name.split(".", 1))

@@ -1,0 +1,84 @@
+"""Where the lake is: catalog and warehouse addresses, normalised once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+
+from domain.shared.error import InvalidInput
+
+CATALOG_NAME = "perennial"
+"""Trino must be configured with the same catalog name: it is part of every catalog row."""
+
+_UNSAFE = set("#?%*[]{}'\"\\")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A lake's addresses. `repr` never shows the catalog address, which may hold a password."""
+
+    catalog_url: str = field(repr=False)
+    warehouse: str
+    home: Path
+
+    @classmethod
+    def of(cls, catalog_url: str, warehouse: str, home: Path) -> Place:
+        return cls(_catalog_url(catalog_url), _warehouse(warehouse), home)
+
+    @property
+    def kind(self) -> Literal["sqlite", "postgres"]:
+        return "sqlite" if self.catalog_url.startswith("sqlite:") else "postgres"
+
+    @property
+    def sqlite_path(self) -> Path:
+        return Path(unquote(self.catalog_url.removeprefix("sqlite:///").split("?", 1)[0]))
+
+    @property
+    def postgres_dsn(self) -> str:
+        """The address in libpq's own spelling."""
+        return self.catalog_url.replace("postgresql+psycopg2://", "postgresql://", 1)
+
+    @property
+    def caches(self) -> Path:
+        return self.home / "cache" / "lake"
+
+    @property
+    def locks(self) -> Path:
+        return self.home / "locks"
+
+
+def _catalog_url(url: str) -> str:
+    if url.startswith("sqlite:////"):
+        return url
+    for prefix in ("postgresql+psycopg2://", "postgresql://", "postgres://"):
+        if url.startswith(prefix):
+            return "postgresql+psycopg2://" + url.removeprefix(prefix)
+    scheme = url.split(":", 1)[0]
+    raise InvalidInput(
+        f"a lake catalog cannot be kept in {scheme!r}",
+        remedy="use sqlite:////absolute/path/catalog.db or postgresql://user@host/database",
+    )
+
+
+def _warehouse(address: str) -> str:
+    address = address.rstrip("/")
+    scheme = urlsplit(address).scheme
+    if scheme == "":
+        address = "file://" + address
+    elif scheme not in ("file", "s3"):
+        raise InvalidInput(
+            f"a warehouse on {scheme!r} is not supported",
+            remedy="use file:///absolute/path or s3://bucket/path",
+        )
+    rest = address.split("://", 1)[1]
+    if scheme != "s3" and not rest.startswith("/"):
+        raise InvalidInput(f"the warehouse {address!r} is not an absolute path")
+    # These would be read as patterns or as parts of an address by one of the engines that share the files.
+    if bad := sorted(_UNSAFE & set(rest)):
+        raise InvalidInput(
+            f"the warehouse path must not contain {' '.join(bad)}",
+            remedy="move PERENNIAL_HOME or the warehouse",
+        )
+    return address

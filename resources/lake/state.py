@@ -1,0 +1,136 @@
+"""What a table's current metadata file says, read as the plain JSON it is.
+
+Metadata files never change once written, so they are parsed once per process. Their format is Iceberg's
+public specification; only manifests (Avro) need pyiceberg, see file_index.py.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from domain.shared.error import InvalidInput
+from domain.shared.table import Table
+from resources.lake.error import SnapshotGone
+from resources.lake.types import duckdb_type, iceberg_type
+
+
+@dataclass(frozen=True)
+class Field:
+    id: int
+    name: str
+    type: Any
+
+
+@dataclass(frozen=True)
+class SnapshotInfo:
+    id: int
+    parent_id: int | None
+    at_ms: int
+
+
+@dataclass(frozen=True)
+class TableState:
+    name: str
+    location: str
+    fields: tuple[Field, ...]
+    current_id: int | None
+    snapshots: Mapping[int, SnapshotInfo]
+    log: tuple[tuple[int, int], ...]
+    """(moment in ms, snapshot id) of every time the current snapshot changed, oldest first."""
+
+    @property
+    def current(self) -> SnapshotInfo | None:
+        return None if self.current_id is None else self.snapshots[self.current_id]
+
+    def at(self, moment: datetime) -> int | None:
+        """The snapshot that was current at a moment; None if the table was still empty then."""
+        if moment.tzinfo is None:
+            raise InvalidInput(f"as_of {moment.isoformat()} has no time zone")
+        at_ms = int(moment.astimezone(UTC).timestamp() * 1000)
+        earlier = [snapshot for when, snapshot in self.log if when <= at_ms]
+        if earlier:
+            return self.known(earlier[-1])
+        oldest = self.snapshots.get(self.log[0][1]) if self.log else None
+        if oldest is not None and oldest.parent_id is None:
+            return None
+        if oldest is None and not self.snapshots:
+            return None
+        raise self._gone(f"the state at {moment.isoformat()}")
+
+    def known(self, snapshot: int) -> int:
+        if snapshot not in self.snapshots:
+            raise self._gone(f"snapshot {snapshot}")
+        return snapshot
+
+    def _gone(self, what: str) -> SnapshotGone:
+        kept = min((s.at_ms for s in self.snapshots.values()), default=0)
+        oldest = datetime.fromtimestamp(kept / 1000, UTC).isoformat(timespec="seconds")
+        return SnapshotGone(
+            f"{self.name}: {what} is no longer kept",
+            remedy=f"ask for a moment after {oldest}, the oldest one kept",
+        )
+
+
+def parse_state(name: str, location: str, content: bytes) -> TableState:
+    if location.endswith(".gz.metadata.json"):
+        content = gzip.decompress(content)
+    raw = orjson.loads(content)
+    schema_id = raw["current-schema-id"]
+    schema = next(s for s in raw["schemas"] if s["schema-id"] == schema_id)
+    snapshots = {
+        s["snapshot-id"]: SnapshotInfo(s["snapshot-id"], s.get("parent-snapshot-id"), s["timestamp-ms"])
+        for s in raw.get("snapshots", ())
+    }
+    current = raw.get("current-snapshot-id")
+    return TableState(
+        name=name,
+        location=location,
+        fields=tuple(Field(f["id"], f["name"], f["type"]) for f in schema["fields"]),
+        current_id=current if current in snapshots else None,
+        snapshots=snapshots,
+        log=tuple((e["timestamp-ms"], e["snapshot-id"]) for e in raw.get("snapshot-log", ())),
+    )
+
+
+def added_columns(table: Table, state: TableState) -> list[str]:
+    """Columns the definition has and the stored table has not; any other difference is an error."""
+    stored = {f.name: f.type for f in state.fields}
+    defined = {c.name: iceberg_type(table.name, c.name, c.type) for c in table.columns}
+    if removed := [name for name in stored if name not in defined]:
+        raise InvalidInput(
+            f"{table.name}: the stored table has columns {removed} that the definition lacks",
+            remedy="keep the columns in the definition; columns are only ever added",
+        )
+    for name, kind in defined.items():
+        if name in stored and str(stored[name]).replace(" ", "") != kind.replace(" ", ""):
+            raise InvalidInput(
+                f"{table.name}.{name}: stored as {stored[name]}, defined as {kind}",
+                remedy="add a new column instead of changing a type",
+            )
+    added = [name for name in defined if name not in stored]
+    required = {c.name for c in table.columns if not c.nullable}
+    if bad := [name for name in added if name in required]:
+        raise InvalidInput(
+            f"{table.name}: new columns {bad} must be nullable, old rows have no value for them"
+        )
+    return added
+
+
+def schema_map(table: Table, state: TableState) -> str:
+    """DuckDB's read_parquet schema: columns found by Iceberg field id, missing ones NULL."""
+    ids = {f.name: f for f in state.fields}
+    entries = []
+    for column in table.columns:
+        field = ids.get(column.name)
+        if field is None:
+            continue  # defined, but not yet added to the stored table: projected as NULL by the reader
+        entries.append(
+            f"{field.id}: {{name: '{field.name}', type: '{duckdb_type(field.type)}', default_value: NULL}}"
+        )
+    return "MAP {" + ", ".join(entries) + "}"

@@ -1,0 +1,164 @@
+"""The files of the lake, local or in an object store: read, look, list, delete.
+
+Paths are the absolute URIs that Iceberg's metadata holds. DuckDB has no object store client of its own
+here, so for `s3://` it is lent pyarrow's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Literal, Protocol
+
+from domain.shared.error import TransientResourceError
+
+Condition = Literal["there", "missing"]
+
+
+@dataclass(frozen=True)
+class Stored:
+    uri: str
+    size: int
+    modified: datetime
+
+
+class Store(Protocol):
+    def read(self, uri: str) -> bytes:
+        """The whole file; FileNotFoundError if it is not there."""
+
+    def stamp(self, uri: str) -> str:
+        """Something cheap that changes when the bytes may have changed; "missing" if there is no file."""
+
+    def sql_path(self, uri: str) -> str:
+        """The path as DuckDB should be given it."""
+
+    def lend(self, connection: Any) -> None:
+        """Make the files readable on a DuckDB connection."""
+
+    def list(self, prefix: str) -> Iterator[Stored]:
+        """Every file below a prefix."""
+
+    def delete(self, uri: str) -> None:
+        """Delete a file; one that is gone already is fine."""
+
+
+class LocalStore:
+    def read(self, uri: str) -> bytes:
+        with open(_local(uri), "rb") as file:  # noqa: PTH123 - a path object costs more than the read
+            return file.read()
+
+    def stamp(self, uri: str) -> str:
+        try:
+            status = os.stat(_local(uri))  # noqa: PTH116 - called for every file of every look
+        except FileNotFoundError:
+            return "missing"
+        return f"{status.st_size}:{status.st_mtime_ns}"
+
+    def sql_path(self, uri: str) -> str:
+        return _local(uri)
+
+    def lend(self, connection: Any) -> None:
+        pass  # DuckDB reads local files itself
+
+    def list(self, prefix: str) -> Iterator[Stored]:
+        for folder, _, names in os.walk(_local(prefix)):
+            for name in names:
+                path = os.path.join(folder, name)  # noqa: PTH118
+                with suppress(FileNotFoundError):  # deleted between listing and looking
+                    status = os.stat(path)  # noqa: PTH116
+                    yield Stored(
+                        f"file://{path}", status.st_size, datetime.fromtimestamp(status.st_mtime, UTC)
+                    )
+
+    def delete(self, uri: str) -> None:
+        with suppress(FileNotFoundError):
+            os.remove(_local(uri))  # noqa: PTH107
+
+
+class ObjectStore:
+    """An object store through pyarrow.fs. Credentials and endpoint come from the client's own settings.
+
+    Objects never change under one name, so a stamp costs no request: a vanished or unreadable object is
+    met when its rows are read.
+    """
+
+    def __init__(self, filesystem: Any = None, scheme: str = "s3") -> None:
+        self._given = filesystem
+        self._scheme = scheme
+
+    @cached_property
+    def _filesystem(self) -> Any:
+        if self._given is not None:
+            return self._given
+        from pyarrow.fs import S3FileSystem
+
+        return S3FileSystem()
+
+    def _key(self, uri: str) -> str:
+        return uri.removeprefix(f"{self._scheme}://").removeprefix("s3a://")
+
+    def read(self, uri: str) -> bytes:
+        try:
+            with self._filesystem.open_input_stream(self._key(uri)) as stream:
+                content: bytes = stream.read()
+                return content
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise TransientResourceError(f"the object store cannot be read: {error}") from error
+
+    def stamp(self, uri: str) -> str:  # noqa: ARG002
+        return "object"
+
+    def exists(self, uri: str) -> bool:
+        from pyarrow.fs import FileType
+
+        try:
+            return bool(self._filesystem.get_file_info(self._key(uri)).type == FileType.File)
+        except OSError as error:
+            raise TransientResourceError(f"the object store cannot be reached: {error}") from error
+
+    def sql_path(self, uri: str) -> str:
+        return f"{self._scheme}://{self._key(uri)}"
+
+    def lend(self, connection: Any) -> None:
+        from fsspec.implementations.arrow import ArrowFSWrapper
+
+        wrapper = ArrowFSWrapper(self._filesystem)
+        wrapper.protocol = self._scheme
+        connection.register_filesystem(wrapper)
+
+    def list(self, prefix: str) -> Iterator[Stored]:
+        from pyarrow.fs import FileSelector, FileType
+
+        selector = FileSelector(self._key(prefix), recursive=True, allow_not_found=True)
+        for info in self._filesystem.get_file_info(selector):
+            if info.type == FileType.File:
+                yield Stored(f"{self._scheme}://{info.path}", info.size, info.mtime.astimezone(UTC))
+
+    def delete(self, uri: str) -> None:
+        with suppress(FileNotFoundError):
+            self._filesystem.delete_file(self._key(uri))
+
+
+def store_for(warehouse: str) -> Store:
+    return ObjectStore() if warehouse.startswith("s3://") else LocalStore()
+
+
+def readable(store: Store, uri: str) -> Condition:
+    """Whether a file is there. Any trouble but absence is raised: it says nothing about the data."""
+    if isinstance(store, ObjectStore):
+        return "there" if store.exists(uri) else "missing"
+    try:
+        with open(_local(uri), "rb"):  # noqa: PTH123
+            return "there"
+    except FileNotFoundError:
+        return "missing"
+
+
+def _local(uri: str) -> str:
+    return uri.removeprefix("file://")

@@ -1,0 +1,72 @@
+"""Versions already computed, by the set of data files a partition's rows may be in.
+
+Kept in memory and in one small file per table and year (or per table), so a look costs no read of data.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from pathlib import Path
+
+import orjson
+
+from domain.shared.table import Table, Version
+from resources.lake.file_index import FileEntry, write_cache
+from resources.lake.store import Store
+
+
+def fingerprint(store: Store, files: Iterable[FileEntry], stamps: dict[str, str]) -> str:
+    """What a partition's version depends on. `stamps` saves looking at one file twice in a look."""
+    digest = blake2b(digest_size=12)
+    for path in sorted(f.path for f in files):
+        if path not in stamps:
+            stamps[path] = store.stamp(path)
+        digest.update(f"{path}\n{stamps[path]}\n".encode())
+    return digest.hexdigest()
+
+
+class VersionCache:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._shards: dict[Path, dict[str, tuple[str, Version]]] = {}
+        self._guard = threading.Lock()
+
+    def get(self, table: Table, partition: str, fingerprint: str) -> Version | None:
+        with self._guard:
+            path = self._path(table, partition)
+            known = self._shard(path).get(partition)
+            if known is None or known[0] != fingerprint:
+                return None
+            return known[1]
+
+    def put(self, table: Table, found: Mapping[str, tuple[str, Version]]) -> None:
+        """Remember versions by partition as (fingerprint, version), but no damage: files get restored."""
+        with self._guard:
+            touched: dict[Path, dict[str, tuple[str, Version]]] = {}
+            for partition, entry in found.items():
+                if not entry[1].damaged:
+                    touched.setdefault(self._path(table, partition), {})[partition] = entry
+            for path, entries in touched.items():
+                # Another process may have added to the file since; a lost race only costs a computation.
+                shard = {**self._load(path), **self._shards.get(path, {}), **entries}
+                self._shards[path] = shard
+                rows = {p: [f, v.rows, v.digest] for p, (f, v) in shard.items()}
+                write_cache(path, orjson.dumps(rows))
+
+    def _path(self, table: Table, partition: str) -> Path:
+        shard = partition[:4] if table.partition_kind == "day" else "all"
+        return self._folder / table.name / f"{shard}.json"
+
+    def _shard(self, path: Path) -> dict[str, tuple[str, Version]]:
+        if path not in self._shards:
+            self._shards[path] = self._load(path)
+        return self._shards[path]
+
+    def _load(self, path: Path) -> dict[str, tuple[str, Version]]:
+        try:
+            rows = orjson.loads(path.read_bytes())
+        except (FileNotFoundError, orjson.JSONDecodeError):
+            return {}
+        return {p: (f, Version(rows=n, digest=d)) for p, (f, n, d) in rows.items()}

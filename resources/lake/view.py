@@ -1,0 +1,101 @@
+"""One table at one moment: its definition, stored schema and data files. Everything is read through a view."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from domain.shared.error import InfrastructureError, InvalidInput
+from domain.shared.table import Table
+from resources.lake.file_index import FileEntry, FileIndex, FileList
+from resources.lake.pointer import Pointers
+from resources.lake.state import TableState, added_columns, parse_state
+from resources.lake.store import Store
+
+_LOOKS = 5
+_STATES_KEPT = 256
+_RESTORE = "restore the file from a backup, or drop the table from the catalog and fill it anew"
+
+
+@dataclass(frozen=True)
+class View:
+    table: Table
+    state: TableState | None = None
+    listing: FileList | None = None
+
+    @property
+    def files(self) -> tuple[FileEntry, ...]:
+        return () if self.listing is None else self.listing.files
+
+
+class Views:
+    def __init__(self, pointers: Pointers, store: Store, index: FileIndex) -> None:
+        self._pointers = pointers
+        self._store = store
+        self._index = index
+        self._states: OrderedDict[str, TableState] = OrderedDict()
+
+    def of(self, table: Table, as_of: datetime | int | None = None) -> View:
+        return self.of_all([table], {} if as_of is None else {table.name: as_of})[table.name]
+
+    def of_all(
+        self, tables: list[Table], as_of: datetime | Mapping[str, datetime | int] | None = None
+    ) -> dict[str, View]:
+        """Views of several tables, their pointers read in one statement."""
+        for _ in range(_LOOKS):
+            pointers = self._pointers.read()
+            try:
+                return {t.name: self._view(t, pointers.get(t.name), _moment(as_of, t.name)) for t in tables}
+            except FileNotFoundError as error:
+                missing = error  # commits have overtaken us and tidied the metadata file away: look again
+        raise InfrastructureError(
+            f"the lake's metadata file {missing.filename or missing} is missing",
+            reason_code="lake_metadata_missing",
+            remedy=_RESTORE,
+        )
+
+    def _view(self, table: Table, location: str | None, as_of: datetime | int | None) -> View:
+        if location is None:
+            return View(table)
+        state = self._state(table, location)
+        if as_of is None:
+            snapshot = state.current_id
+        elif isinstance(as_of, datetime):
+            snapshot = state.at(as_of)
+        else:
+            snapshot = state.known(as_of)
+        if snapshot is None:
+            return View(table, state)
+        return View(table, state, self._index.get(table.name, location, snapshot))
+
+    def _state(self, table: Table, location: str) -> TableState:
+        state = self._states.get(location)
+        if state is None:
+            content = self._store.read(location)
+            try:
+                state = parse_state(table.name, location, content)
+            except (ValueError, KeyError, StopIteration, EOFError) as error:
+                raise InfrastructureError(
+                    f"{table.name}: the metadata file {location} cannot be understood",
+                    reason_code="lake_metadata_damaged",
+                    remedy=_RESTORE,
+                ) from error
+            self._states[location] = state
+            while len(self._states) > _STATES_KEPT:
+                self._states.popitem(last=False)
+        added_columns(
+            table, state
+        )  # a definition that contradicts what is stored is an error for readers too
+        return state
+
+
+def _moment(as_of: datetime | Mapping[str, datetime | int] | None, name: str) -> datetime | int | None:
+    return as_of.get(name) if isinstance(as_of, Mapping) else as_of
+
+
+def check_known(names: Mapping[str, Table], name: str) -> Table:
+    if (table := names.get(name)) is None:
+        raise InvalidInput(f"the lake has no table {name!r}", remedy=f"one of: {', '.join(sorted(names))}")
+    return table

@@ -1,0 +1,239 @@
+"""Changing a table: replace and merge, as a read, a computed change and one commit under the table's lock."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from domain.shared.error import InvalidInput
+from domain.shared.table import ABSENT, Table, Version
+from resources.lake.catalog import Catalog, catalog_errors
+from resources.lake.content_hash import versions_of
+from resources.lake.engine import Engine, quoted
+from resources.lake.error import CommitConflict, DamagedData, storage_errors
+from resources.lake.file_index import FileEntry, FileIndex, FileList
+from resources.lake.frame import check_partitions, conform, ordered, partitions_of, select_partitions
+from resources.lake.layout import group_of, partition_column, sql_filter
+from resources.lake.locks import Locks
+from resources.lake.state import added_columns
+from resources.lake.versions import VersionReader
+from resources.lake.view import View, Views
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table as IcebergTable
+
+_ATTEMPTS = 10
+
+log = logging.getLogger(__name__)
+
+Guard = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What a write did. Identical content makes no snapshot: then `changed` is False."""
+
+    snapshot_id: int | None
+    parent_id: int | None
+    versions: dict[str, Version]
+    changed: bool
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows some partitions shall have from now on; a partition without rows is emptied."""
+
+    partitions: tuple[str, ...]
+    frame: pa.Table
+
+
+@dataclass(frozen=True)
+class Writer:
+    catalog: Catalog
+    engine: Engine
+    views: Views
+    index: FileIndex
+    versions: VersionReader
+    locks: Locks
+
+    def replace(
+        self,
+        table: Table,
+        partitions: Sequence[str],
+        data: pa.Table,
+        *,
+        allow_empty: bool,
+        guard: Guard | None,
+    ) -> Commit:
+        frame = conform(table, data)
+        wanted = tuple(sorted(set(partitions)))
+        check_partitions(table, frame, wanted)
+        if not allow_empty:
+            _refuse_empty(table, wanted, frame)
+        return self._change(table, lambda _: Rows(wanted, frame), guard)
+
+    def merge(self, table: Table, data: pa.Table, guard: Guard | None) -> Commit:
+        frame = conform(table, data)
+        _refuse_empty(table, (), frame)
+        return self._change(table, lambda view: self._merged(view, frame), guard)
+
+    def _merged(self, view: View, frame: pa.Table) -> Rows:
+        """The rows of the touched partitions after the incoming rows took the place of equal keys."""
+        table = view.table
+        touched = set(partitions_of(table, frame))
+        column = partition_column(table)
+        if column is not None and column not in table.key:
+            touched |= self._partitions_with_keys(view, frame)  # a row may move to another partition
+        files = [] if view.listing is None else view.listing.holding(table, touched)
+        stored = self.engine.read(view, files, sql_filter(table, touched))
+        same = " AND ".join(f"s.{quoted(k)} IS NOT DISTINCT FROM i.{quoted(k)}" for k in table.key)
+        with self.engine.connect() as connection:
+            connection.register("stored", stored)
+            connection.register("incoming", frame)
+            kept = connection.sql(f"SELECT * FROM stored AS s ANTI JOIN incoming AS i ON {same}").to_arrow_table()
+        return Rows(tuple(sorted(touched)), pa.concat_tables([kept.cast(frame.schema), frame]))
+
+    def _partitions_with_keys(self, view: View, frame: pa.Table) -> set[str]:
+        keys = ", ".join(quoted(k) for k in view.table.key)
+        with self.engine.connect() as connection, self.engine.explained(view.table, view.files):
+            connection.register("incoming", frame.select(list(view.table.key)))
+            rows = self.engine.relation(connection, view)
+            query = f"SELECT * FROM ({rows}) SEMI JOIN incoming USING ({keys})"
+            return set(partitions_of(view.table, connection.sql(query).to_arrow_table()))
+
+    def _change(self, table: Table, plan: Callable[[View], Rows], guard: Guard | None) -> Commit:
+        with storage_errors(table.name), self.locks.hold(table.name):
+            for _ in range(_ATTEMPTS):
+                view = self.views.of(table)
+                try:
+                    return self._apply(view, plan(view), guard)
+                except CommitConflict as error:
+                    conflict = error  # a writer that knows no locks (Trino) came first: compute anew
+            raise conflict
+
+    def _apply(self, view: View, rows: Rows, guard: Guard | None) -> Commit:
+        table = view.table
+        made = versions_of(table, [rows.frame])
+        wanted = {p: made.get(p, ABSENT) for p in rows.partitions}
+        stored = self.versions.versions(view, rows.partitions)
+        changed = [p for p in rows.partitions if wanted[p] != stored[p]]
+        current = None if view.state is None else view.state.current
+        if not changed:
+            return Commit(
+                None if current is None else current.id,
+                None if current is None else current.parent_id,
+                wanted,
+                False,
+            )
+        victims = [] if view.listing is None else view.listing.holding(table, changed)
+        kept, damaged = self._other_rows(view, victims, changed)
+        if damaged:
+            _warn_lost(table, damaged, changed)
+        new = select_partitions(table, rows.frame, changed)
+        snapshot_id = self.swap(view, ordered(table, pa.concat_tables([kept, new])), victims, guard)
+        self.versions.remember(self.views.of(table), {p: wanted[p] for p in changed})
+        return Commit(snapshot_id, None if current is None else current.id, wanted, True)
+
+    def _other_rows(
+        self, view: View, victims: Sequence[FileEntry], changed: Collection[str]
+    ) -> tuple[pa.Table, list[FileEntry]]:
+        """The rows of files to drop that must live on, and the files whose rows are lost anyhow."""
+        only = set(changed)
+        shared = [f for f in victims if not set(f.certain_partitions(view.table) or ("?",)) <= only]
+        where = sql_filter(view.table, changed, negate=True)
+        try:
+            return self.engine.read(view, shared, where), []
+        except DamagedData as error:
+            damaged = [f for f in shared if f.path in set(error.files)]
+            intact = [f for f in shared if f not in damaged]
+            return self.engine.read(view, intact, where), damaged
+
+    def swap(self, view: View, frame: pa.Table, victims: Sequence[FileEntry], guard: Guard | None) -> int:
+        """Write the rows, drop the victims, in one snapshot on top of the view's. The lock is held."""
+        with catalog_errors(view.table.name):
+            stored = self._stored(view)
+            return self._commit(stored, view, frame, victims, guard)
+
+    def _stored(self, view: View) -> IcebergTable:
+        """The Iceberg table as the view saw it, created or given its new columns first."""
+        table = view.table
+        if view.state is None:
+            return self.catalog.create(table)
+        stored = self.catalog.load(table.name)
+        if stored.metadata_location != view.state.location:
+            raise CommitConflict(f"{table.name}: changed by another writer")
+        if added := added_columns(table, view.state):
+            return self.catalog.add_columns(stored, table, added)
+        return stored
+
+    def _commit(
+        self,
+        stored: IcebergTable,
+        view: View,
+        frame: pa.Table,
+        victims: Sequence[FileEntry],
+        guard: Guard | None,
+    ) -> int:
+        from resources.lake import commit
+        from resources.lake.iceberg_read import file_entry
+
+        table = view.table
+        drop = commit.find_data_files(stored, [f.path for f in victims])
+        add = commit.write_data_files(stored, frame)
+        try:
+            if guard is not None:
+                guard()
+        except BaseException:
+            commit.discard(stored, add)
+            raise
+        try:
+            snapshot_id = commit.swap_files(stored, add=add, drop=drop)
+        except CommitConflict:
+            commit.discard(stored, add)  # surely not committed; any other failure may hide a commit that was
+            raise
+        gone = {f.path for f in victims}
+        exact = _days_by_group(table, frame)
+        groups = [file_entry(table, stored, f).group for f in add]
+        fresh = [
+            file_entry(table, stored, f, exact.get(group) if groups.count(group) == 1 else None)
+            for f, group in zip(add, groups, strict=True)
+        ]
+        kept = tuple(f for f in view.files if f.path not in gone)
+        has_deletes = view.listing is not None and view.listing.has_deletes
+        self.index.put(table.name, FileList(snapshot_id, (*kept, *fresh), has_deletes))
+        return snapshot_id
+
+
+def _days_by_group(table: Table, frame: pa.Table) -> dict[str | None, tuple[str, ...]]:
+    if table.partition_kind != "day":
+        return {}
+    groups: dict[str | None, list[str]] = {}
+    for day in partitions_of(table, frame):
+        groups.setdefault(group_of(table, day), []).append(day)
+    return {group: tuple(days) for group, days in groups.items()}
+
+
+def _refuse_empty(table: Table, partitions: Sequence[str], frame: pa.Table) -> None:
+    present = set(partitions_of(table, frame))
+    missing = [p for p in partitions if p not in present]
+    if missing or frame.num_rows == 0:
+        named = f" {', '.join(missing[:5])}" if missing else ""
+        raise InvalidInput(
+            f"{table.name}: no rows for{named or ' anything'}: an empty frame would delete what is there",
+            reason_code="empty_frame",
+            remedy="say allow_empty if the partition shall really be emptied",
+        )
+
+
+def _warn_lost(table: Table, damaged: Sequence[FileEntry], changed: Collection[str]) -> None:
+    lost = sorted({p for f in damaged for p in f.possible_partitions(table)} - set(changed))
+    log.warning(
+        "%s: dropped %d unreadable data file(s); partitions lost with them that must be fetched again: %s",
+        table.name,
+        len(damaged),
+        ", ".join(lost) or "none",
+    )

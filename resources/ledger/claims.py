@@ -1,0 +1,105 @@
+"""Taking keys for one run: create what is absent, claim what waits, adopt what the run has already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import Connection, Engine
+
+from domain.shared.work import Item, Kind
+from resources.ledger.engine import reading, writing
+from resources.ledger.model import Work
+from resources.ledger.rows import Change, KeyState, create, lock_births, read_keys, write
+from resources.ledger.transitions import claimed, first_generation
+
+
+@dataclass(slots=True)
+class Claims:
+    """What became of the asked keys. `done` names those this very run finished in an earlier pass."""
+
+    held: dict[str, Work] = field(default_factory=dict)
+    busy: dict[str, str] = field(default_factory=dict)
+    done: dict[str, Work] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    run_id: str
+    now: datetime
+    lease_until: datetime
+
+
+def take(
+    engine: Engine,
+    kind: Kind,
+    keys: Sequence[str],
+    claimant: Claimant,
+    fingerprints: Mapping[str, str],
+) -> Claims:
+    if not keys:
+        return Claims()
+    with reading(engine) as connection:
+        births = _absent(read_keys(connection, kind.name, keys, lock=False), claimant)
+    if not births:
+        with writing(engine) as connection:
+            states = read_keys(connection, kind.name, keys, lock=True)
+            if not _absent(states, claimant):
+                return _claim(connection, keys, states, claimant)
+    # Only the transaction that may create rows waits for others that do.
+    with writing(engine) as connection:
+        lock_births(connection, kind.name)
+        states = read_keys(connection, kind.name, keys, lock=True)
+        absent = _absent(states, claimant)
+        rows = [_wished(kind, key, states[key].last, fingerprints, claimant.now) for key in absent]
+        for row in create(connection, rows, claimant.now):
+            states[row.key] = KeyState(waiting=row, last=row)
+        return _claim(connection, keys, states, claimant)
+
+
+def _absent(states: Mapping[str, KeyState], claimant: Claimant) -> list[str]:
+    return [
+        key
+        for key, state in states.items()
+        if state.waiting is None and state.running is None and not _done_by(state, claimant)
+    ]
+
+
+def _done_by(state: KeyState, claimant: Claimant) -> bool:
+    return state.last is not None and state.last.run_id == claimant.run_id
+
+
+def _wished(kind: Kind, key: str, last: Work | None, fingerprints: Mapping[str, str], now: datetime) -> Work:
+    """A row for a key nobody wished for: somebody runs it by hand.
+
+    It carries the last fingerprint where none is given: if it fails, the plan's old wish stays refused.
+    """
+    fingerprint = fingerprints.get(key, last.fingerprint if last else "")
+    params = last.params if last and last.fingerprint == fingerprint else {}
+    item = Item(
+        kind=kind.name, key=key, fingerprint=fingerprint, params=params, once=last.once if last else False
+    )
+    return first_generation(item, kind, now)
+
+
+def _claim(
+    connection: Connection, keys: Sequence[str], states: Mapping[str, KeyState], claimant: Claimant
+) -> Claims:
+    claims = Claims()
+    changes: list[Change] = []
+    for key in keys:
+        state = states[key]
+        row = state.running or state.waiting
+        if row is None:
+            if state.last is not None:
+                claims.done[key] = state.last
+            continue
+        if state.running is not None and state.running.run_id != claimant.run_id:
+            claims.busy[key] = state.running.run_id or "unknown"
+            continue
+        after = claimed(row, claimant.run_id, now=claimant.now, lease_until=claimant.lease_until)
+        claims.held[key] = after
+        changes.append(Change(row, after, "adopted" if state.running is not None else "claimed"))
+    write(connection, changes, claimant.now)
+    return claims

@@ -1,0 +1,143 @@
+"""Which due rows go next, and how they are handed out: to runs (`dispatch`) or to workers (`claim`)."""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, Connection, Engine, and_, case, func, not_, or_, select
+
+from resources.ledger.engine import reading, writing
+from resources.ledger.model import Dispatch, Work
+from resources.ledger.rows import Change, as_work, lock_ids, select_work, write
+from resources.ledger.schema import RUNNING, WAITING, work
+from resources.ledger.transitions import claimed, dispatched
+
+Order = Literal["oldest", "newest"]
+
+CANDIDATES = 20_000
+"""Due rows one look considers; the tenants share them evenly."""
+
+
+def dispatch(
+    engine: Engine,
+    kind: str,
+    *,
+    limit: int,
+    group: Callable[[Work], str],
+    order: Order,
+    busy: Collection[str],
+    now: datetime,
+) -> list[Dispatch]:
+    busy = frozenset(busy)
+    with reading(engine) as connection:
+        candidates = [row for row in _due_rows(connection, kind, order, now) if row.dispatch_id not in busy]
+        load = _load_by_tenant(connection, kind, now) if candidates else {}
+    groups = _fair_groups(candidates, group, order, load)[:limit]
+    wanted = {row.id for _, rows in groups for row in rows}
+    if not wanted:
+        return []
+    with writing(engine) as connection:
+        # Looked at again under the lock: another look may have sent them meanwhile.
+        ours = {
+            row.id: row
+            for row in lock_ids(connection, wanted, skip_locked=True)
+            if _still_due(row, busy, now)
+        }
+        changes: list[Change] = []
+        dispatches: list[Dispatch] = []
+        for name, rows in groups:
+            dispatch_id = secrets.token_hex(8)
+            batch = [ours[row.id] for row in rows if row.id in ours]
+            sent = [Change(row, dispatched(row, dispatch_id, now), "dispatched") for row in batch]
+            changes += sent
+            if sent:
+                dispatches.append(Dispatch(dispatch_id, name, tuple(change.after for change in sent)))
+        write(connection, changes, now)
+    return dispatches
+
+
+def claim(
+    engine: Engine, kind: str, *, holder: str, limit: int, now: datetime, lease_until: datetime
+) -> list[Work]:
+    """Take due rows for a worker process, each row for exactly one of all that ask."""
+    with writing(engine) as connection:
+        rows: list[Work] = []
+        load = _load_by_tenant(connection, kind, now)
+        for position, tenant in enumerate(load):
+            share = -(-(limit - len(rows)) // (len(load) - position))
+            query = (
+                select_work()
+                .where(_due(kind, now), work.c.tenant == tenant)
+                .order_by(work.c.priority.desc(), work.c.id)
+                .limit(share)
+                .with_for_update(skip_locked=True)
+            )
+            rows += map(as_work, connection.execute(query))
+        changes = [
+            Change(row, claimed(row, holder, now=now, lease_until=lease_until), "claimed") for row in rows
+        ]
+        write(connection, changes, now)
+    return [change.after for change in changes]
+
+
+def _due(kind: str, now: datetime) -> ColumnElement[bool]:
+    other = work.alias("other")
+    blocked = (
+        select(other.c.id)
+        .where(other.c.kind == work.c.kind, other.c.key == work.c.key, other.c.status == RUNNING)
+        .exists()
+    )
+    return and_(work.c.kind == kind, work.c.status.in_(WAITING), work.c.not_before <= now, not_(blocked))
+
+
+def _still_due(row: Work, busy: frozenset[str], now: datetime) -> bool:
+    return row.status in WAITING and row.not_before <= now and row.dispatch_id not in busy
+
+
+def _due_rows(connection: Connection, kind: str, order: Order, now: datetime) -> list[Work]:
+    age = work.c.id.desc() if order == "newest" else work.c.id
+    turn = func.row_number().over(partition_by=work.c.tenant, order_by=[work.c.priority.desc(), age])
+    query = select_work().where(_due(kind, now)).order_by(turn, work.c.priority.desc(), age).limit(CANDIDATES)
+    return [as_work(row) for row in connection.execute(query)]
+
+
+def _load_by_tenant(connection: Connection, kind: str, now: datetime) -> dict[str, int]:
+    """Tenants with waiting rows and how much each has under way, the least busy first."""
+    under_way = or_(work.c.status == RUNNING, and_(work.c.dispatch_id.is_not(None), work.c.not_before > now))
+    query = (
+        select(work.c.tenant, func.sum(case((under_way, 1), else_=0)))
+        .where(work.c.kind == kind, work.c.status.in_((*WAITING, RUNNING)))
+        .group_by(work.c.tenant)
+    )
+    load = {tenant: int(number) for tenant, number in connection.execute(query)}
+    return dict(sorted(load.items(), key=lambda pair: (pair[1], pair[0])))
+
+
+def _fair_groups(
+    rows: Sequence[Work], group: Callable[[Work], str], order: Order, load: dict[str, int]
+) -> list[tuple[str, list[Work]]]:
+    """Groups in the order of their turns: tenants take turns, each with its most urgent group first."""
+    members: dict[str, list[Work]] = defaultdict(list)
+    for row in rows:
+        members[group(row)].append(row)
+    by_tenant: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(members, reverse=order == "newest"):
+        by_tenant[members[name][0].tenant].append(name)
+    for names in by_tenant.values():
+        names.sort(key=lambda name: _urgency(members[name], order))
+    turns = [
+        (turn + load.get(tenant, 0), tenant, name)
+        for tenant, names in by_tenant.items()
+        for turn, name in enumerate(names)
+    ]
+    return [(name, members[name]) for _, _, name in sorted(turns, key=lambda t: t[:2])]
+
+
+def _urgency(rows: Sequence[Work], order: Order) -> tuple[Any, ...]:
+    """Sorts ascending; for "newest" equal priorities keep the descending order of their names."""
+    priority = max(row.priority for row in rows)
+    return (-priority,) if order == "newest" else (-priority, min(row.id for row in rows))

@@ -1,0 +1,63 @@
+"""When each source last answered and last failed: facts only. What they mean is the domain's to say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Engine, case, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from domain.shared.clock import Clock
+from resources.ledger.engine import reading, writing
+from resources.ledger.outcome import cause_of
+from resources.ledger.schema import source_freshness
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFreshness:
+    """`last_error` belongs to `last_failure` and stays after later successes. `rows_today` and
+    `rows_latest` are those of the last success."""
+
+    source: str
+    last_success: datetime | None
+    last_failure: datetime | None
+    last_error: str | None
+    rows_today: int | None
+    rows_latest: int | None
+    updated_at: datetime
+
+
+_COLUMNS = [source_freshness.c[column.name] for column in fields(SourceFreshness)]
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    engine: Engine
+    clock: Clock
+
+    def succeeded(
+        self, source: str, rows_latest: int | None, rows_today: int | None, at: datetime | None = None
+    ) -> None:
+        told = {"rows_latest": rows_latest, "rows_today": rows_today}
+        self._tell(source, "last_success", at or self.clock(), told)
+
+    def failed(self, source: str, error: BaseException | str, at: datetime | None = None) -> None:
+        self._tell(source, "last_failure", at or self.clock(), {"last_error": cause_of(error).error})
+
+    def all(self) -> list[SourceFreshness]:
+        with reading(self.engine) as connection:
+            rows = connection.execute(select(*_COLUMNS).order_by(source_freshness.c.source))
+            return [SourceFreshness(*row) for row in rows]
+
+    def _tell(self, source: str, moment: str, at: datetime, told: dict[str, Any]) -> None:
+        dialect = postgresql if self.engine.dialect.name == "postgresql" else sqlite
+        values = {"source": source, moment: at, "updated_at": at, **told}
+        statement = dialect.insert(source_freshness).values(values)
+        old, new = source_freshness.c, statement.excluded
+        # A writer that comes late with older news does not turn the clock back.
+        newer = old[moment].is_(None) | (old[moment] <= new[moment])
+        updates = {name: case((newer, new[name]), else_=old[name]) for name in values if name != "source"}
+        with writing(self.engine) as connection:
+            connection.execute(statement.on_conflict_do_update(index_elements=[old.source], set_=updates))

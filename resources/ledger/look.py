@@ -1,0 +1,88 @@
+"""Reading the ledger, for people, sensors and status pages; and forgetting what is old."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+from sqlalchemy import Connection, Engine, delete, func, or_, select
+
+from resources.ledger.engine import reading, writing
+from resources.ledger.model import Event, Work
+from resources.ledger.rows import as_work, select_work
+from resources.ledger.schema import CANCELLED, FAILED, RUNNING, work, work_event
+
+PURGE_BATCH = 5_000
+"""Rows one transaction deletes, so that retention never holds up a heartbeat."""
+
+
+def get(connection: Connection, work_id: int) -> Work | None:
+    row = connection.execute(select_work().where(work.c.id == work_id)).one_or_none()
+    return None if row is None else as_work(row)
+
+
+def find(
+    engine: Engine,
+    *,
+    kind: str | None,
+    key_prefix: str | None,
+    status: str | Collection[str] | None,
+    limit: int | None,
+) -> list[Work]:
+    query = select_work().order_by(work.c.id.desc())
+    if kind is not None:
+        query = query.where(work.c.kind == kind)
+    if key_prefix:
+        query = query.where(work.c.key.startswith(key_prefix, autoescape=True))
+    if status is not None:
+        query = query.where(work.c.status.in_([status] if isinstance(status, str) else list(status)))
+    if limit is not None:
+        query = query.limit(limit)
+    with reading(engine) as connection:
+        return [as_work(row) for row in connection.execute(query)]
+
+
+def running(engine: Engine) -> list[Work]:
+    with reading(engine) as connection:
+        rows = connection.execute(select_work().where(work.c.status == RUNNING).order_by(work.c.id))
+        return [as_work(row) for row in rows]
+
+
+def events(engine: Engine, work_id: int) -> list[Event]:
+    query = select(work_event).where(work_event.c.work_id == work_id).order_by(work_event.c.id)
+    with reading(engine) as connection:
+        return [Event(*row) for row in connection.execute(query)]
+
+
+def counts(engine: Engine) -> dict[str, dict[str, int]]:
+    """How many rows of each kind have each status."""
+    query = select(work.c.kind, work.c.status, func.count()).group_by(work.c.kind, work.c.status)
+    table: dict[str, dict[str, int]] = {}
+    with reading(engine) as connection:
+        for kind, status, number in connection.execute(query):
+            table.setdefault(kind, {})[status] = number
+    return table
+
+
+def purge(engine: Engine, older_than: datetime) -> int:
+    """Delete rows that finished before `older_than`, with their events.
+
+    The newest row of a key stays where it still forbids something: a failure or a cancellation, so that
+    the same wish stays refused; an event that was done once for all.
+    """
+    later = work.alias("later")
+    has_later = (
+        select(later.c.id)
+        .where(later.c.kind == work.c.kind, later.c.key == work.c.key, later.c.id > work.c.id)
+        .exists()
+    )
+    forgettable = or_(has_later, ~(work.c.status.in_([FAILED, CANCELLED]) | work.c.once))
+    batch = select(work.c.id).where(work.c.finished_at < older_than, forgettable).limit(PURGE_BATCH)
+    gone = 0
+    while True:
+        with writing(engine) as connection:
+            ids = connection.execute(batch).scalars().all()
+            connection.execute(delete(work).where(work.c.id.in_(ids)))
+        gone += len(ids)
+        if len(ids) < PURGE_BATCH:
+            return gone

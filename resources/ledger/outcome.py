@@ -1,0 +1,87 @@
+"""What an error means for the work it ended: its kind, its short reason, and words fit for a row.
+
+Adapters classified already; here only types are looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from domain.shared.error import InvalidInput, PerennialError, PermanentRunnerError, TransientResourceError
+
+ErrorKind = Literal["transient", "permanent", "invalid_input", "unclassified", "abandoned"]
+Verb = Literal["complete", "skip", "defer", "fail", "release"]
+
+ERROR_LIMIT = 2_000
+"""Characters of an error a row keeps; the run's log has the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """An error as a row keeps it."""
+
+    kind: ErrorKind
+    reason_code: str
+    error: str
+    retry_after: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an attempt ended. `not_before` set means the caller knows when; no maximum applies then."""
+
+    verb: Verb
+    reason_code: str = ""
+    cause: Cause | None = None
+    not_before: datetime | None = None
+
+
+def shortened(words: str) -> str:
+    """The first line first, the rest after it, all of it of bearable length."""
+    lines = [line.strip() for line in words.strip().splitlines() if line.strip()]
+    whole = "\n".join(lines) or "no message"
+    return whole if len(whole) <= ERROR_LIMIT else whole[: ERROR_LIMIT - 1] + "…"
+
+
+def cause_of(error: BaseException | str, *, otherwise: ErrorKind = "transient") -> Cause:
+    """What an error says. Plain words have no type: `otherwise` gives the kind.
+
+    A framework may wrap what an adapter classified (`raise Failure(...) from error`), so the explicit
+    chain of causes is asked for the first error of ours.
+    """
+    if isinstance(error, str):
+        return Cause(kind=otherwise, reason_code=otherwise, error=shortened(error))
+    ours = _first_of_ours(error)
+    if ours is None:
+        words = f"{type(error).__name__}: {error}"
+        return Cause(kind="unclassified", reason_code="unclassified", error=shortened(words))
+    kind: ErrorKind = "unclassified"
+    retry_after = None
+    if isinstance(ours, TransientResourceError):
+        kind, retry_after = "transient", ours.retry_after
+    elif isinstance(ours, PermanentRunnerError):
+        kind = "permanent"
+    elif isinstance(ours, InvalidInput):
+        kind = "invalid_input"
+    words = f"{ours.message}\n{ours.remedy}" if ours.remedy else ours.message
+    return Cause(kind=kind, reason_code=ours.reason_code, error=shortened(words), retry_after=retry_after)
+
+
+def _first_of_ours(error: BaseException) -> PerennialError | None:
+    link: BaseException | None = error
+    for _ in range(20):
+        if link is None or isinstance(link, PerennialError):
+            return link
+        link = link.__cause__
+    return None
+
+
+def outcome_of(error: BaseException) -> Outcome:
+    """How work ends whose body raised: given back if interrupted, failed if hopeless, else put off."""
+    if not isinstance(error, Exception):
+        return Outcome("release", reason_code="interrupted")
+    cause = cause_of(error)
+    verb: Verb = "fail" if cause.kind in ("permanent", "invalid_input") else "defer"
+    return Outcome(verb, reason_code=cause.reason_code, cause=cause)

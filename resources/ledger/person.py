@@ -1,0 +1,77 @@
+"""What a person may do to one row: try it again now, or call it off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from sqlalchemy import Connection, Engine
+
+from domain.shared.error import InvalidInput
+from domain.shared.work import Item, Kind
+from resources.ledger.engine import reading, writing
+from resources.ledger.enqueue import kind_named
+from resources.ledger.look import get
+from resources.ledger.model import Work
+from resources.ledger.rows import Change, create, lock_births, lock_ids, read_keys, write
+from resources.ledger.schema import CANCELLED, FINISHED
+from resources.ledger.transitions import cancelled, first_generation, made_due
+
+
+def cancel(engine: Engine, work_id: int, now: datetime, *, reason_code: str) -> Work:
+    """End the row, even a running one: its fence moves, so its holder's next write changes nothing."""
+    with writing(engine) as connection:
+        rows = lock_ids(connection, [work_id])
+        if not rows:
+            raise _unknown(work_id)
+        row = rows[0]
+        if row.status == CANCELLED:
+            return row
+        if row.status in FINISHED:
+            raise InvalidInput(f"work {work_id} is {row.status} already", reason_code="already_finished")
+        after = cancelled(row, now, reason_code=reason_code)
+        write(connection, [Change(row, after, "cancelled")], now)
+        return after
+
+
+def retry(engine: Engine, kinds: Mapping[str, Kind], work_id: int, now: datetime) -> Work:
+    """A waiting row becomes due now; a finished one gets a new generation, whose id is given back."""
+    with reading(engine) as connection:
+        known = get(connection, work_id)
+    if known is None:
+        raise _unknown(work_id)
+    with writing(engine) as connection:
+        lock_births(connection, known.kind)
+        state = read_keys(connection, known.kind, [known.key], lock=True)[known.key]
+        if state.running is not None:
+            raise InvalidInput(
+                f"{known.kind} {known.key} is running as work {state.running.id}",
+                reason_code="already_running",
+                remedy="wait for it, or cancel it first",
+            )
+        if state.waiting is not None:
+            after = made_due(state.waiting, now)
+            write(connection, [Change(state.waiting, after, "retried")], now)
+            return after
+        return _reborn(connection, kind_named(kinds, known.kind), state.last or known, now)
+
+
+def _reborn(connection: Connection, kind: Kind, last: Work, now: datetime) -> Work:
+    item = Item(
+        kind=last.kind,
+        key=last.key,
+        fingerprint=last.fingerprint,
+        reason_code="retried",
+        params=last.params,
+        tenant=last.tenant,
+        priority=last.priority,
+        parent_id=last.id,
+        once=last.once,
+    )
+    return create(connection, [first_generation(item, kind, now)], now)[0]
+
+
+def _unknown(work_id: int) -> InvalidInput:
+    return InvalidInput(
+        f"there is no work {work_id}", reason_code="unknown_work", remedy="see `perennial work list`"
+    )

@@ -1,0 +1,217 @@
+"""What we committed to the lake, partition by partition, and which partitions the source changed later.
+
+A fact is content (rows and digest), what it was made from, and how often the source brought it again.
+A revision is a fact whose content changed; its snapshots must not expire before its values are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Engine, and_, case, insert, select, tuple_, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from domain.shared.clock import Clock
+from resources.ledger.engine import reading, writing
+from resources.ledger.rows import chunks
+from resources.ledger.schema import partition_fact, partition_revision
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What one partition contains. The last four fields are the ledger's own: `record` ignores them.
+
+    `seen_count` counts fetches in a row that brought this same content, `generation` its changes;
+    `committed_at` is when this content first came, `checked_at` when the source was last asked.
+    """
+
+    table_name: str
+    partition: str
+    rows: int
+    digest: str
+    snapshot_id: int | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    run_id: str = ""
+    seen_count: int = 1
+    generation: int = 1
+    committed_at: datetime | None = None
+    checked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One change of content the source made."""
+
+    id: int
+    table_name: str
+    partition: str
+    generation: int
+    old_rows: int
+    old_digest: str
+    new_rows: int
+    new_digest: str
+    old_snapshot_id: int | None
+    new_snapshot_id: int | None
+    seen_at: datetime
+    recorded: bool
+
+
+_FACT = [partition_fact.c[column.name] for column in fields(Fact)]
+_REVISION = [partition_revision.c[column.name] for column in fields(Revision)]
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    engine: Engine
+    clock: Clock
+
+    def record(
+        self, entries: Sequence[Fact], *, revision: bool = False, parent_snapshot_id: int | None = None
+    ) -> None:
+        """Keep these facts, in one transaction. With `revision`, changed content is noted as a revision.
+
+        `parent_snapshot_id` is the table's snapshot just before the commit: it shows the old content even
+        where the snapshot that first had it is gone. Of several entries for one partition the last counts.
+        """
+        newest = {(entry.table_name, entry.partition): entry for entry in entries}
+        if not newest:
+            return
+        now = self.clock()
+        # One order for all, so that two recorders never wait for each other.
+        facts = [newest[name] for name in sorted(newest)]
+        with writing(self.engine) as connection:
+            if revision:
+                _append_revisions(connection, facts, now, parent_snapshot_id)
+            connection.execute(_upsert(self.engine.dialect.name), [_values(fact, now) for fact in facts])
+
+    def facts(
+        self, tables: Collection[str], partitions: Collection[str] | None = None
+    ) -> dict[tuple[str, str], Fact]:
+        """The facts of these tables, of all their partitions or only of those named."""
+        query = select(*_FACT).where(partition_fact.c.table_name.in_(list(tables)))
+        with reading(self.engine) as connection:
+            if partitions is None:
+                return _by_name(connection.execute(query))
+            found: dict[tuple[str, str], Fact] = {}
+            for chunk in chunks(sorted(set(partitions))):
+                found |= _by_name(connection.execute(query.where(partition_fact.c.partition.in_(chunk))))
+            return found
+
+    def pending_revisions(self, tables: Collection[str] | None = None) -> list[Revision]:
+        """Revisions whose old and new values are not kept yet, oldest first."""
+        query = (
+            select(*_REVISION)
+            .where(partition_revision.c.recorded.is_(False))
+            .order_by(partition_revision.c.id)
+        )
+        if tables is not None:
+            query = query.where(partition_revision.c.table_name.in_(list(tables)))
+        with reading(self.engine) as connection:
+            return [Revision(*row) for row in connection.execute(query)]
+
+    def mark_recorded(self, revisions: Iterable[Revision | int]) -> None:
+        ids = [item if isinstance(item, int) else item.id for item in revisions]
+        with writing(self.engine) as connection:
+            for chunk in chunks(sorted(ids)):
+                connection.execute(
+                    update(partition_revision).where(partition_revision.c.id.in_(chunk)).values(recorded=True)
+                )
+
+    def pinned_snapshots(self, table: str) -> set[int]:
+        """Snapshots of the table that must not expire: a pending revision is read out of them.
+
+        The facts' own snapshots are not pinned: nothing reads them, and they would keep every file.
+        """
+        return {
+            snapshot
+            for revision in self.pending_revisions([table])
+            for snapshot in (revision.old_snapshot_id, revision.new_snapshot_id)
+            if snapshot is not None
+        }
+
+
+def _by_name(rows: Iterable[Any]) -> dict[tuple[str, str], Fact]:
+    return {(row[0], row[1]): Fact(*row) for row in rows}
+
+
+def _values(fact: Fact, now: datetime) -> dict[str, Any]:
+    return {
+        "table_name": fact.table_name,
+        "partition": fact.partition,
+        "rows": fact.rows,
+        "digest": fact.digest,
+        "snapshot_id": fact.snapshot_id,
+        "inputs": dict(fact.inputs),
+        "detail": dict(fact.detail),
+        "run_id": fact.run_id,
+        "seen_count": 1,
+        "generation": 1,
+        "committed_at": now,
+        "checked_at": now,
+    }
+
+
+def _upsert(dialect: str) -> Any:
+    """One statement that counts by itself, so that two writers of one partition lose nothing."""
+    statement = (postgresql if dialect == "postgresql" else sqlite).insert(partition_fact)
+    old, new = partition_fact.c, statement.excluded
+    same: ColumnElement[bool] = and_(old.rows == new.rows, old.digest == new.digest)
+    return statement.on_conflict_do_update(
+        index_elements=[old.table_name, old.partition],
+        set_={
+            "rows": new.rows,
+            "digest": new.digest,
+            # The same content again needs no commit and then has no snapshot of its own.
+            "snapshot_id": case(
+                (and_(same, new.snapshot_id.is_(None)), old.snapshot_id), else_=new.snapshot_id
+            ),
+            "inputs": new.inputs,
+            "detail": new.detail,
+            "run_id": new.run_id,
+            "seen_count": case((same, old.seen_count + 1), else_=1),
+            "generation": case((same, old.generation), else_=old.generation + 1),
+            "committed_at": case((same, old.committed_at), else_=new.committed_at),
+            "checked_at": new.checked_at,
+        },
+    )
+
+
+def _append_revisions(
+    connection: Connection, facts: Sequence[Fact], now: datetime, parent_snapshot_id: int | None
+) -> None:
+    revisions: list[dict[str, Any]] = []
+    for chunk in chunks(facts):
+        names = [(fact.table_name, fact.partition) for fact in chunk]
+        query = (
+            select(*_FACT)
+            .where(tuple_(partition_fact.c.table_name, partition_fact.c.partition).in_(names))
+            .order_by(partition_fact.c.table_name, partition_fact.c.partition)
+            .with_for_update()
+        )
+        known = _by_name(connection.execute(query))
+        for fact in chunk:
+            old = known.get((fact.table_name, fact.partition))
+            if old is not None and (old.rows, old.digest) != (fact.rows, fact.digest):
+                revisions.append(_revision(old, fact, now, parent_snapshot_id))
+    if revisions:
+        connection.execute(insert(partition_revision), revisions)
+
+
+def _revision(old: Fact, new: Fact, now: datetime, parent_snapshot_id: int | None) -> dict[str, Any]:
+    return {
+        "table_name": new.table_name,
+        "partition": new.partition,
+        "generation": old.generation + 1,
+        "old_rows": old.rows,
+        "old_digest": old.digest,
+        "new_rows": new.rows,
+        "new_digest": new.digest,
+        "old_snapshot_id": parent_snapshot_id or old.snapshot_id,
+        "new_snapshot_id": new.snapshot_id,
+        "seen_at": now,
+        "recorded": False,
+    }

@@ -1,0 +1,29 @@
+"""The work ledger as a Dagster resource."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from domain.registry import kinds
+from domain.shared.clock import machine_clock, stopped_at
+
+if TYPE_CHECKING:
+    from resources.ledger.client import Ledger
+
+
+class LedgerResource(dg.ConfigurableResource):
+    """The table of intent. `source` is stamped at the first write: another source is refused."""
+
+    url: str
+    source: str
+    stopped_at: str = ""
+
+    def open(self) -> "Ledger":
+        from resources.ledger.client import Ledger
+
+        clock = stopped_at(datetime.fromisoformat(self.stopped_at)) if self.stopped_at else machine_clock
+        ledger = Ledger.open(self.url, kinds=kinds(), clock=clock)
+        ledger.migrate()
+        ledger.stamp_source(self.source)
+        return ledger

@@ -1,0 +1,209 @@
+"""Rows in and out of the database, always as sets: lock, read, write, append events.
+
+Whoever changes rows first reads them here for update, decides by `transitions.py`, and writes the
+differences back in the same transaction. Locks are taken in the order of ids, so no two transactions
+wait for each other.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from itertools import islice
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, bindparam, func, insert, select, text, tuple_, update
+from sqlalchemy import Select as SqlSelect
+from sqlalchemy.engine import Row
+
+from resources.ledger.model import Work
+from resources.ledger.schema import ACTIVE, RUNNING, WAITING, work, work_event
+
+CHUNK = 1_000
+"""Values in one IN list."""
+
+T = TypeVar("T")
+
+_COLUMNS = [field.name for field in fields(Work)]
+_FIXED = {"id", "kind", "key", "created_at", "max_attempts"}
+_UPDATE = (
+    update(work)
+    .where(work.c.id == bindparam("this_id"), work.c.fence == bindparam("this_fence"))
+    .values({name: bindparam(name) for name in _COLUMNS if name not in _FIXED})
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One row before and after, and the name of what happened to it."""
+
+    before: Work
+    after: Work
+    event: str
+
+
+@dataclass(slots=True)
+class KeyState:
+    """What the ledger knows of one key: its rows that are not finished, and its newest row."""
+
+    waiting: Work | None = None
+    running: Work | None = None
+    last: Work | None = None
+
+
+def chunks(values: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
+    iterator = iter(values)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+def as_work(row: Row[Any]) -> Work:
+    values: tuple[Any, ...] = tuple(row)
+    return Work(*values)
+
+
+def select_work() -> SqlSelect[Any]:
+    return select(*[work.c[name] for name in _COLUMNS])
+
+
+def lock_births(connection: Connection, kind: str) -> None:
+    """Nobody else creates rows of this kind until the transaction ends.
+
+    On Postgres rows that do not exist yet cannot be locked; on SQLite a writer is alone anyway.
+    """
+    if connection.dialect.name == "postgresql":
+        number = zlib.crc32(kind.encode())
+        connection.execute(
+            text("SELECT pg_advisory_xact_lock(:ledger, :kind)"),
+            {"ledger": 0x1ED6E4, "kind": number - 2**32 if number >= 2**31 else number},
+        )
+
+
+def read_keys(connection: Connection, kind: str, keys: Collection[str], *, lock: bool) -> dict[str, KeyState]:
+    """The state of each key, all of them present in the answer."""
+    states = {key: KeyState() for key in keys}
+    # Sorted, so that transactions of many chunks meet their keys in the same order.
+    for chunk in chunks(sorted(states)):
+        newest = (
+            select(func.max(work.c.id)).where(work.c.kind == kind, work.c.key.in_(chunk)).group_by(work.c.key)
+        )
+        query = (
+            select_work()
+            .where(
+                work.c.kind == kind,
+                work.c.key.in_(chunk),
+                work.c.status.in_(ACTIVE) | work.c.id.in_(newest),
+            )
+            .order_by(work.c.id)
+        )
+        for row in connection.execute(query.with_for_update() if lock else query):
+            _file(states, as_work(row))
+    return states
+
+
+def _file(states: dict[str, KeyState], row: Work) -> None:
+    state = states[row.key]
+    if row.status in WAITING:
+        state.waiting = row
+    elif row.status == RUNNING:
+        state.running = row
+    state.last = row
+
+
+def lock_ids(connection: Connection, ids: Collection[int], *, skip_locked: bool = False) -> list[Work]:
+    """These rows, ours until the transaction ends; those another transaction has are left out if asked."""
+    found: list[Work] = []
+    for chunk in chunks(sorted(ids)):
+        query = select_work().where(work.c.id.in_(chunk)).order_by(work.c.id)
+        found += map(as_work, connection.execute(query.with_for_update(skip_locked=skip_locked)))
+    return found
+
+
+def lock_waiting_siblings(connection: Connection, rows: Sequence[Work]) -> dict[tuple[str, str], Work]:
+    """The waiting rows behind these running ones.
+
+    A statement of its own, after the running rows are locked: only then can no wish slip in between.
+    """
+    by_kind: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        by_kind[row.kind].append(row.key)
+    found: dict[tuple[str, str], Work] = {}
+    for kind, keys in by_kind.items():
+        for chunk in chunks(sorted(keys)):
+            query = (
+                select_work()
+                .where(work.c.kind == kind, work.c.key.in_(chunk), work.c.status.in_(WAITING))
+                .order_by(work.c.id)
+                .with_for_update()
+            )
+            found |= {(row.kind, row.key): row for row in map(as_work, connection.execute(query))}
+    return found
+
+
+def create(connection: Connection, rows: Sequence[Work], at: datetime) -> list[Work]:
+    """Insert new generations and give them back with their ids."""
+    if not rows:
+        return []
+    values = [{name: value for name, value in asdict(row).items() if name != "id"} for row in rows]
+    returned = connection.execute(insert(work).returning(work.c.id, work.c.kind, work.c.key), values)
+    ids = {(kind, key): number for number, kind, key in returned}
+    created = [_with_id(row, ids[row.kind, row.key]) for row in rows]
+    append_events(connection, [(row, "created") for row in created], at)
+    return created
+
+
+def _with_id(row: Work, number: int) -> Work:
+    values = {name: getattr(row, name) for name in _COLUMNS}
+    return Work(**{**values, "id": number})
+
+
+def write(connection: Connection, changes: Sequence[Change], at: datetime) -> None:
+    """Write rows this transaction has locked, and what happened to them."""
+    if not changes:
+        return
+    # Rows leave a status before others enter it: one of a key at most may wait.
+    ordered = sorted(changes, key=lambda change: change.after.status in ACTIVE)
+    connection.execute(_UPDATE, [_parameters(change) for change in ordered])
+    append_events(connection, [(change.after, change.event) for change in changes], at)
+
+
+def _parameters(change: Change) -> dict[str, Any]:
+    values = {name: getattr(change.after, name) for name in _COLUMNS if name not in _FIXED}
+    return {**values, "this_id": change.before.id, "this_fence": change.before.fence}
+
+
+def append_events(connection: Connection, happened: Sequence[tuple[Work, str]], at: datetime) -> None:
+    connection.execute(
+        insert(work_event),
+        [
+            {
+                "work_id": row.id,
+                "at": at,
+                "event": event,
+                "status": row.status,
+                "attempt": row.attempts,
+                "run_id": row.run_id,
+                "reason_code": row.reason_code,
+                "error_kind": row.error_kind,
+                "error": row.error,
+            }
+            for row, event in happened
+        ],
+    )
+
+
+def renew(connection: Connection, fences: dict[int, int], lease_until: datetime) -> set[int]:
+    """Prolong the leases of rows still running under these fences; gives the ids of those that were."""
+    renewed: set[int] = set()
+    for chunk in chunks(sorted(fences.items())):
+        statement = (
+            update(work)
+            .where(tuple_(work.c.id, work.c.fence).in_(chunk), work.c.status == RUNNING)
+            .values(lease_until=lease_until)
+            .returning(work.c.id)
+        )
+        renewed |= set(connection.execute(statement).scalars())
+    return renewed

@@ -1,0 +1,227 @@
+"""The tables of the ledger's database and the types their columns have. Nothing here connects.
+
+The metadata is what the code believes; `migrations/` is how a database gets there, and a test holds the
+two together. `HEAD` names the newest migration, so that a reader learns whether the schema fits without
+importing Alembic.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+HEAD = "0001"
+VERSION_TABLE = "ledger_version"
+"""Not Alembic's default name: Dagster keeps its own `alembic_version`, often in the same database."""
+
+QUEUED = "queued"
+RUNNING = "running"
+DEFERRED = "deferred"
+COMPLETED = "completed"
+FAILED = "failed"
+SKIPPED = "skipped"
+CANCELLED = "cancelled"
+
+WAITING = (QUEUED, DEFERRED)
+ACTIVE = (*WAITING, RUNNING)
+FINISHED = (COMPLETED, FAILED, SKIPPED, CANCELLED)
+STATUSES = (*ACTIVE, *FINISHED)
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An aware moment in UTC on every database. SQLite forgets time zones silently; this one does not."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"{value.isoformat()} has no time zone")
+        moment = value.astimezone(UTC)
+        return moment.replace(tzinfo=None) if dialect.name == "sqlite" else moment
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+# SQLite counts only an INTEGER key by itself; elsewhere ids outgrow 32 bits.
+BigId = BigInteger().with_variant(Integer, "sqlite")
+Json = JSON().with_variant(JSONB, "postgresql")
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(column_0_N_label)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return ", ".join(f"'{word}'" for word in words)
+
+
+def _where(condition: str) -> dict[str, Any]:
+    return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
+
+
+work = Table(
+    "work",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("kind", String, nullable=False),
+    Column("key", String, nullable=False),
+    Column("fingerprint", String, nullable=False),
+    Column("params", Json, nullable=False),
+    Column("tenant", String, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("once", Boolean, nullable=False),
+    # No foreign key: retention may take the parent first, and the number still tells the story.
+    Column("parent_id", BigInteger),
+    Column("status", String, nullable=False),
+    Column("reason_code", String, nullable=False),
+    Column("error_kind", String),
+    Column("error", Text),
+    Column("attempts", Integer, nullable=False),
+    Column("strikes", Integer, nullable=False),
+    Column("max_attempts", Integer),
+    Column("dispatches", Integer, nullable=False),
+    Column("dispatch_id", String),
+    Column("repeats", Integer, nullable=False),
+    Column("not_before", UtcDateTime, nullable=False),
+    Column("run_id", String),
+    Column("lease_until", UtcDateTime),
+    Column("fence", Integer, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("started_at", UtcDateTime),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("finished_at", UtcDateTime),
+    CheckConstraint(f"status IN ({_listed(STATUSES)})", name="status"),
+    # People quote these ids: a purged one must not come back as something else.
+    sqlite_autoincrement=True,
+)
+Index("uq_work_waiting", work.c.kind, work.c.key, unique=True, **_where(f"status IN ({_listed(WAITING)})"))
+Index("uq_work_running", work.c.kind, work.c.key, unique=True, **_where("status = 'running'"))
+Index("ix_work_kind_key_id", work.c.kind, work.c.key, work.c.id)
+Index("ix_work_due", work.c.kind, work.c.tenant, work.c.id, **_where(f"status IN ({_listed(WAITING)})"))
+Index("ix_work_finished_at", work.c.finished_at, **_where("finished_at IS NOT NULL"))
+
+work_event = Table(
+    "work_event",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("work_id", BigId, ForeignKey("work.id", ondelete="CASCADE"), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("event", String, nullable=False),
+    Column("status", String, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("run_id", String),
+    Column("reason_code", String, nullable=False),
+    Column("error_kind", String),
+    Column("error", Text),
+    sqlite_autoincrement=True,
+)
+Index("ix_work_event_work_id_id", work_event.c.work_id, work_event.c.id)
+
+pipeline_member = Table(
+    "pipeline_member",
+    metadata,
+    Column("pipeline_id", String, primary_key=True),
+    Column("work_id", BigId, ForeignKey("work.id", ondelete="CASCADE"), primary_key=True),
+)
+Index("ix_pipeline_member_work_id", pipeline_member.c.work_id)
+
+pace = Table(
+    "pace",
+    metadata,
+    Column("source", String, primary_key=True),
+    Column("window_start", UtcDateTime, primary_key=True),
+    Column("used", Integer, nullable=False),
+)
+
+partition_fact = Table(
+    "partition_fact",
+    metadata,
+    Column("table_name", String, primary_key=True),
+    Column("partition", String, primary_key=True),
+    Column("rows", BigInteger, nullable=False),
+    Column("digest", String, nullable=False),
+    Column("snapshot_id", BigInteger),
+    Column("inputs", Json, nullable=False),
+    Column("detail", Json, nullable=False),
+    Column("seen_count", Integer, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("committed_at", UtcDateTime, nullable=False),
+    Column("checked_at", UtcDateTime, nullable=False),
+    Column("run_id", String, nullable=False),
+)
+
+partition_revision = Table(
+    "partition_revision",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("table_name", String, nullable=False),
+    Column("partition", String, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("old_rows", BigInteger, nullable=False),
+    Column("old_digest", String, nullable=False),
+    Column("new_rows", BigInteger, nullable=False),
+    Column("new_digest", String, nullable=False),
+    Column("old_snapshot_id", BigInteger),
+    Column("new_snapshot_id", BigInteger),
+    Column("seen_at", UtcDateTime, nullable=False),
+    Column("recorded", Boolean, nullable=False),
+    sqlite_autoincrement=True,
+)
+Index(
+    "uq_partition_revision_generation",
+    partition_revision.c.table_name,
+    partition_revision.c.partition,
+    partition_revision.c.generation,
+    unique=True,
+)
+
+source_freshness = Table(
+    "source_freshness",
+    metadata,
+    Column("source", String, primary_key=True),
+    Column("last_success", UtcDateTime),
+    Column("last_failure", UtcDateTime),
+    Column("last_error", Text),
+    Column("rows_today", BigInteger),
+    Column("rows_latest", BigInteger),
+    Column("updated_at", UtcDateTime, nullable=False),
+)
+
+setting = Table(
+    "setting",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("value", Text, nullable=False),
+)

@@ -1,0 +1,35 @@
+"""Which source this ledger belongs to: demo prices and real ones never share a lake."""
+
+from __future__ import annotations
+
+from sqlalchemy import Engine, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from domain.shared.error import InvalidInput
+from resources.ledger.engine import place, reading, writing
+from resources.ledger.schema import setting
+
+SOURCE = "source"
+
+
+def stamp_source(engine: Engine, source: str) -> None:
+    """The first to come stamps; whoever comes with another source is refused."""
+    stamped = stamped_source(engine)
+    if stamped is None:
+        dialect = postgresql if engine.dialect.name == "postgresql" else sqlite
+        with writing(engine) as connection:
+            connection.execute(
+                dialect.insert(setting).values(name=SOURCE, value=source).on_conflict_do_nothing()
+            )
+        stamped = stamped_source(engine)
+    if stamped != source:
+        raise InvalidInput(
+            f"the state at {place(engine)} belongs to source {stamped!r}, not {source!r}",
+            reason_code="source_mismatch",
+            remedy=f"set PERENNIAL_HOME to another folder for {source!r}, or PERENNIAL_SOURCE={stamped}",
+        )
+
+
+def stamped_source(engine: Engine) -> str | None:
+    with reading(engine) as connection:
+        return connection.execute(select(setting.c.value).where(setting.c.name == SOURCE)).scalar()

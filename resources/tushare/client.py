@@ -1,0 +1,142 @@
+"""The Tushare client: a request in, a complete typed Arrow table out, or a typed error.
+
+One attempt per call: waiting and trying again belong to whoever asks (`error.retry_in_run`). What
+does happen here: a page that came back full is asked for again in narrower parts, because the source
+cuts its answers silently. Nothing here knows Dagster.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+import requests
+
+from domain.shared.clock import Clock, machine_clock
+from resources.tushare.decode import to_table
+from resources.tushare.errors import BadAnswer, TokenRefused, Truncated
+from resources.tushare.pace import Pacer
+from resources.tushare.request import Request
+from resources.tushare.secret import Redactor
+from resources.tushare.transport import DEFAULT_TIMEOUTS, Timeouts, Transport
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from resources.tushare.data_api import HonestDataApi
+
+Params = Mapping[str, str]
+Narrow = Callable[[Params], Sequence[Params]]
+"""Narrower parameter sets that together cover the given one; empty if there are none."""
+
+_DEEPEST = 12
+
+
+class TushareClient:
+    """Thread-safe; one per process is enough. `url` None is the official server over https."""
+
+    def __init__(
+        self,
+        *,
+        url: str | None,
+        token: str,
+        points: int,
+        pacer: Pacer,
+        timeout: Timeouts = DEFAULT_TIMEOUTS,
+        clock: Clock = machine_clock,
+        session_factory: Callable[[], requests.Session] = requests.Session,
+    ) -> None:
+        if not token.strip():
+            raise TokenRefused("There is no Tushare token")
+        self._points = points
+        self._pacer = pacer
+        self._clock = clock
+        self._redactor = Redactor(token.strip())
+        self._transport = Transport(
+            url, redactor=self._redactor, timeouts=timeout, session_factory=session_factory, clock=clock
+        )
+        self._api_lock = threading.Lock()
+        self._lazy_api: HonestDataApi | None = None
+
+    def __repr__(self) -> str:
+        return f"TushareClient(url={self._transport.shown_url!r}, points={self._points})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the idle connections."""
+        self._transport.close()
+
+    def query(self, api_name: str, fields: str | Sequence[str] = "", **params: Any) -> pd.DataFrame:
+        """One call as a pandas frame, as users of the `tushare` package know it."""
+        return self._api().query(api_name, fields, **params)
+
+    def fetch(self, request: Request, *, narrow: Narrow | None = None) -> pa.Table:
+        """The whole answer. A full page is replaced by the pages of `narrow(params)`, as deep as needed."""
+        return self._whole(request, dict(request.params), narrow, path=())
+
+    def _whole(
+        self, request: Request, params: Params, narrow: Narrow | None, path: tuple[Params, ...]
+    ) -> pa.Table:
+        rows = self._api().rows(request.api_name, request.fields, params)
+        page = to_table(request, rows, self._redactor.clean)
+        if rows.count < request.cap and not rows.has_more:
+            return page
+        path = (*path, params)
+        parts = [
+            self._whole(request, dict(narrower), narrow, path)
+            for narrower in _narrower(request, params, narrow, path)
+        ]
+        return _union(request, params, page, parts)
+
+    def _api(self) -> HonestDataApi:
+        with self._api_lock:
+            if self._lazy_api is None:
+                from resources.tushare.data_api import HonestDataApi
+
+                self._lazy_api = HonestDataApi(
+                    transport=self._transport, redactor=self._redactor, pacer=self._pacer, clock=self._clock
+                )
+            return self._lazy_api
+
+
+def _narrower(
+    request: Request, params: Params, narrow: Narrow | None, path: tuple[Params, ...]
+) -> list[Params]:
+    parts: list[Params] = []
+    for part in narrow(params) if narrow else ():
+        if part in path:  # asking the same again cannot help
+            parts = []
+            break
+        if part not in parts:
+            parts.append(part)
+    if not parts or len(path) > _DEEPEST:
+        raise Truncated(
+            f"{request.api_name}: the answer to {dict(params)} is full ({request.cap} rows or more)"
+            " and there is no narrower way to ask"
+        )
+    return parts
+
+
+def _union(request: Request, params: Params, page: pa.Table, parts: Iterable[pa.Table]) -> pa.Table:
+    """The parts without duplicates. Whatever the cut-off page showed must be among them."""
+    whole = _distinct(pa.concat_tables(parts))
+    lost = _distinct(pa.concat_tables([whole, page])).num_rows - whole.num_rows
+    if lost:
+        asked = f"{request.api_name}: the full answer to {dict(params)}"
+        raise BadAnswer(f"{asked} has {lost} rows that its narrower parts lack")
+    return whole
+
+
+def _distinct(table: pa.Table) -> pa.Table:
+    # One thread keeps the order of first appearance.
+    return table.group_by(table.column_names, use_threads=False).aggregate([]).cast(table.schema)

@@ -1,0 +1,71 @@
+"""The `tushare` package's `DataApi` with its one method made honest. Import this module late: the package
+and the pandas it needs take 0.6 to 1 second, which a process that never fetches must not pay.
+
+The stock `query` turns any HTTP error into an empty frame, loses the code of a refusal and sends the
+token over plain http. Everything else about the class, `api.daily(trade_date=…)` included, works as
+its users know it. It is constructed directly: `pro_api` and `set_token` write the token to a file in
+the home folder.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tushare.pro.client import DataApi
+
+from domain.shared.clock import Clock
+from resources.tushare.decode import Rows, read_answer, read_rows
+from resources.tushare.errors import RateLimited
+from resources.tushare.messages import MINUTE, Refusals
+from resources.tushare.pace import Pacer
+from resources.tushare.secret import MASK, Redactor
+from resources.tushare.transport import Transport
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+logger = logging.getLogger(__name__)
+
+
+class HonestDataApi(DataApi):  # type: ignore[misc]  # the package has no types
+    def __init__(self, *, transport: Transport, redactor: Redactor, pacer: Pacer, clock: Clock) -> None:
+        super().__init__(token=MASK)  # the package's own copy of the token is never used
+        self._transport = transport
+        self._redactor = redactor
+        self._pacer = pacer
+        self._clock = clock
+        self._refusals = Refusals()
+
+    def query(self, api_name: str, fields: str | Sequence[str] = "", **kwargs: Any) -> pd.DataFrame:
+        """One call as a pandas frame of the source's raw values, as the package's users expect it."""
+        import pandas as pd
+
+        names = fields if isinstance(fields, str) else ",".join(fields)
+        rows = self.rows(api_name, names, kwargs)
+        if rows.has_more:
+            logger.warning(
+                "%s: the source has more than these %d rows; ask for less at a time", api_name, rows.count
+            )
+        return pd.DataFrame(dict(zip(rows.fields, rows.columns, strict=True)), columns=list(rows.fields))
+
+    def rows(self, api_name: str, fields: str, params: Mapping[str, Any]) -> Rows:
+        """One paced call, one attempt: the rows, or a typed error."""
+        self._pacer.take()
+        try:
+            body = self._transport.post(api_name, fields, params)
+            answer = read_answer(api_name, body, self._redactor.clean)
+            if answer.code != 0:
+                raise self._refusals.classify(api_name, answer.code, answer.message, self._clock())
+        except RateLimited as error:
+            if error.retry_after is None or error.retry_after >= MINUTE:  # not for "one second, please"
+                self._pacer.mark_used_up()
+            raise
+        return read_rows(api_name, answer.data, self._redactor.clean)
+
+    def __getattr__(self, name: str) -> Any:
+        # Copying, pickling and notebooks probe for private names; those are no endpoints.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return super().__getattr__(name)

@@ -1,0 +1,120 @@
+"""What the source's refusals mean: the one table of codes and messages, and nothing else.
+
+The source answers HTTP 200 and explains itself in a code and a Chinese sentence. Its codes are
+ambiguous (40203 means "too fast" as well as "not allowed"), so the sentence decides and the code is
+asked only when the sentence is unknown. Order matters: a rate message ends with "for the details of
+your *permissions* see …", so rates are looked for before permissions.
+
+The pairs were collected from public reports, not from a specification. An unknown one is transient
+and logged once, with its text, so that it can be added here.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from datetime import datetime, timedelta
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from domain.shared.error import InfrastructureError
+from resources.tushare.errors import (
+    NotPermitted,
+    QuotaUsedUp,
+    RateLimited,
+    RequestRefused,
+    SourceDown,
+    TokenRefused,
+    UnknownRefusal,
+)
+
+logger = logging.getLogger(__name__)
+
+SHANGHAI = ZoneInfo("Asia/Shanghai")
+MINUTE = timedelta(minutes=1)
+
+Meaning = Literal["day", "hour", "minute", "token", "permission", "request", "down"]
+
+MESSAGES: tuple[tuple[str, Meaning], ...] = (
+    (r"每天最多|每日最多|次/[天日]", "day"),
+    (r"每小时最多|次/小时", "hour"),
+    (r"每分钟最多|次/分钟|频率超限|访问频率|并发数", "minute"),
+    (r"token\s*(不对|无效|过期|错误|失效|不存在)|(无效|过期|错误)的?\s*token", "token"),
+    (r"没有.{0,60}?权限|无权限|权限不足|积分", "permission"),
+    (r"请指定正确的接口名|接口名称?不存在|必填参数|参数(错误|校验失败|缺失|不正确)", "request"),
+    (r"系统(内部)?(错误|异常|繁忙)|服务(器)?(内部)?(错误|异常|繁忙)|超时", "down"),
+)
+"""Patterns, tried in this order; the first that is found decides."""
+
+CODES: dict[object, Meaning] = {
+    40203: "minute",  # rate and permission share it: without a known sentence, waiting is the safe half
+    40101: "token",
+    2002: "permission",
+    -2002: "permission",
+}
+"""Asked only when no sentence matched."""
+
+_COMPILED = tuple((re.compile(pattern, re.IGNORECASE), meaning) for pattern, meaning in MESSAGES)
+
+
+class Refusals:
+    """Turns a code and a message into an error; remembers which unknown codes it has already logged."""
+
+    def __init__(self) -> None:
+        self._logged: set[str] = set()
+        self._lock = threading.Lock()
+
+    def classify(self, api_name: str, code: object, message: str, now: datetime) -> InfrastructureError:
+        """The error to raise. `message` must be redacted already: it becomes the error's text."""
+        text = f"{api_name}: Tushare refused with code {code}: {message or 'no message'}"
+        meaning = _by_message(message) or (CODES.get(code) if isinstance(code, int) else None)
+        if meaning is None:
+            self._log_once(str(code), text)
+            return UnknownRefusal(text)
+        return _error(meaning, text, now)
+
+    def _log_once(self, code: str, text: str) -> None:
+        with self._lock:
+            if code in self._logged:
+                return
+            self._logged.add(code)
+        logger.warning(
+            "Unknown refusal, treated as transient (extend resources/tushare/messages.py): %s", text
+        )
+
+
+def _by_message(message: str) -> Meaning | None:
+    return next((meaning for pattern, meaning in _COMPILED if pattern.search(message)), None)
+
+
+def _error(meaning: Meaning, text: str, now: datetime) -> InfrastructureError:
+    match meaning:
+        case "day":
+            return QuotaUsedUp(text, retry_after=_until_next_day(now))
+        case "hour":
+            return QuotaUsedUp(text, retry_after=_until_next_hour(now))
+        case "minute":
+            # A whole minute, not "until :00": the source's minutes need not start where ours do.
+            return RateLimited(text, retry_after=MINUTE)
+        case "token":
+            return TokenRefused(text)
+        case "permission":
+            return NotPermitted(text)
+        case "request":
+            return RequestRefused(text)
+        case "down":
+            return SourceDown(text)
+
+
+def _until_next_hour(now: datetime) -> timedelta:
+    # Shanghai is a whole number of hours from UTC: its hours start with everybody's.
+    return timedelta(hours=1) - timedelta(
+        minutes=now.minute, seconds=now.second, microseconds=now.microsecond
+    )
+
+
+def _until_next_day(now: datetime) -> timedelta:
+    local = now.astimezone(SHANGHAI)
+    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    return midnight - local

@@ -1,0 +1,49 @@
+"""Keeping the token out of everything people can read: messages, reprs, exception chains, logs."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote, urlsplit, urlunsplit
+
+MASK = "<token>"
+_TELLTALE = 6
+"""A cut-off end of the token is masked from this many characters on."""
+
+
+class Redactor:
+    """Holds the token and blanks it; its own repr shows nothing."""
+
+    __slots__ = ("_spellings", "_token")
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+        spellings = {token, quote(token, safe=""), json.dumps(token)[1:-1]} - {""}
+        self._spellings = sorted(spellings, key=len, reverse=True)
+
+    def __repr__(self) -> str:
+        return "Redactor()"
+
+    def reveal(self) -> str:
+        """The token itself, for the request's body and nothing else."""
+        return self._token
+
+    def clean(self, text: str, *, limit: int = 300) -> str:
+        """`text` without the token, on one line, shortened. Blanking comes first: a cut hides no half."""
+        for spelling in self._spellings:
+            text = text.replace(spelling, MASK)
+        text = " ".join(self._without_cut_off_token(text).split())
+        return text if len(text) <= limit else text[: limit - 1] + "…"
+
+    def _without_cut_off_token(self, text: str) -> str:
+        # A body that broke off may end in the first half of an echoed token.
+        for size in range(len(self._token) - 1, _TELLTALE - 1, -1):
+            if text.endswith(self._token[:size]):
+                return text[:-size] + MASK
+        return text
+
+
+def without_credentials(url: str) -> str:
+    """The address as it may be shown: no user, no password, no query."""
+    parts = urlsplit(url)
+    host = parts.netloc.rsplit("@", 1)[-1]
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))

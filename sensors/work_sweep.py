@@ -1,0 +1,61 @@
+"""Takes work back from workers that died, and ends the runs they left behind.
+
+A run is judged by its lease, never by when its process started: a lease is renewed while the worker lives.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+
+from resources.ledger.client import Ledger
+from resources.ledger.model import WORKER
+from resources.ledger.resource import LedgerResource
+from sensors.unfinished import DISPATCH
+
+SILENT_AFTER = timedelta(minutes=3)
+"""A started run of ours that holds no work and has logged nothing for so long is dead."""
+
+
+@dg.sensor(
+    name="work_sweep_sensor",
+    minimum_interval_seconds=10,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Queues the work of dead workers again and ends their runs.",
+)
+def work_sweep_sensor(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> dg.SkipReason:
+    swept, ended = sweep(context.instance, ledger.open())
+    if not swept and not ended:
+        return dg.SkipReason("every running piece of work has a live worker")
+    return dg.SkipReason(f"took back {swept} pieces of work, ended {ended} dead runs")
+
+
+def sweep(instance: dg.DagsterInstance, ledger: Ledger) -> tuple[int, int]:
+    """Returns how many rows were taken back and how many runs were ended."""
+    holders = {row.run_id for row in ledger.running() if row.run_id and not row.run_id.startswith(WORKER)}
+    alive = {
+        record.dagster_run.run_id: record.dagster_run
+        for record in instance.get_run_records(dg.RunsFilter(run_ids=sorted(holders)))
+        if not record.dagster_run.is_finished
+    } if holders else {}
+    swept = ledger.sweep(finished_runs=holders - alive.keys())
+    dead = {s.run_id for s in swept if s.run_id in alive}
+    for run_id in dead:
+        instance.report_run_failed(alive[run_id], "its worker has shown no life: the lease of its work ran out")
+    silent = list(_silent(instance, holders | dead))
+    for run in silent:
+        instance.report_run_failed(run, f"its worker has shown no life for {SILENT_AFTER}")
+    return len(swept), len(dead) + len(silent)
+
+
+def _silent(instance: dg.DagsterInstance, known: Iterable[str]) -> Iterable[dg.DagsterRun]:
+    """Runs of ours that started, hold nothing, and have been quiet: killed before they took their work."""
+    skip = set(known)
+    horizon = datetime.now(UTC) - SILENT_AFTER
+    for record in instance.get_run_records(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):
+        run = record.dagster_run
+        if run.run_id in skip or DISPATCH not in run.tags or record.update_timestamp > horizon:
+            continue
+        newest = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
+        if not newest or newest[0].event_log_entry.timestamp < horizon.timestamp():
+            yield run

@@ -1,0 +1,46 @@
+"""Fixtures any test may ask for: a real Postgres, and an empty database in it."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from tests.postgres import PostgresMissing, Server, running_server
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """Where none can be had, CI fails and a laptop skips, saying why."""
+    try:
+        with running_server() as server:
+            yield server
+    except PostgresMissing as missing:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(missing), pytrace=False)
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def postgres_url(postgres_server: Server) -> str:
+    """The server's maintenance database; tests that write ask for `postgres_database`."""
+    return postgres_server.url("postgres")
+
+
+@pytest.fixture
+def postgres_database(postgres_server: Server, postgres_url: str) -> Iterator[str]:
+    """The address of a fresh, empty database, gone after the test."""
+    import sqlalchemy
+
+    name = f"t{uuid.uuid4().hex[:12]}"
+    engine = sqlalchemy.create_engine(
+        postgres_url, isolation_level="AUTOCOMMIT", poolclass=sqlalchemy.NullPool
+    )
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    yield postgres_server.url(name)
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+    engine.dispose()

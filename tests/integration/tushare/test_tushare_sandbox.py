@@ -1,0 +1,276 @@
+"""The client against the sandbox exchange, over its real socket: every fault and every message it has."""
+
+import logging
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import sqlalchemy as sa
+
+from resources.ledger.engine import open_engine
+from resources.ledger.migrate import migrate
+from resources.tushare.client import TushareClient
+from resources.tushare.errors import (
+    NotPermitted,
+    QuotaUsedUp,
+    RateLimited,
+    RequestRefused,
+    SourceDown,
+    TokenRefused,
+    Truncated,
+)
+from resources.tushare.pace import Pacer, calls_per_minute
+from resources.tushare.request import Request
+from resources.tushare.transport import Timeouts
+from sandbox.exchange import Exchange
+from sandbox.server import SandboxServer
+
+EVENING = datetime(2026, 11, 17, 10, 30, tzinfo=UTC)  # 18:30 in Shanghai
+MIDDAY_MINUTE = datetime(2026, 11, 17, 10, 0, 5, tzinfo=UTC)
+PRICES = ["open", "high", "low", "close", "pre_close", "change", "pct_chg", "vol", "amount"]
+DAILY_SCHEMA = pa.schema(
+    [("ts_code", pa.string()), ("trade_date", pa.date32()), *((name, pa.float64()) for name in PRICES)]
+)
+DAILY = Request("daily", {"trade_date": "20261117"}, DAILY_SCHEMA)
+CALENDAR = Request(
+    "trade_cal",
+    {"exchange": "SSE", "start_date": "20261001", "end_date": "20261031"},
+    pa.schema([("cal_date", pa.date32()), ("is_open", pa.bool_()), ("pretrade_date", pa.date32())]),
+)
+STOCKS_SCHEMA = pa.schema(
+    [
+        ("ts_code", pa.string()),
+        ("exchange", pa.string()),
+        ("list_date", pa.date32()),
+        ("delist_date", pa.date32()),
+    ]
+)
+Connect = Callable[..., TushareClient]
+
+
+@pytest.fixture(scope="module")
+def exchange() -> Exchange:
+    return Exchange()
+
+
+@pytest.fixture
+def sandbox(exchange: Exchange) -> Iterator[SandboxServer]:
+    with SandboxServer(exchange, clock=lambda: EVENING, machine_clock=lambda: MIDDAY_MINUTE) as server:
+        yield server
+
+
+@pytest.fixture
+def connect(sandbox: SandboxServer) -> Iterator[Connect]:
+    made: list[TushareClient] = []
+
+    def make(token: str = "sandbox-unlimited", pacer: Pacer | None = None) -> TushareClient:
+        client = TushareClient(
+            url=sandbox.url,
+            token=token,
+            points=2000,
+            pacer=pacer or Pacer.unlimited(),
+            timeout=Timeouts(connect=1, read=0.3, total=5),
+            clock=lambda: MIDDAY_MINUTE,
+        )
+        made.append(client)
+        return client
+
+    yield make
+    for client in made:
+        client.close()
+
+
+def test_a_day_of_prices_arrives_typed(connect: Connect) -> None:
+    table = connect().fetch(DAILY)
+    assert table.schema.equals(DAILY_SCHEMA)
+    assert table.num_rows > 5000
+    assert table["trade_date"].unique().to_pylist() == [date(2026, 11, 17)]
+    assert table["close"].null_count == 0
+    assert len(set(table["ts_code"].to_pylist())) == table.num_rows
+
+
+def test_the_calendar_has_dates_and_flags(connect: Connect) -> None:
+    rows = connect().fetch(CALENDAR).sort_by("cal_date").to_pylist()
+    assert len(rows) == 31
+    assert [row["is_open"] for row in rows[:7]] == [False] * 7, "the national holiday"
+    assert all(isinstance(row["pretrade_date"], date) for row in rows)
+
+
+def test_fields_that_only_come_when_asked_for_come_and_nulls_stay_null(connect: Connect) -> None:
+    table = connect().fetch(Request("stock_basic", {"list_status": "L"}, STOCKS_SCHEMA))
+    assert table["delist_date"].null_count == table.num_rows
+    assert set(table["exchange"].to_pylist()) == {"SSE", "SZSE", "BSE"}
+
+
+def test_more_rows_than_the_cap_are_split_by_day_without_loss(
+    connect: Connect, sandbox: SandboxServer
+) -> None:
+    days = ["20261116", "20261117"]
+    wide = Request("daily", {"start_date": days[0], "end_date": days[1]}, DAILY_SCHEMA)
+    client = connect()
+    with pytest.raises(Truncated):
+        client.fetch(wide)
+    table = client.fetch(wide, narrow=lambda _: [{"trade_date": day} for day in days])
+    singles = [client.fetch(Request("daily", {"trade_date": day}, DAILY_SCHEMA)) for day in days]
+    assert table.num_rows == sum(single.num_rows for single in singles) > 6000
+    assert table.sort_by([("trade_date", "ascending"), ("ts_code", "ascending")]).equals(
+        pa.concat_tables(singles).sort_by([("trade_date", "ascending"), ("ts_code", "ascending")])
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "text"),
+    [
+        ("http_500", SourceDown, "HTTP 500"),
+        ("http_502", SourceDown, "HTTP 502"),
+        ("http_503", SourceDown, "HTTP 503"),
+        ("http_429", RateLimited, "HTTP 429"),
+        ("html", SourceDown, "a web page instead of JSON"),
+        ("truncate", SourceDown, "no readable JSON"),
+        ("reset", SourceDown, "ConnectionResetError|IncompleteRead"),
+        ("stall", SourceDown, "no answer within 0.3 s"),
+        ("rate_limit", RateLimited, "每分钟最多访问该接口1次"),
+        ("hour_quota", QuotaUsedUp, "每小时"),
+        ("day_quota", QuotaUsedUp, "每天"),
+        ("bad_token", TokenRefused, "40101"),
+        ("no_permission", NotPermitted, "没有访问该接口的权限"),
+    ],
+)
+def test_each_fault_has_its_type_and_passes(
+    connect: Connect, sandbox: SandboxServer, kind: str, error: type[Exception], text: str
+) -> None:
+    client = connect()
+    sandbox.faults.set("daily", kind, times=1)
+    with pytest.raises(error, match=text):
+        client.fetch(DAILY)
+    assert client.fetch(DAILY).num_rows > 5000
+
+
+def test_the_waits_the_source_asks_for_are_passed_on(connect: Connect, sandbox: SandboxServer) -> None:
+    client = connect()
+    waits = {}
+    for kind in ("http_429", "http_503", "rate_limit", "hour_quota", "day_quota"):
+        sandbox.faults.set("daily", kind, times=1)
+        with pytest.raises((RateLimited, QuotaUsedUp, SourceDown)) as caught:
+            client.fetch(DAILY)
+        waits[kind] = caught.value.retry_after
+    assert waits == {
+        "http_429": timedelta(seconds=1),
+        "http_503": timedelta(seconds=1),
+        "rate_limit": timedelta(minutes=1),
+        "hour_quota": timedelta(minutes=59, seconds=55),
+        "day_quota": timedelta(hours=5, minutes=59, seconds=55),
+    }
+
+
+def test_an_empty_day_is_an_empty_table_and_no_error_of_the_client(
+    connect: Connect, sandbox: SandboxServer
+) -> None:
+    sandbox.faults.set("daily", "empty_day", times=1)
+    table = connect().fetch(DAILY)
+    assert table.num_rows == 0
+    assert table.schema.equals(DAILY_SCHEMA)
+
+
+def test_an_unknown_token_and_a_poor_account_are_told_apart(connect: Connect) -> None:
+    with pytest.raises(TokenRefused, match="您的token不对"):
+        connect("nobody").fetch(DAILY)
+    valuation = Request("daily_basic", {"trade_date": "20261117"}, pa.schema([("pe", pa.float64())]))
+    with pytest.raises(NotPermitted, match="daily_basic"):
+        connect("sandbox-120").fetch(valuation)
+
+
+def test_an_endpoint_that_does_not_exist_is_a_bad_request(connect: Connect) -> None:
+    with pytest.raises(RequestRefused, match="请指定正确的接口名"):
+        connect().fetch(Request("dayly", {}, DAILY_SCHEMA))
+
+
+def test_every_known_refusal_of_the_sandbox_is_known_here(
+    connect: Connect, sandbox: SandboxServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = connect()
+    with caplog.at_level(logging.WARNING, logger="resources.tushare"):
+        for kind in ("rate_limit", "hour_quota", "day_quota", "bad_token", "no_permission"):
+            sandbox.faults.set("daily", kind, times=1)
+            with pytest.raises((RateLimited, QuotaUsedUp, TokenRefused, NotPermitted)):
+                client.fetch(DAILY)
+    assert caplog.records == []
+
+
+def test_one_connection_serves_a_backfill(connect: Connect, sandbox: SandboxServer) -> None:
+    client = connect()
+    for _ in range(30):
+        client.fetch(CALENDAR)
+    assert len(sandbox._connections) == 1
+
+
+# Pace ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("ledger") / "ledger.db"
+    engine = open_engine(f"sqlite:///{path}")
+    migrate(engine)
+    engine.dispose()
+    return path
+
+
+@pytest.fixture
+def engine(migrated: Path, tmp_path: Path) -> Iterator[sa.Engine]:
+    engine = open_engine(f"sqlite:///{shutil.copy(migrated, tmp_path / 'ledger.db')}")
+    yield engine
+    engine.dispose()
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now = MIDDAY_MINUTE
+        self.naps: list[float] = []
+
+    def clock(self) -> datetime:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.naps.append(seconds)
+        self.now += timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("token", "points"), [("sandbox-120", 120), ("sandbox-2000", 2000), ("sandbox-5000", 5000)]
+)
+def test_a_paced_client_never_meets_the_rate_limit_of_its_points(
+    exchange: Exchange, engine: sa.Engine, token: str, points: int
+) -> None:
+    time = Time()
+    pacer = Pacer(engine, per_minute=calls_per_minute(points), clock=time.clock, sleeper=time.sleep)
+    with (
+        SandboxServer(exchange, clock=lambda: EVENING, machine_clock=time.clock) as server,
+        TushareClient(url=server.url, token=token, points=points, pacer=pacer) as client,
+    ):
+        for _ in range(calls_per_minute(points) + 5):
+            client.fetch(CALENDAR)
+    assert time.naps == [55.0]
+
+
+def test_an_unpaced_client_meets_it_and_so_closes_the_minute_for_its_home(
+    exchange: Exchange, engine: sa.Engine
+) -> None:
+    time = Time()
+    greedy = Pacer(engine, per_minute=1000, clock=time.clock, sleeper=time.sleep)
+    other: Any = Pacer(engine, per_minute=1000, clock=time.clock, sleeper=time.sleep)
+    with (
+        SandboxServer(exchange, clock=lambda: EVENING, machine_clock=time.clock) as server,
+        TushareClient(url=server.url, token="sandbox-120", points=120, pacer=greedy) as client,
+    ):
+        for _ in range(50):
+            client.fetch(CALENDAR)
+        with pytest.raises(RateLimited, match="每分钟最多访问该接口50次"):
+            client.fetch(CALENDAR)
+        other.take()
+        assert time.naps == [55.0]
+        assert client.fetch(CALENDAR).num_rows == 31

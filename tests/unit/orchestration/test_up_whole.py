@@ -1,0 +1,105 @@
+"""`perennial up` with everything it starts: ready, stopped by one Ctrl-C, nothing left."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestration.cli.up import answers, free_port, listens
+from orchestration.environments import child_environment
+from orchestration.settings import PROJECT_ROOT, Settings
+from orchestration.supervisor import marked
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+UP = (
+    "import sys; from orchestration.cli.up import run_up; "
+    "from orchestration.environments import load_settings; "
+    "sys.exit(run_up(load_settings()))"
+)
+
+Up = tuple[Settings, "subprocess.Popen[str]"]
+
+
+def start(settings: Settings) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", UP],
+        env=child_environment(settings),
+        cwd=PROJECT_ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def read_until_ready(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    seen = []
+    for line in process.stdout:
+        seen.append(line)
+        if line.startswith("Perennial is up"):
+            return line
+    pytest.fail("never came up:\n" + "".join(seen))
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Up]:
+    settings = Settings(home=tmp_path / "home", ui_port=free_port(), sandbox_port=free_port())
+    with start(settings) as process:
+        try:
+            read_until_ready(process)
+            yield settings, process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=30)
+    assert marked(str(settings.home)) == []
+
+
+def test_one_ctrl_c_stops_everything(up: Up):
+    settings, process = up
+    assert answers("127.0.0.1", settings.ui_port)
+    assert listens("127.0.0.1", settings.sandbox_port)
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert said.endswith("stopped\n")
+    assert time.monotonic() - begin < 15
+    assert marked(str(settings.home)) == []
+    assert not listens("127.0.0.1", settings.sandbox_port)
+
+
+def test_one_part_dying_stops_the_rest_and_names_its_log(up: Up):
+    settings, process = up
+    sandbox = next(pid for pid in marked(str(settings.home)) if "sandbox" in cmdline(pid))
+    os.kill(sandbox, signal.SIGKILL)
+    said, _ = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert (
+        f"sandbox ended by itself with exit code -9, so all stops. Its log: {settings.home}/logs/sandbox.log"
+        in said
+    )
+
+
+def test_after_a_kill_the_next_up_clears_the_remains_and_starts(up: Up):
+    settings, process = up
+    process.kill()
+    process.wait()
+    assert marked(str(settings.home))
+    with start(settings) as again:
+        try:
+            read_until_ready(again)
+        finally:
+            again.send_signal(signal.SIGTERM)
+            again.communicate(timeout=30)
+        assert again.returncode == 0
+
+
+def cmdline(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text()
