@@ -7,8 +7,6 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PACKAGES := domain resources assets sensors orchestration sandbox
-CODE := $(wildcard $(PACKAGES) benchmarks tests)
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,7 +14,7 @@ help: ## list what can be made
 setup: $(STAMP) ## build .venv from requirements.lock; the command is .venv/bin/perennial
 
 # The interpreter is tried, not only found: a python3 may be too old, a version manager's stub, or
-# Debian's without ensurepip. A venv that was cut short has no stamp and is built anew.
+# Debian's without ensurepip. A venv that was cut short has no stamp and is finished.
 $(STAMP): requirements.lock pyproject.toml
 	@set -e; found=; \
 	for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11; do \

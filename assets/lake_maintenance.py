@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import dagster as dg
 
-from domain.market.trading import shanghai
 from assets.policies.definition import OWNERS
 from assets.policies.failure import classified
+from domain.market.trading import shanghai
 from domain.registry import tables
 from resources.lake.resource import LakeResource
 from resources.ledger.resource import LedgerResource
@@ -37,7 +37,9 @@ def lake_maintenance(
                 compact_before=month,
             )
             context.log.info("%s: %s", table.name, report)
-            lines.append(f"| {table.name} | {report.expired_snapshots} | {report.compacted_files} | {report.deleted_files} |")
+            lines.append(
+                f"| {table.name} | {report.expired_snapshots} | {report.compacted_files} | {report.deleted_files} |"
+            )
             freed += report.deleted_files
         forgotten = book.purge(now - KEEP_WORK)
     head = "| table | snapshots expired | files compacted | files deleted |\n|---|---|---|---|\n"

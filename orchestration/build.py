@@ -11,6 +11,7 @@ from assets.market.warehouse import MarketWarehouse
 from assets.policies.partitions import weekdays
 from domain.market.catalogue import Catalogue, catalogue
 from orchestration.schedules import upkeep_schedules
+from orchestration.services import SANDBOX_TOKEN
 from orchestration.settings import Settings
 from resources.lake.resource import LakeResource
 from resources.ledger.resource import LedgerResource
@@ -18,9 +19,7 @@ from resources.tushare.resource import TushareResource
 from sensors.market.gap_fill import daily_schedule, gap_fill_sensor
 from sensors.work_sweep import work_sweep_sensor
 
-
 DATABASE = "PERENNIAL_DATABASE_URL"
-SANDBOX_TOKEN = "sandbox-token"  # noqa: S105 - known to everybody, opens nothing but the sandbox
 
 
 def build_definitions(settings: Settings, market: Catalogue | None = None) -> dg.Definitions:

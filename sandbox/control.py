@@ -60,7 +60,7 @@ def _handle(
 
 
 def _faults(service: Service) -> dict[str, Any]:
-    return {"faults": [rule.to_json() for rule in service.faults.list()]}
+    return {"faults": [rule.to_json() for rule in service.faults.in_force()]}
 
 
 def _set_clock(clock: MovableClock, raw: object) -> dict[str, Any]:

@@ -6,6 +6,7 @@ what is the case, whatever the hour, straight from the market's numbers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cached_property, lru_cache
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sandbox.endpoints import ENDPOINTS, SHANGHAI, Endpoint
+from sandbox.endpoints import ENDPOINTS, SHANGHAI
 from sandbox.market import market as whole
 from sandbox.market import reference
 from sandbox.market.calendar import OPENED
@@ -76,12 +77,16 @@ class Exchange:
     def listed(self, day: date) -> list[str]:
         """Stocks listed on `day` (list_date <= day < delist_date); the market must be open that day."""
         n = self.market.calendar.index(day)
-        return [] if n is None else self.market.universe.codes[self.market.universe.listed(n)].tolist()
+        return [] if n is None else self._codes(self.market.universe.listed(n))
 
     def suspended(self, day: date) -> list[str]:
         """Stocks that do not trade at all on the open day `day`."""
         cells = self._day_cells("suspend_d", day)
-        return self.market.universe.codes[cells.stock[cells.kind == whole.WHOLE_DAY]].tolist()
+        return self._codes(cells.stock[cells.kind == whole.WHOLE_DAY])
+
+    def _codes(self, stock: np.ndarray) -> list[str]:
+        codes: list[str] = self.market.universe.codes[stock].tolist()
+        return codes
 
     # What a caller is shown ------------------------------------------------------------------
 
@@ -99,7 +104,7 @@ class Exchange:
         return _cut(_filtered(columns, query), query)
 
     @cached_property
-    def _stock_list(self):  # type: ignore[no-untyped-def]
+    def _stock_list(self) -> Callable[[date], Columns]:
         return lru_cache(maxsize=8)(lambda today: reference.stock_basic(self.market, today))
 
     def _page(self, query: Query, visible_until: date) -> tuple[Cells, bool]:
@@ -158,32 +163,21 @@ class Exchange:
         return np.array(self.market.calendar.texts)
 
 
-def endpoint(name: str) -> Endpoint | None:
-    return ENDPOINTS.get(name)
-
-
 def _chosen(cells: Cells, query: Query) -> Cells:
-    kinds = dict(query.choices).get("suspend_type")
-    if not kinds:
+    types = dict(query.choices).get("suspend_type")
+    if not types:
         return cells
-    wanted = [
-        kind
-        for kind in (whole.WHOLE_DAY, whole.PART_OF_DAY, whole.RESUMED)
-        if ("R" if kind == whole.RESUMED else "S") in kinds
-    ]
-    return cells.take(np.isin(cells.kind, wanted))
+    return cells.take(np.isin(whole.SUSPEND_TYPES[cells.kind], types))
 
 
 def _joined(parts: list[Cells]) -> Cells:
     if len(parts) == 1:
         return parts[0]
     none = np.array([], dtype=np.int64)
-    return Cells(
-        *(
-            np.concatenate([none, *(getattr(part, name) for part in parts)])
-            for name in ("stock", "day", "kind")
-        )
+    stock, day, kind = (
+        np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in ("stock", "day", "kind")
     )
+    return Cells(stock, day, kind)
 
 
 def _filtered(columns: Columns, query: Query) -> Columns:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import date
 from pathlib import Path
@@ -80,14 +80,10 @@ class Fault:
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(raw) - known):
             raise InvalidInput(f"unknown keys {unknown} in a fault", remedy=f"use {', '.join(sorted(known))}")
-        values = {name: value for name, value in raw.items() if value is not None}
+        values: dict[str, Any] = {name: value for name, value in raw.items() if value is not None}
         try:
-            return cls(
-                api=str(values.pop("api")),
-                kind=str(values.pop("kind")),
-                day=_day(values.pop("day", None)),
-                **{name: _NUMBERS[name](value) for name, value in values.items()},
-            )
+            typed = {name: _TYPES[name](value) for name, value in values.items()}
+            return cls(**{"api": str(values["api"]), "kind": str(values["kind"]), **typed})
         except KeyError as error:
             raise InvalidInput(f"a fault needs {error.args[0]!r}", remedy="name api and kind") from None
         except (TypeError, ValueError) as error:
@@ -116,16 +112,24 @@ class Fault:
         return made[self.kind]()
 
 
-_NUMBERS: Mapping[str, type[int] | type[float]] = {
-    "times": int, "rate": float, "seed": int, "keep": float, "seconds": float, "limit": int,
-}  # fmt: skip
-
-
-def _day(value: object) -> date | None:
-    if value is None or isinstance(value, date):
+def _day(value: object) -> date:
+    if isinstance(value, date):
         return value
     text = str(value)
     return date.fromisoformat(text if "-" in text else f"{text[:4]}-{text[4:6]}-{text[6:]}")
+
+
+_TYPES: Mapping[str, Callable[[Any], Any]] = {
+    "api": str,
+    "kind": str,
+    "day": _day,
+    "times": int,
+    "rate": float,
+    "seed": int,
+    "keep": float,
+    "seconds": float,
+    "limit": int,
+}
 
 
 class Faults:
@@ -159,7 +163,7 @@ class Faults:
             self._rules, self._seen = [rule for rule, _ in kept], [seen for _, seen in kept]
             return gone
 
-    def list(self) -> tuple[Fault, ...]:
+    def in_force(self) -> tuple[Fault, ...]:
         with self._lock:
             return tuple(self._rules)
 
@@ -226,25 +230,24 @@ def _least(luck: np.ndarray, touched: np.ndarray) -> float:
 def _rows_of_day(rule: Fault, query: Query, columns: Columns, count: int) -> np.ndarray:
     if rule.day is None or not query.endpoint.by_day:
         return np.ones(count, dtype=bool)
-    return columns["trade_date"].astype(str) == rule.day.strftime("%Y%m%d")
+    return np.asarray(columns["trade_date"].astype(str) == rule.day.strftime("%Y%m%d"))
 
 
 def _luck(rule: Fault, query: Query, columns: Columns) -> np.ndarray:
     """A number in [0, 1) per row, from its code and day."""
     names = ("ts_code", "trade_date") if query.endpoint.by_day else (query.endpoint.fields[0].name,)
-    identity = [
-        noise.text_seed("|".join(row))
-        for row in zip(*(columns[name].tolist() for name in names), strict=True)
-    ]
-    return noise.uniform(noise.keys(rule.seed, rule.kind, np.array(identity, dtype=np.uint64)), 0)
+    rows = zip(*(columns[name].tolist() for name in names), strict=True)
+    identity = np.array([noise.text_seed("|".join(row)) for row in rows], dtype=np.uint64)
+    return np.asarray(noise.uniform(noise.keys(rule.seed, rule.kind, identity), 0))
 
 
 def _revised(query: Query, columns: Columns, chosen: np.ndarray) -> Columns:
-    """The chosen rows with the correctable numbers one percent higher."""
+    """The chosen rows with the correctable numbers one percent higher, but as precise as before."""
     changed = dict(columns)
-    for name in query.endpoint.revised:
-        values = columns[name]
-        changed[name] = np.where(chosen, np.rint(values * 1.01 * 1e4) / 1e4, values)
+    for field in query.endpoint.fields:
+        if field.name in query.endpoint.revised:
+            values, scale = columns[field.name], float(10**field.decimals)
+            changed[field.name] = np.where(chosen, np.rint(values * 1.01 * scale) / scale, values)
     return changed
 
 

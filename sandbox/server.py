@@ -6,18 +6,20 @@ import gzip
 import logging
 import socket
 import struct
+import sys
 import threading
 import time
 from collections.abc import Iterable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from domain.shared.clock import Clock, machine_clock
 from domain.shared.error import InvalidInput
 from sandbox import control
 from sandbox.accounts import ACCOUNTS, Account, Gate
+from sandbox.calls import Calls
 from sandbox.clock import MovableClock
 from sandbox.exchange import Exchange
 from sandbox.faults import Fault, Faults
@@ -110,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORT)
         self.server.owner.drop(self.connection)
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is http.server's
         log.debug("%s %s", self.address_string(), format % args)
 
 
@@ -128,8 +130,9 @@ class _Http(ThreadingHTTPServer):
         # HTTPServer would look its own name up, which can take seconds without a name server.
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
-        self.server_name, self.server_port = self.server_address[:2]
+        host, self.server_port = self.socket.getsockname()[:2]
+        self.server_address = (host, self.server_port)
+        self.server_name = host
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if not self.owner.admit(request):
@@ -144,10 +147,8 @@ class _Http(ThreadingHTTPServer):
         self.owner.forget(request)
         super().shutdown_request(request)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
         # Clients hang up: not worth a line. Anything else is ours and worth all of them.
-        import sys
-
         error = sys.exc_info()[1]
         if isinstance(error, OSError):
             log.debug("%s went away: %s", client_address, error)
@@ -201,7 +202,7 @@ class SandboxServer:
         return f"http://{self._http.server_name}:{self.port}"
 
     @property
-    def calls(self) -> Any:
+    def calls(self) -> Calls:
         return self.service.calls
 
     @property
@@ -209,12 +210,11 @@ class SandboxServer:
         """Seconds since the last request."""
         return time.monotonic() - self._last_request
 
-    def start(self) -> SandboxServer:
+    def start(self) -> None:
         self._thread = threading.Thread(
             target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, name="sandbox", daemon=True
         )
         self._thread.start()
-        return self
 
     def stop(self) -> None:
         """Stops listening and hangs up on everybody. May be called twice."""
@@ -230,8 +230,9 @@ class SandboxServer:
         for connection in connections:
             _hang_up(connection)
 
-    def __enter__(self) -> SandboxServer:
-        return self.start()
+    def __enter__(self) -> Self:
+        self.start()
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

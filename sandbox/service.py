@@ -82,69 +82,57 @@ class Service:
     def answer(self, path: str, body: bytes) -> Answer:
         started = time.perf_counter()
         now = self.clock()
-        api, params, struck = "", {}, ()
-        code: int | None = 0
-        rows = 0
+        seen = _Seen()
         try:
-            request = Request.from_body(path, body)
-            endpoint = ENDPOINTS.get(request.api)
-            api, params = (endpoint.name if endpoint else "unknown"), shown(request.params)
-            query = _readable(endpoint, request)
-            struck = self.faults.strike(query) if query else ()
-            answer, code, rows = self._struck(struck), None, 0
-            if answer is None:
-                tail, rows = self._rows(request, endpoint, struck, now)
-                answer, code = self._sent(tail, struck), 0
+            answer = self._answer(Request.from_body(path, body), now, seen)
         except Refusal as refusal:
-            answer, code = self._sent(answers.encode_refusal(refusal), struck), refusal.code
+            seen.code = refusal.code
+            answer = self._sent(answers.encode_refusal(refusal), seen.struck)
         self.calls.add(
             Call(
                 at=now.isoformat(),
-                api=api or "unknown",
-                params=params,
+                api=seen.api,
+                params=seen.params,
                 status=answer.status,
-                code=code,
-                rows=rows,
-                faults=tuple(rule.kind for rule in struck),
+                code=seen.code,
+                rows=seen.rows,
+                faults=tuple(rule.kind for rule in seen.struck),
                 milliseconds=round((time.perf_counter() - started) * 1000, 3),
             )
         )
         return answer
 
-    def _struck(self, struck: tuple[Fault, ...]) -> Answer | None:
-        """The answer of a fault that replaces ours; raises where it is one of Tushare's refusals."""
-        last = struck[-1] if struck else None
-        if last is None or last.changes_data:
-            return None
-        if last.kind in faults.REFUSAL_KINDS:
-            raise last.refusal()
-        if last.kind in faults.HTTP_KINDS:
-            status = faults.HTTP_KINDS[last.kind]
-            headers = {"Retry-After": "1"} if status in (429, 503) else {}
-            return Answer(f"<html><body>{status}</body></html>".encode(), status, "text/html", headers)
-        if last.kind == "html":
-            return Answer(_HTML.encode(), 200, "text/html; charset=utf-8")
-        return None
-
-    def _rows(
-        self, request: Request, endpoint: Endpoint | None, struck: tuple[Fault, ...], now: datetime
-    ) -> tuple[bytes, int]:
+    def _answer(self, request: Request, now: datetime, seen: _Seen) -> Answer:
+        endpoint = ENDPOINTS.get(request.api)
+        seen.params = shown(request.params)
+        if endpoint is not None:
+            seen.api = endpoint.name
+            readable = _readable(endpoint, request)
+            seen.struck = self.faults.strike(readable) if readable else ()
+        spoiled = _spoiled(seen.struck)
+        if spoiled is not None:
+            return spoiled
         # Tushare looks at the token before it looks at anything else.
-        self.gate.check(request.token, endpoint or _FREE)
+        self.gate.check(request.token, endpoint or _NO_ENDPOINT)
         if endpoint is None:
             raise messages.unknown_api()
         query = parse(endpoint, request.params, request.fields)
-        spoils = [rule for rule in struck if rule.changes_data]
+        tail, seen.rows = self._rows(query, seen.struck, now)
+        seen.code = 0
+        return self._sent(tail, seen.struck)
 
-        def make() -> tuple[bytes, int]:
+    def _rows(self, query: Query, struck: tuple[Fault, ...], now: datetime) -> answers.Made:
+        changes = [rule for rule in struck if rule.changes_data]
+
+        def make() -> answers.Made:
             page = self.exchange.rows(query, now)
             columns = page.columns
-            for rule in spoils:
+            for rule in changes:
                 columns = faults.apply(rule, query, columns)
             count = len(next(iter(columns.values())))
             return answers.encode_rows(query.fields, columns, page.has_more), count
 
-        return make() if spoils else self._kept.get((query, _visible(query, now)), make)
+        return make() if changes else self._kept.get((query, _visible(query, now)), make)
 
     def _sent(self, tail: bytes, struck: tuple[Fault, ...]) -> Answer:
         body = answers.envelope(f"{next(self._numbers):032x}", tail)
@@ -158,14 +146,39 @@ class Service:
         )
 
 
-_FREE = Endpoint("unknown", (), frozenset())
+_NO_ENDPOINT = Endpoint("unknown", (), frozenset(), points=0)
 """What an unknown api is to the gate: it needs no points, but the token must be right."""
 
 
-def _readable(endpoint: Endpoint | None, request: Request) -> Query | None:
-    """The query, None where it cannot be read: such calls get their refusal, not a fault."""
-    if endpoint is None:
+@dataclass
+class _Seen:
+    """What is known of a call so far. `code` None: no JSON answer was sent."""
+
+    api: str = "unknown"
+    params: Mapping[str, str] = field(default_factory=dict)
+    code: int | None = None
+    rows: int = 0
+    struck: tuple[Fault, ...] = ()
+
+
+def _spoiled(struck: tuple[Fault, ...]) -> Answer | None:
+    """The answer of a fault that replaces ours; raises where it is one of Tushare's refusals."""
+    last = struck[-1] if struck else None
+    if last is None or last.changes_data:
         return None
+    if last.kind in faults.REFUSAL_KINDS:
+        raise last.refusal()
+    if last.kind in faults.HTTP_KINDS:
+        status = faults.HTTP_KINDS[last.kind]
+        headers = {"Retry-After": "1"} if status in (429, 503) else {}
+        return Answer(f"<html><body>{status}</body></html>".encode(), status, "text/html", headers)
+    if last.kind == "html":
+        return Answer(_HTML.encode(), 200, "text/html; charset=utf-8")
+    return None
+
+
+def _readable(endpoint: Endpoint, request: Request) -> Query | None:
+    """The query, None where it cannot be read: such calls get their refusal, not a fault."""
     try:
         return parse(endpoint, request.params, request.fields)
     except Refusal:

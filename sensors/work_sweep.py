@@ -33,15 +33,21 @@ def work_sweep_sensor(context: dg.SensorEvaluationContext, ledger: LedgerResourc
 def sweep(instance: dg.DagsterInstance, ledger: Ledger) -> tuple[int, int]:
     """Returns how many rows were taken back and how many runs were ended."""
     holders = {row.run_id for row in ledger.running() if row.run_id and not row.run_id.startswith(WORKER)}
-    alive = {
-        record.dagster_run.run_id: record.dagster_run
-        for record in instance.get_run_records(dg.RunsFilter(run_ids=sorted(holders)))
-        if not record.dagster_run.is_finished
-    } if holders else {}
+    alive = (
+        {
+            record.dagster_run.run_id: record.dagster_run
+            for record in instance.get_run_records(dg.RunsFilter(run_ids=sorted(holders)))
+            if not record.dagster_run.is_finished
+        }
+        if holders
+        else {}
+    )
     swept = ledger.sweep(finished_runs=holders - alive.keys())
     dead = {s.run_id for s in swept if s.run_id in alive}
     for run_id in dead:
-        instance.report_run_failed(alive[run_id], "its worker has shown no life: the lease of its work ran out")
+        instance.report_run_failed(
+            alive[run_id], "its worker has shown no life: the lease of its work ran out"
+        )
     silent = list(_silent(instance, holders | dead))
     for run in silent:
         instance.report_run_failed(run, f"its worker has shown no life for {SILENT_AFTER}")

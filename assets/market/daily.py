@@ -5,7 +5,7 @@ from datetime import date
 
 import dagster as dg
 
-from assets.market.fetch import Pass, fetch_days
+from assets.market.fetch import ONLY, ONLY_NEEDED, Pass, fetch_days
 from assets.market.recording import Recorder, check_specs
 from assets.market.warehouse import MarketWarehouse
 from assets.policies.definition import asset_arguments, asset_key
@@ -39,12 +39,19 @@ def _daily_asset(
         record = Recorder(context, endpoint)
         wanted = [date.fromisoformat(k) for k in context.partition_keys]
         with classified():
-            fetch_days(
-                warehouse.open(), endpoint, wanted, Pass(context.run_id, context.retry_number, waits), record
-            )
+            fetch_days(warehouse.open(), endpoint, wanted, this_pass(context, waits), record)
         return record.result()
 
     return fetched
+
+
+def this_pass(context: dg.AssetExecutionContext, waits: Sequence[float] = ()) -> Pass:
+    return Pass(
+        context.run_id,
+        context.retry_number,
+        waits,
+        only_needed=context.run.tags.get(ONLY) == ONLY_NEEDED,
+    )
 
 
 def _deps(catalogue: Catalogue, endpoint: Endpoint) -> list[dg.AssetDep]:

@@ -12,7 +12,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from assets.market.fetch import CalendarMissing, DayReport, Pass
+from assets.market.fetch import CalendarMissing, DayReport, Pass, keep_whole, progress
 from assets.market.market import Market, dates
 from domain.market.derived import ADJUSTED_FROM, adjusted_inputs, coverage_inputs
 from domain.market.observed import Observed
@@ -126,6 +126,8 @@ def _derive(
 ) -> None:
     calendar = market.calendar()
     wanted = _open_days(calendar, days, report)
+    if this.only_needed:
+        wanted = keep_whole(market, table.table, wanted, report)
     missing: list[date] = []
     with market.ledger.hold(FILL, [f"{table.table}:{d}" for d in wanted], this.run_id) as hold:
         held = [d for d in wanted if f"{table.table}:{d}" in set(hold.keys)]
@@ -173,6 +175,7 @@ def _derive(
                         seconds=seconds,
                     )
                 )
+            progress.info("%s: %d of %d days committed", table.table, held.index(month[-1]) + 1, len(held))
     if missing:
         raise InputMissing(
             f"{table.table}: the inputs of {len(missing)} of {len(days)} days are missing: {missing[0]} …",

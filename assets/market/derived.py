@@ -5,7 +5,7 @@ from datetime import date
 
 import dagster as dg
 
-from assets.market.daily import GROUP
+from assets.market.daily import GROUP, this_pass
 from assets.market.derive import derive_adjusted, derive_coverage, derive_revisions
 from assets.market.fetch import DayReport, Pass
 from assets.market.market import Market
@@ -56,7 +56,7 @@ def _derived(
             derive(
                 warehouse.open(),
                 [date.fromisoformat(k) for k in context.partition_keys],
-                Pass(context.run_id),
+                this_pass(context),
                 record,
             )
         if told := [(str(r.day), float(r.version.rows)) for r in reports if r.outcome == "committed"]:

@@ -33,7 +33,11 @@ if TYPE_CHECKING:
     from resources.tushare.request import Request
 
 CODES_PER_CALL = 500
+ONLY = "perennial/only"
+ONLY_NEEDED = "needed"
+"""The run tag, and its value, that set `Pass.only_needed`."""
 log = logging.getLogger("perennial.market")
+progress = logging.getLogger("perennial.progress")
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,8 @@ class Pass:
     run_id: str
     retry: int = 0
     waits: Sequence[float] = ()
+    only_needed: bool = False
+    """Leave alone what is whole: a backfill over days of which some are there."""
 
     @property
     def final(self) -> bool:
@@ -87,10 +93,16 @@ def fetch_days(
     """Fetch `days`; every day ends committed, closed, put off in the ledger, or as the error raised."""
     calendar = market.calendar()
     wanted, early = _sort_out(market, endpoint, days, calendar, report)
+    if this.only_needed:
+        wanted = keep_whole(market, endpoint.name, wanted, report)
     harvest = _Harvest()
     try:
         with market.ledger.hold(
-            FILL, [f"{endpoint.name}:{d}" for d in wanted], this.run_id, final=this.final, retry_in=timedelta(seconds=this.wait)
+            FILL,
+            [f"{endpoint.name}:{d}" for d in wanted],
+            this.run_id,
+            final=this.final,
+            retry_in=timedelta(seconds=this.wait),
         ) as hold:
             for told in _again(market, endpoint, hold.done, this):
                 report(told)
@@ -138,6 +150,18 @@ def _sort_out(
         reason_code="not_published",
         remedy=f"ask again after {hour:%Y-%m-%d %H:%M} Asia/Shanghai",
     )
+
+
+def keep_whole(
+    market: Market, table: str, days: Sequence[date], report: Callable[[DayReport], None]
+) -> list[date]:
+    """The days that need work; the others are reported as they are."""
+    needed = market.needed(days, {table})
+    whole = [d for d in days if d not in needed]
+    versions = market.lake.versions(f"market.{table}", [str(d) for d in whole])
+    for day in whole:
+        report(DayReport(day, "kept", versions[str(day)]))
+    return [d for d in days if d in needed]
 
 
 class CalendarMissing(TransientResourceError):
@@ -194,9 +218,8 @@ class _FetchPass:
                 asked = ahead
                 ahead = self._submit(pool, months[number + 1]) if number + 1 < len(months) else {}
                 self._commit(dict(self._collect(asked)))
-                if len(months) > 1:
-                    done = len(self.harvest.committed)
-                    log.info("%s: %d of %d days committed", self.endpoint.endpoint, done, len(days))
+                done = len(self.harvest.committed)
+                progress.info("%s: %d of %d days committed", self.endpoint.name, done, len(days))
 
     def _submit(self, pool: ThreadPoolExecutor, days: Sequence[date]) -> dict[date, Future[_Answer]]:
         expected = self.market.expected(days) if self.endpoint.expected != "unknown" else {}

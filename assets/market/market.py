@@ -6,17 +6,18 @@ same plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from domain.market.catalogue import Catalogue
 from domain.market.observed import Cell, Observed, Rules
-from domain.market.plan import FILL, Plan, plan, window, years_wanted
+from domain.market.plan import FILL, Plan, judge_day, plan, window, years_wanted
 from domain.market.reckoning import expected_rows
 from domain.market.tables import DERIVED
 from domain.market.trading import TradingCalendar
@@ -175,7 +176,28 @@ class Market:
 
     def plan(self, now: datetime | None = None) -> Plan:
         now = now or self.clock()
-        return plan(self.catalogue, self.observe(now), now, self.rules)
+        return self.plan_of(self.observe(now), now)
+
+    def needed(self, days: Sequence[date], tables: Collection[str]) -> dict[date, set[str]]:
+        """Of `days`, those on which any of `tables` is not as it should be, and which."""
+        now = self.clock()
+        needed: dict[date, set[str]] = {}
+        calendar = self.calendar()
+        for _, month in groupby(sorted(days), key=lambda d: (d.year, d.month)):
+            group = list(month)
+            seen = replace(self.observe_days(group, calendar, now), busy_days=frozenset())
+            for day in group:
+                wrong = {
+                    v.table
+                    for v in judge_day(self.catalogue, day, seen, now, self.rules)
+                    if v.state in ("gap", "derive") and v.table in tables
+                }
+                if wrong:
+                    needed[day] = wrong
+        return needed
+
+    def plan_of(self, seen: Observed, now: datetime) -> Plan:
+        return plan(self.catalogue, seen, now, self.rules)
 
 
 def _cell(version: Version, fact: Fact | None) -> Cell:

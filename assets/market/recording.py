@@ -89,6 +89,12 @@ def _whole(report: DayReport) -> bool:
 def day_metadata(report: DayReport) -> dict[str, dg.MetadataValue]:
     if report.outcome == "closed":
         return {"closed": dg.MetadataValue.bool(True)}
+    if report.outcome == "kept":
+        return {
+            "kept": dg.MetadataValue.bool(True),
+            "dagster/partition_row_count": dg.MetadataValue.int(report.version.rows),
+            "content": dg.MetadataValue.text(str(report.version)),
+        }
     told: dict[str, dg.MetadataValue] = {
         "dagster/partition_row_count": dg.MetadataValue.int(report.version.rows),
         "content": dg.MetadataValue.text(str(report.version)),

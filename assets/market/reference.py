@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from assets.market.daily import GROUP
-from assets.market.fetch import DayReport, Pass
+from assets.market.daily import GROUP, this_pass
+from assets.market.fetch import DayReport
 from assets.market.reference_fetch import fetch_calendar, fetch_stocks
 from assets.market.warehouse import MarketWarehouse
 from assets.policies.definition import asset_arguments
@@ -28,7 +28,7 @@ def reference_assets(catalogue: Catalogue, waits: Sequence[float]) -> list[dg.As
             report = fetch_calendar(
                 warehouse.open(),
                 int(context.partition_key),
-                Pass(context.run_id, context.retry_number, waits),
+                this_pass(context, waits),
             )
         return dg.MaterializeResult(metadata=_metadata(report, "dagster/partition_row_count"))
 
@@ -39,7 +39,7 @@ def reference_assets(catalogue: Catalogue, waits: Sequence[float]) -> list[dg.As
     )
     def stock_basic(context: dg.AssetExecutionContext, warehouse: MarketWarehouse) -> dg.MaterializeResult:
         with classified():
-            report = fetch_stocks(warehouse.open(), Pass(context.run_id, context.retry_number, waits))
+            report = fetch_stocks(warehouse.open(), this_pass(context, waits))
         return dg.MaterializeResult(metadata=_metadata(report, "dagster/row_count"))
 
     return [trade_cal, stock_basic]

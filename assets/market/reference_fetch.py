@@ -99,7 +99,9 @@ def _fetch(
 ) -> DayReport:
     key = f"{endpoint.name}:{partition}"
     began = time.monotonic()
-    with market.ledger.hold(REFRESH, [key], this.run_id, final=this.final, retry_in=timedelta(seconds=this.wait)) as hold:
+    with market.ledger.hold(
+        REFRESH, [key], this.run_id, final=this.final, retry_in=timedelta(seconds=this.wait)
+    ) as hold:
         if key not in hold.keys:
             return DayReport(shanghai(market.clock()).date(), "held_elsewhere")
         try:

@@ -99,8 +99,7 @@ def plan(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rules) -> P
     """Everything the look at `now` has an opinion on: references first, then days, newest first."""
     verdicts = list(_references(catalogue, seen, now, rules))
     for day in reversed(window(seen, now, rules)):
-        verdicts += [_judge_day(e, day, seen, now, rules) for e in catalogue.daily]
-        verdicts += _derived(catalogue, day, seen)
+        verdicts += judge_day(catalogue, day, seen, now, rules)
     inside = {v.partition for v in verdicts}
     verdicts += [
         _verdict(REVISIONS.table, str(day), "derive", "revised", "the source revised this day")
@@ -108,6 +107,12 @@ def plan(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rules) -> P
         if str(day) not in inside and day not in seen.busy_days
     ]
     return Plan(tuple(verdicts))
+
+
+def judge_day(catalogue: Catalogue, day: date, seen: Observed, now: datetime, rules: Rules) -> list[Verdict]:
+    """What the plan thinks of one open day: its fetched tables, then what derives from them."""
+    fetched = [_judge_day(e, day, seen, now, rules) for e in catalogue.daily]
+    return [*fetched, *_derived(catalogue, day, seen)]
 
 
 def window(seen: Observed, now: datetime, rules: Rules) -> tuple[date, ...]:

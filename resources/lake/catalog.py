@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from domain.shared.error import PermanentRunnerError, TransientResourceError
+from domain.shared.error import TransientResourceError
 from domain.shared.table import Table
+from resources.lake.error import LakeUnwritable
 from resources.lake.locks import FileLocks, Locks
 from resources.lake.settings import CATALOG_NAME, Place
 from resources.lake.types import iceberg_type
@@ -57,9 +58,8 @@ def catalog_errors(name: str) -> Iterator[None]:
     except (DBAPIError, sqlite3.OperationalError) as error:
         said = str(error.orig if isinstance(error, DBAPIError) else error).strip()
         if "readonly" in said or "unable to open" in said:
-            raise PermanentRunnerError(
+            raise LakeUnwritable(
                 f"{name}: the lake's catalog cannot be written: {said}",
-                reason_code="lake_read_only",
                 remedy="make the catalog's folder writable for this user",
             ) from error
         raise TransientResourceError(

@@ -6,7 +6,7 @@ import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from domain.shared.error import InfrastructureError, PermanentRunnerError, TransientResourceError
+from domain.shared.error import InfrastructureError, TransientResourceError
 
 
 class DamagedData(InfrastructureError):
@@ -45,6 +45,13 @@ class SnapshotGone(InfrastructureError):
     reason_code = "snapshot_gone"
 
 
+class LakeUnwritable(TransientResourceError):
+    """The disk refuses. A person has to act, but then everything goes on by itself."""
+
+    reason_code = "lake_unwritable"
+    retry_in_run = False
+
+
 @contextmanager
 def storage_errors(table: str) -> Iterator[None]:
     """Turn what the disk says while writing into errors that tell a person what to do."""
@@ -52,13 +59,12 @@ def storage_errors(table: str) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            raise PermanentRunnerError(
+            raise LakeUnwritable(
                 f"{table}: the lake cannot be written: {error}",
-                reason_code="lake_read_only",
                 remedy="make the lake's folder writable for this user",
             ) from error
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise TransientResourceError(
+            raise LakeUnwritable(
                 f"{table}: no space left for the lake: {error}",
                 reason_code="disk_full",
                 remedy="free disk space or run the maintenance job",

@@ -32,6 +32,7 @@ class SnapshotInfo:
     id: int
     parent_id: int | None
     at_ms: int
+    sequence: int
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,15 @@ class TableState:
         if moment.tzinfo is None:
             raise InvalidInput(f"as_of {moment.isoformat()} has no time zone")
         at_ms = int(moment.astimezone(UTC).timestamp() * 1000)
-        earlier = [snapshot for when, snapshot in self.log if when <= at_ms]
-        if earlier:
-            return self.known(earlier[-1])
-        oldest = self.snapshots.get(self.log[0][1]) if self.log else None
-        if oldest is not None and oldest.parent_id is None:
-            return None
-        if oldest is None and not self.snapshots:
-            return None
-        raise self._gone(f"the state at {moment.isoformat()}")
+        known = [(when, self.snapshots[i]) for when, i in self.log if i in self.snapshots]
+        earlier = [snapshot for when, snapshot in known if when <= at_ms]
+        later = [snapshot for when, snapshot in known if when > at_ms]
+        # Expiry takes snapshots out of the log and leaves no mark but a jump in the sequence numbers:
+        # whoever only looked for the last entry before the moment would be shown rows of another time.
+        last = earlier[-1].sequence if earlier else 0
+        if (later and later[0].sequence > last + 1) or (not known and self.snapshots):
+            raise self._gone(f"the state at {moment.isoformat()}")
+        return earlier[-1].id if earlier else None
 
     def known(self, snapshot: int) -> int:
         if snapshot not in self.snapshots:
@@ -84,7 +85,9 @@ def parse_state(name: str, location: str, content: bytes) -> TableState:
     schema_id = raw["current-schema-id"]
     schema = next(s for s in raw["schemas"] if s["schema-id"] == schema_id)
     snapshots = {
-        s["snapshot-id"]: SnapshotInfo(s["snapshot-id"], s.get("parent-snapshot-id"), s["timestamp-ms"])
+        s["snapshot-id"]: SnapshotInfo(
+            s["snapshot-id"], s.get("parent-snapshot-id"), s["timestamp-ms"], s.get("sequence-number", 0)
+        )
         for s in raw.get("snapshots", ())
     }
     current = raw.get("current-snapshot-id")

@@ -94,7 +94,8 @@ class Writer:
         with self.engine.connect() as connection:
             connection.register("stored", stored)
             connection.register("incoming", frame)
-            kept = connection.sql(f"SELECT * FROM stored AS s ANTI JOIN incoming AS i ON {same}").to_arrow_table()
+            query = f"SELECT * FROM stored AS s ANTI JOIN incoming AS i ON {same}"
+            kept = connection.sql(query).to_arrow_table()
         return Rows(tuple(sorted(touched)), pa.concat_tables([kept.cast(frame.schema), frame]))
 
     def _partitions_with_keys(self, view: View, frame: pa.Table) -> set[str]:

@@ -22,7 +22,7 @@ from domain.shared.error import TransientResourceError
 
 START_SECONDS = 30.0
 IDLE_SECONDS = 600
-_PING_SECONDS = 2.0
+_PING_SECONDS = 5.0
 _POLL_SECONDS = 0.05
 
 _children: list[subprocess.Popen[bytes]] = []

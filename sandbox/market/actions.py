@@ -57,7 +57,8 @@ class Actions:
         t0 = self.ex_time[stock, column]
         span = np.maximum(self.ex_time[stock, column + 1] - t0, 1)
         f0 = self.factor[stock, column]
-        return f0 + (self.factor[stock, column + 1] - f0) * ((time - t0) / span)
+        curve: Floats = f0 + (self.factor[stock, column + 1] - f0) * ((time - t0) / span)
+        return curve
 
 
 def build(calendar: Calendar, universe: Universe, suspensions: Suspensions, seed: int) -> Actions:
@@ -83,7 +84,13 @@ def build(calendar: Calendar, universe: Universe, suspensions: Suspensions, seed
     # Outside the calendar a stock's time runs on day by day.
     ex_time = suspensions.traded_days(stocks[:, None], inside) + (ex_day - inside)
     return Actions(
-        ex_day=ex_day, ex_time=ex_time, factor=factor, shares=shares, cash_yield=cash, years=calendar.years
+        # A day's values lie side by side: most questions are about one day and all stocks.
+        ex_day=np.asfortranarray(ex_day),
+        ex_time=np.asfortranarray(ex_time),
+        factor=np.asfortranarray(factor),
+        shares=np.asfortranarray(shares),
+        cash_yield=np.asfortranarray(cash),
+        years=calendar.years,
     )
 
 
@@ -100,7 +107,8 @@ def _ex_days(calendar: Calendar, years: Ints, draw: Floats) -> Ints:
                 -250 * (1 + int(calendar.years[0]) - year) if year <= 1990 else len(calendar.days) + 80
             )
             width.append(1)
-    return np.array(first)[None, :] + (draw * np.array(width)[None, :]).astype(np.int64)
+    days: Ints = np.array(first)[None, :] + (draw * np.array(width)[None, :]).astype(np.int64)
+    return days
 
 
 def _accumulate(cash: Floats, split: Floats, shares: Floats) -> tuple[Floats, Floats]:

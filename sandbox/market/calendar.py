@@ -100,7 +100,8 @@ class Calendar:
 
     def open_days(self, start: date, end: date) -> list[date]:
         """Trading days from `start` to `end`, both included, ascending."""
-        return self.days[self.position(start) : self.position(end + timedelta(days=1))].tolist()
+        found: list[date] = self.days[self.position(start) : self.position(end + timedelta(days=1))].tolist()
+        return found
 
     def year_span(self, year: int) -> tuple[int, int]:
         """First index of `year` and first index after it."""

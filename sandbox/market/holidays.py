@@ -1,4 +1,4 @@
-"""Writes `holidays.json`: where the Shanghai exchange departed from Monday to Friday, from exchange_calendars.
+"""Writes `holidays.json`: where Shanghai departed from Monday to Friday, by exchange_calendars.
 
     python -m sandbox.market.holidays
 
@@ -19,11 +19,11 @@ FIRST_DAY = "1990-12-19"
 def from_package() -> dict[str, Any]:
     """What the package knows: the last recorded day and every exception up to it."""
     import exchange_calendars
-    import pandas
+    import pandas as pd
 
     calendar = exchange_calendars.get_calendar("XSHG", start=FIRST_DAY)
-    last = pandas.Timestamp(year=calendar.last_session.year, month=12, day=31)
-    weekdays = pandas.bdate_range(FIRST_DAY, last)
+    last = pd.Timestamp(year=calendar.last_session.year, month=12, day=31)
+    weekdays = pd.bdate_range(FIRST_DAY, last)
     return {
         "calendar": "XSHG",
         "first": FIRST_DAY,

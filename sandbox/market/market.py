@@ -10,6 +10,7 @@ import numpy as np
 
 from sandbox.market import actions, calendar, flows, names, prices, suspensions, universe, valuation
 from sandbox.market.noise import Ints
+from sandbox.market.prices import Prices, Quotes
 
 Columns = dict[str, np.ndarray]
 
@@ -17,6 +18,9 @@ _DAYS_KEPT = 32
 
 WHOLE_DAY, PART_OF_DAY, RESUMED = 0, 1, 2
 """What a row of suspend_d says."""
+
+SUSPEND_TYPES = np.array(["S", "S", "R"])
+"""The letter for each of them."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class Market:
     universe: universe.Universe
     suspensions: suspensions.Suspensions
     actions: actions.Actions
-    prices: prices.Prices
+    prices: Prices
     valuation: valuation.Valuation
     flows: flows.Flows
     companies: list[names.Company]
@@ -89,14 +93,14 @@ class Market:
         cells = self.cells(table, stock, np.full(len(stock), day))
         return replace(cells, whole=day)
 
-    def _quotes(self, cells: Cells) -> prices.Quotes:
+    def _quotes(self, cells: Cells) -> Quotes:
         if cells.whole is None:
             return self.prices.quotes(cells.stock, cells.day)
         return self._quotes_of_day(cells.whole)
 
     @cached_property
-    def _quotes_of_day(self) -> Callable[[int], prices.Quotes]:
-        def compute(day: int) -> prices.Quotes:
+    def _quotes_of_day(self) -> Callable[[int], Quotes]:
+        def compute(day: int) -> Quotes:
             cells = self.whole_day("daily", day)
             return self.prices.quotes(cells.stock, cells.day)
 
@@ -108,7 +112,7 @@ class Market:
         where = np.where(partial, self.suspensions.timing(cells.stock, cells.day), len(suspensions.TIMINGS))
         return {
             "suspend_timing": timings[where],
-            "suspend_type": np.array(["S", "S", "R"], dtype=object)[cells.kind],
+            "suspend_type": SUSPEND_TYPES[cells.kind].astype(object),
         }
 
 
@@ -130,7 +134,7 @@ def build(seed: int) -> Market:
     )
 
 
-def _daily_columns(quotes: prices.Quotes) -> Columns:
+def _daily_columns(quotes: Quotes) -> Columns:
     change = quotes.close - quotes.pre_close
     return {
         "open": quotes.open / 100.0,

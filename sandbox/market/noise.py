@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 Keys = NDArray[np.uint64]
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -54,7 +55,8 @@ def bits(key: Keys, position: Any) -> Keys:
 
 def uniform(key: Keys, position: Any) -> Floats:
     """Numbers in [0, 1)."""
-    return (bits(key, position) >> np.uint64(11)).astype(np.float64) * _UNIT
+    numbers: Floats = np.multiply(bits(key, position) >> np.uint64(11), _UNIT, dtype=np.float64)
+    return numbers
 
 
 def bell(key: Keys, position: Any) -> Floats:
@@ -78,7 +80,8 @@ def smooth(key: Keys, position: Ints, spacing: int) -> Floats:
     f = (position - node * spacing) * (1.0 / spacing)
     f = f * f * (3.0 - 2.0 * f)
     left = uniform(key, node)
-    return (left + (uniform(key, node + 1) - left) * f) * 2.0 - 1.0
+    level: Floats = (left + (uniform(key, node + 1) - left) * f) * 2.0 - 1.0
+    return level
 
 
 def exp(x: Floats) -> Floats:

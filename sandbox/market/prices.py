@@ -8,15 +8,16 @@ which would make a price depend on all days before it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 
 import numpy as np
 
 from sandbox.market import noise
 from sandbox.market.actions import Actions
 from sandbox.market.calendar import Calendar
-from sandbox.market.noise import Floats, Ints, Keys
+from sandbox.market.noise import Flags, Floats, Ints, Keys
 from sandbox.market.suspensions import Suspensions
-from sandbox.market.universe import BOARDS, CHINEXT, CHINEXT_WIDENED, LIMITS_SINCE, NEVER, Universe
+from sandbox.market.universe import BOARDS, CHINEXT, CHINEXT_WIDENED, LIMITS_SINCE, Universe
 
 _OCTAVES = ((700, 0.55), (90, 0.24), (12, 0.06))
 """Spacing in traded days and amplitude in log price: slow swings are wide, quick ones narrow."""
@@ -72,9 +73,8 @@ class Prices:
         ratio = self.factor(stock, before) / self.factor(stock, day)
         last = np.rint(self.close(stock, before) * ratio).astype(np.int64)
         pop = noise.uniform(self.keys["pop"][stock], 0)
-        capped = (BOARD_LIMITS[self.universe.boards[stock]] == 10) & (
-            day < self.calendar.position(_IPO_FREED)
-        )
+        freed = day >= self.calendar.position(_IPO_FREED)
+        capped = (BOARD_LIMITS[self.universe.boards[stock]] == 10) & ~freed
         gain = np.where(capped, 0.42 * pop, 2.0 * pop * pop)
         issue = np.rint(close / (1.0 + gain)).astype(np.int64)
         return np.where(day == self.universe.listed_at[stock], issue, last)
@@ -124,7 +124,9 @@ class Prices:
         return Quotes(opened, high, low, close, pre_close, shares, amount)
 
 
-_IPO_FREED = CHINEXT_WIDENED.replace(year=2023, month=2, day=17)
+_IPO_FREED = date(2023, 2, 17)
+"""Until then a first day on a main board ended at most 44 percent above the issue price."""
+
 BOARD_LIMITS = np.array([board.limit_percent for board in BOARDS])
 BOARD_FREE_DAYS = np.array([board.free_days for board in BOARDS])
 
@@ -143,6 +145,5 @@ def build(
     return Prices(calendar, universe, suspensions, actions, base, keys)
 
 
-def is_listed(universe: Universe, stock: Ints, day: Ints) -> np.ndarray:
-    gone = universe.delisted_at[stock]
-    return (universe.listed_at[stock] <= day) & ((gone == NEVER) | (day < gone))
+def is_listed(universe: Universe, stock: Ints, day: Ints) -> Flags:
+    return np.logical_and(universe.listed_at[stock] <= day, day < universe.delisted_at[stock])

@@ -37,7 +37,7 @@ def trade_cal(market: Market, exchange: str, start: date, end: date) -> Columns:
             "is_open": np.array([], dtype=np.int64),
             "pretrade_date": empty,
         }
-    days = np.arange(start, end + timedelta(days=1), dtype="datetime64[D]")[::-1]
+    days = np.arange(np.datetime64(start, "D"), np.datetime64(end, "D") + 1)[::-1]
     at = np.searchsorted(market.calendar.days, days)
     is_open = market.calendar.days[np.minimum(at, len(market.calendar.days) - 1)] == days
     texts = np.array([*market.calendar.texts, None], dtype=object)

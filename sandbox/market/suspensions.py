@@ -13,7 +13,7 @@ import numpy as np
 
 from sandbox.market import noise
 from sandbox.market.calendar import Calendar
-from sandbox.market.noise import Ints, Keys
+from sandbox.market.noise import Flags, Ints, Keys
 from sandbox.market.universe import Universe
 
 SLOT = 256
@@ -39,9 +39,10 @@ class Suspensions:
 
     timing_keys: Keys
 
-    def suspended(self, stock: Ints, day: Ints) -> np.ndarray:
+    def suspended(self, stock: Ints, day: Ints) -> Flags:
         slot = day // SLOT
-        return (self.start[stock, slot] <= day) & (day < self.end[stock, slot])
+        inside: Flags = np.logical_and(self.start[stock, slot] <= day, day < self.end[stock, slot])
+        return inside
 
     def previous_traded(self, stock: Ints, day: Ints) -> Ints:
         """The last day before `day` on which the stock was not suspended."""
@@ -55,12 +56,13 @@ class Suspensions:
         slot = day // SLOT
         start = self.start[stock, slot]
         here = np.clip(day, start, self.end[stock, slot]) - start
-        return day - self.lost[stock, slot] - here
+        return np.asarray(day - self.lost[stock, slot] - here)
 
-    def resumes(self, stock: Ints, day: Ints) -> np.ndarray:
+    def resumes(self, stock: Ints, day: Ints) -> Flags:
         """Whether `day` is the first day after a spell."""
         slot = day // SLOT
-        return (self.end[stock, slot] == day) & (self.start[stock, slot] < day)
+        first: Flags = np.logical_and(self.end[stock, slot] == day, self.start[stock, slot] < day)
+        return first
 
     def timing(self, stock: Ints, day: Ints) -> Ints:
         """The position in TIMINGS of a halt of some hours, -1 where there is none."""
@@ -78,9 +80,8 @@ def build(calendar: Calendar, universe: Universe, seed: int) -> Suspensions:
     )
     late = (position * SLOT >= calendar.position(_REFORMED)).astype(np.int64)
     # 1/u - 1 has a heavy tail: most spells last days, some last months.
-    length = np.minimum(
-        1 + (np.array(_MEAN_DAYS)[late] * 0.35 * (1.0 / (mean + 0.02) - 0.98)).astype(np.int64), _LONGEST
-    )
+    tail = 0.35 * (1.0 / (mean + 0.02) - 0.98)
+    length = np.minimum(1 + (np.array(_MEAN_DAYS)[late] * tail).astype(np.int64), _LONGEST)
     room = SLOT - 2 * _MARGIN - length
     start = position * SLOT + _MARGIN + (when * room).astype(np.int64)
     # A stock that enters the market trades on its first days.
@@ -89,5 +90,8 @@ def build(calendar: Calendar, universe: Universe, seed: int) -> Suspensions:
     length = np.where(wanted, length, 0)
     lost = np.cumsum(length, axis=1) - length
     return Suspensions(
-        start=start, end=start + length, lost=lost, timing_keys=noise.keys(seed, "timing", stocks)
+        start=np.asfortranarray(start),
+        end=np.asfortranarray(start + length),
+        lost=np.asfortranarray(lost),
+        timing_keys=noise.keys(seed, "timing", stocks),
     )

@@ -26,27 +26,39 @@ class Board:
     limit_percent: int
     free_days: int
     first_day: date
-    first_year: int
     listings: tuple[int, ...]
-    """New stocks per year from `first_year`; the last number goes on for ever."""
+    """New stocks per year from the first day's year; the last number goes on for ever."""
+
+    @property
+    def first_year(self) -> int:
+        return self.first_day.year
 
 
 # fmt: off
-BOARDS = (
-    Board("主板", "SSE", "SH", ((600000, 601000), (601000, 602000), (603000, 604000)), 10, 1, date(1990, 12, 19), 1990,
-          (8, 0, 22, 72, 68, 15, 103, 82, 54, 46, 87, 78, 70, 67, 61, 3, 14, 25, 5, 9, 28, 39, 25, 1, 43, 89, 103,
-           214, 57, 54, 90, 88, 31, 36, 17, 22, 20)),
-    Board("主板", "SZSE", "SZ", ((1, 1000), (2001, 3000), (1201, 1400)), 10, 1, date(1991, 7, 3), 1991,
-          (6, 18, 52, 42, 8, 100, 124, 52, 52, 48, 0, 0, 0, 38, 12, 52, 100, 71, 54, 204, 115, 55, 0, 31, 44, 46, 82,
-           20, 26, 54, 34, 40, 23, 10, 12, 10)),
-    Board("创业板", "SZSE", "SZ", ((300001, 301000), (301001, 302000)), 20, 5, date(2009, 10, 30), 2009,
-          (36, 117, 128, 74, 0, 51, 86, 78, 141, 29, 52, 107, 194, 145, 105, 38, 33, 30)),
-    Board("科创板", "SSE", "SH", ((688001, 689000),), 20, 5, date(2019, 7, 22), 2019,
-          (70, 145, 160, 120, 65, 15, 19, 20)),
-    Board("北交所", "BSE", "BJ", ((920001, 921000),), 30, 1, date(2021, 11, 15), 2021,
-          (82, 80, 72, 23, 26, 25)),
+_SH_MAIN = (
+    8, 0, 22, 72, 68, 15, 103, 82, 54, 46, 87, 78, 70, 67, 61, 3, 14, 25, 5, 9, 28, 39, 25, 1, 43, 89, 103,
+    214, 57, 54, 90, 88, 31, 36, 17, 22, 20,
 )
+_SZ_MAIN = (
+    6, 18, 52, 42, 8, 100, 124, 52, 52, 48, 0, 0, 0, 38, 12, 52, 100, 71, 54, 204, 115, 55, 0, 31, 44, 46,
+    82, 20, 26, 54, 34, 40, 23, 10, 12, 10,
+)
+_CHINEXT = (36, 117, 128, 74, 0, 51, 86, 78, 141, 29, 52, 107, 194, 145, 105, 38, 33, 30)
+_STAR = (70, 145, 160, 120, 65, 15, 19, 20)
+_BEIJING = (82, 80, 72, 23, 26, 25)
 # fmt: on
+
+_SH_CODES = ((600000, 601000), (601000, 602000), (603000, 604000))
+_SZ_CODES = ((1, 1000), (2001, 3000), (1201, 1400))
+_CHINEXT_CODES = ((300001, 301000), (301001, 302000))
+
+BOARDS = (
+    Board("主板", "SSE", "SH", _SH_CODES, 10, 1, date(1990, 12, 19), _SH_MAIN),
+    Board("主板", "SZSE", "SZ", _SZ_CODES, 10, 1, date(1991, 7, 3), _SZ_MAIN),
+    Board("创业板", "SZSE", "SZ", _CHINEXT_CODES, 20, 5, date(2009, 10, 30), _CHINEXT),
+    Board("科创板", "SSE", "SH", ((688001, 689000),), 20, 5, date(2019, 7, 22), _STAR),
+    Board("北交所", "BSE", "BJ", ((920001, 921000),), 30, 1, date(2021, 11, 15), _BEIJING),
+)
 
 CHINEXT = 2
 CHINEXT_WIDENED = date(2020, 8, 24)
@@ -124,7 +136,7 @@ def _listing_days(calendar: Calendar, board: Board, number: int, seed: int) -> l
         picked = np.sort((first + draws * (end - first)).astype(np.int64))
         if year == board.first_year:
             # A board opens with a crowd: a third of the first year's stocks start on the first day.
-            picked[: max(1, count // 3)] = opening
+            picked[: max(min(8, count), count // 3)] = opening
         days += picked.tolist()
     return days
 

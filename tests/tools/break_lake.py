@@ -22,10 +22,17 @@ import pyarrow.compute as pc
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--home", type=Path, default=Path(".perennial"))
     parser.add_argument("--table", default="market.normalized_daily")
-    deeds: dict[str, Callable[[Any, str], str]] = {"drop_day": drop, "drop_half": half, "corrupt_day": corrupt, "rot_file": rot}
+    deeds: dict[str, Callable[[Any, str], str]] = {
+        "drop_day": drop,
+        "drop_half": half,
+        "corrupt_day": corrupt,
+        "rot_file": rot,
+    }
     for deed in deeds:
         parser.add_argument(f"--{deed.replace('_', '-')}", action="append", default=[], metavar="DAY")
     options = parser.parse_args(arguments)

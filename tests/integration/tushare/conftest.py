@@ -16,7 +16,8 @@ from resources.tushare.pace import Pacer
 from resources.tushare.transport import Timeouts
 
 TOKEN = "f00dfacecafe0123456789abcdef0123456789abcdef0123"
-DEADLINES = Timeouts(connect=0.5, read=0.3, total=0.6)
+PATIENT = Timeouts(connect=10, read=20, total=60)
+HASTY = Timeouts(connect=10, read=0.3, total=0.6)
 
 
 @dataclass(frozen=True)
@@ -126,11 +127,20 @@ def server() -> Iterator[WireServer]:
     server.close()
 
 
+def client_of(server: WireServer, timeouts: Timeouts) -> TushareClient:
+    return TushareClient(url=server.url, token=TOKEN, points=2000, pacer=Pacer.unlimited(), timeout=timeouts)
+
+
 @pytest.fixture
 def client(server: WireServer) -> Iterator[TushareClient]:
-    with TushareClient(
-        url=server.url, token=TOKEN, points=2000, pacer=Pacer.unlimited(), timeout=DEADLINES
-    ) as client:
+    with client_of(server, PATIENT) as client:
+        yield client
+
+
+@pytest.fixture
+def hasty_client(server: WireServer) -> Iterator[TushareClient]:
+    """For servers that fall silent: it waits 0.3 s for a byte and 0.6 s for an answer."""
+    with client_of(server, HASTY) as client:
         yield client
 
 
@@ -140,7 +150,6 @@ def wire() -> Any:
 
     class Wire:
         token = TOKEN
-        deadlines = DEADLINES
         reply = Reply
         rows = staticmethod(rows_reply)
         refusal = staticmethod(refusal_reply)

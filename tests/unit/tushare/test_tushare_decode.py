@@ -30,7 +30,8 @@ def decoded(schema: pa.Schema, body: bytes) -> pa.Table:
 
 
 def column(wanted: pa.DataType, *values: object) -> list[object]:
-    return table_of(pa.schema([("x", wanted)]), ["x"], [[value] for value in values])["x"].to_pylist()
+    table = table_of(pa.schema([("x", wanted)]), ["x"], [[value] for value in values])
+    return list(table["x"].to_pylist())
 
 
 def test_a_day_becomes_typed_columns_in_the_order_asked_for() -> None:

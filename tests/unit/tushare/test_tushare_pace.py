@@ -126,7 +126,7 @@ def test_old_windows_are_deleted_and_other_sources_left_alone(engine: sa.Engine,
         time_.now += timedelta(minutes=1)
     with engine.connect() as connection:
         rows = connection.execute(sa.select(pace.c.source, sa.func.count()).group_by(pace.c.source)).all()
-    assert dict(rows) == {"elsewhere": 1, "tushare": 11}  # type: ignore[arg-type]
+    assert dict(rows) == {"elsewhere": 1, "tushare": 11}
 
 
 def test_a_time_lost_in_the_database_counts_in_the_minute_the_call_starts_in(

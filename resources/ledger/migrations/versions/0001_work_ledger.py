@@ -87,7 +87,7 @@ def _create_work() -> None:
         sa.Column("started_at", MOMENT),
         sa.Column("updated_at", MOMENT, nullable=False),
         sa.Column("finished_at", MOMENT),
-        sa.CheckConstraint(f"status IN ({STATUSES})", name="ck_work_status"),
+        sa.CheckConstraint(f"status IN ({STATUSES})", name=op.f("ck_work_status")),
         sa.PrimaryKeyConstraint("id", name="pk_work"),
         sqlite_autoincrement=True,
     )

@@ -1,0 +1,74 @@
+"""The watchdog's one line: is the warehouse alive? For cron and for people in a hurry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from domain.market.catalogue import Catalogue
+from domain.market.derived import coverage_status
+from domain.market.freshness import SourceFreshness, freshness
+from domain.market.observed import Observed, Rules
+from domain.market.trading import newest_published, shanghai
+
+DAYS_BEHIND = 3
+"""How many trading days the newest day in the lake may be behind the newest one published."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    ok: bool
+    line: str
+    latest_day: date | None
+    problems: tuple[str, ...]
+
+
+def watch(
+    catalogue: Catalogue, seen: Observed, sources: Iterable[SourceFreshness], now: datetime, rules: Rules
+) -> Watch:
+    """Healthy if the newest day is near and whole and no source's last attempt failed."""
+    problems = list(_calendar(seen, now))
+    latest = _latest_day(catalogue, seen)
+    newest = newest_published(seen.calendar, now, rules.daily_at)
+    if latest is None:
+        problems.append("no day in the gap window has data")
+    else:
+        behind = len(seen.calendar.between(latest, newest)) - 1 if newest else 0
+        if behind > DAYS_BEHIND:
+            problems.append(f"newest day {latest} is {behind} trading days behind {newest}")
+        problems += _incomplete(catalogue, seen, latest)
+    for source in sources:
+        fresh = freshness(source, seen.calendar, now)
+        if fresh.status in ("error", "stale"):
+            problems.append(f"{source.source}: {fresh.reason.splitlines()[0]}")
+    line = "; ".join(problems) if problems else f"newest day {latest} is complete, all sources answered"
+    return Watch(not problems, f"{'OK' if not problems else 'ALERT'} market: {line}", latest, tuple(problems))
+
+
+def _calendar(seen: Observed, now: datetime) -> Iterable[str]:
+    year = shanghai(now).year
+    if year not in seen.calendar.years:
+        yield f"the trading calendar of {year} is missing"
+
+
+def _latest_day(catalogue: Catalogue, seen: Observed) -> date | None:
+    """The newest day of which any table has rows, readable or not."""
+    names = {e.name for e in catalogue.daily}
+    days = [
+        date.fromisoformat(partition)
+        for (table, partition), cell in seen.cells.items()
+        if table in names and (cell.version.rows or cell.version.damaged)
+    ]
+    return max(days, default=None)
+
+
+def _incomplete(catalogue: Catalogue, seen: Observed, day: date) -> Iterable[str]:
+    for endpoint in catalogue.daily:
+        partition = str(day)
+        cell = seen.cell(endpoint.name, partition)
+        status = coverage_status(endpoint, cell, seen.expected.get((endpoint.name, partition)))
+        if status not in ("complete", "asked", "explained"):
+            expected = seen.expected.get((endpoint.name, partition))
+            of = f" of {expected:,}" if expected else ""
+            yield f"{endpoint.name} of {day} is {status} ({cell.version.rows:,}{of} rows)"

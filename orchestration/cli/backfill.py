@@ -1,0 +1,142 @@
+"""A backfill by command: one run over the days that are not whole, with progress on a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from assets.market.fetch import ONLY, ONLY_NEEDED
+from domain.market.plan import FILL
+from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
+from domain.market.trading import newest_published
+from domain.shared.error import InvalidInput
+from orchestration.cli.output import say
+from orchestration.cli.progress import progress
+from orchestration.cli.runner import Runner, runner, tell
+
+if TYPE_CHECKING:
+    from assets.market.market import Market
+    from orchestration.settings import Settings
+
+BACKFILL_TAGS = {"dagster/priority": "-10", "dagster/max_runtime": str(7 * 24 * 3600)}
+
+
+@dataclass(frozen=True)
+class Wish:
+    first: date | None
+    last: date | None
+    tables: tuple[str, ...]
+    force: bool
+
+
+@dataclass(frozen=True)
+class Backfilled:
+    days: int
+    needed: int
+    closed: int
+    failed: list[tuple[str, str, str]]
+
+    @property
+    def ok(self) -> bool:
+        return not self.failed
+
+    @property
+    def line(self) -> str:
+        if not self.days:
+            return f"no trading day to fill ({self.closed} closed days)"
+        if not self.needed:
+            return f"nothing to do: all {self.days} trading days are whole ({self.closed} closed days)"
+        outcome = "all whole now" if self.ok else f"{len(self.failed)} pieces are not whole"
+        return f"{self.needed} of {self.days} trading days needed work, {outcome} ({self.closed} closed days)"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok,
+            "trading_days": self.days,
+            "needed": self.needed,
+            "closed_days": self.closed,
+            "failed": [{"table": t, "day": d, "why": w} for t, d, w in self.failed],
+        }
+
+
+def run_backfill(settings: Settings, market: Market, wish: Wish) -> Backfilled:
+    with runner(settings) as run:
+        _references(market, run, wish)
+        days, closed = _days(settings, market, wish)
+        tables = _tables(market, wish)
+        needed = days if wish.force else _needed(market, days, tables)
+        if needed:
+            say(f"backfilling {len(needed)} of {len(days)} trading days, {needed[0]} to {needed[-1]}")
+            tags = {**BACKFILL_TAGS, **({} if wish.force else {ONLY: ONLY_NEEDED})}
+            with progress():
+                end = run.run(tables, days=(str(needed[0]), str(needed[-1])), tags=tags)
+            tell(f"{needed[0]} … {needed[-1]}", tables, end)
+    return Backfilled(len(days), len(needed), closed, _not_whole(market, needed, tables))
+
+
+def _references(market: Market, run: Runner, wish: Wish) -> None:
+    """The calendar of every year of the range, and the stock list, before anything else."""
+    years = range(wish.first.year, wish.last.year + 1) if wish.first and wish.last else []
+    known = market.calendar().years
+    for year in years:
+        if year not in known:
+            name = market.catalogue.calendar.name
+            tell(str(year), [name], run.run([name], partition=str(year)))
+    if not market.stocks().num_rows:
+        name = market.catalogue.stocks.name
+        tell("ALL", [name], run.run([name]))
+
+
+def _days(settings: Settings, market: Market, wish: Wish) -> tuple[list[date], int]:
+    calendar = market.calendar()
+    newest = newest_published(calendar, market.clock(), market.rules.daily_at)
+    if wish.first is None or wish.last is None:
+        gaps = market.lake.sql("SELECT DISTINCT trade_date FROM market.history_gaps ORDER BY 1")
+        return gaps["trade_date"].to_pylist(), 0
+    if wish.first > wish.last:
+        raise InvalidInput(f"the range ends before it begins: {wish.first} > {wish.last}")
+    if wish.first < settings.market_start:
+        raise InvalidInput(
+            f"the warehouse begins on {settings.market_start}",
+            remedy="see PERENNIAL_MARKET_START",
+        )
+    if missing := [y for y in range(wish.first.year, wish.last.year + 1) if y not in calendar.years]:
+        raise InvalidInput(
+            f"the trading calendar of {', '.join(map(str, missing))} could not be had",
+            remedy="see `perennial work list --key normalized_trade_cal`",
+        )
+    last = min(wish.last, newest) if newest else wish.last
+    if wish.last > last and calendar.between(last, wish.last)[1:]:
+        say(f"days after {last} are not due yet and left out")
+    days = list(calendar.between(wish.first, last))
+    return days, (last - wish.first).days + 1 - len(days) if last >= wish.first else 0
+
+
+def _tables(market: Market, wish: Wish) -> list[str]:
+    if wish.tables:
+        return [*wish.tables, *(t.table for t in (ADJUSTED_DAILY, COVERAGE, REVISIONS))]
+    return [
+        *(e.name for e in market.catalogue.daily),
+        *(t.table for t in (ADJUSTED_DAILY, COVERAGE, REVISIONS)),
+    ]
+
+
+def _needed(market: Market, days: list[date], tables: list[str]) -> list[date]:
+    """The days of which anything asked for is not as it should be."""
+    return sorted(market.needed(days, tables))
+
+
+def _not_whole(market: Market, days: list[date], tables: list[str]) -> list[tuple[str, str, str]]:
+    """What the ledger says of the days that are still not whole."""
+    left = set(map(str, _needed(market, days, tables)))
+    if not left:
+        return []
+    rows = market.ledger.find(FILL, status=("queued", "deferred", "running", "failed"), limit=None)
+    told = {row.key: (row.error or row.reason_code or row.status).splitlines()[0] for row in reversed(rows)}
+    return [
+        (name, day, why)
+        for key, why in sorted(told.items())
+        for name, day in [key.split(":", 1)]
+        if day in left
+    ] or [("?", day, "not whole") for day in sorted(left)]

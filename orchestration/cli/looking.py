@@ -1,0 +1,134 @@
+"""Commands that only look: status, plan, check, sql. None imports Dagster, none writes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestration.cli.output import Json, answer, document, say, table
+from orchestration.environments import load_settings
+from orchestration.services import open_lake, open_ledger, open_market
+
+if TYPE_CHECKING:
+    from domain.shared.health import Finding
+
+plan_app = typer.Typer(no_args_is_help=True)
+check_app = typer.Typer(no_args_is_help=True)
+
+
+def status(json: Json = False) -> None:
+    """Every unhealthy thing: what, why, since when, what happens next, what a person can do.
+
+    Exit code 1 if a person has to do something.
+    """
+    from orchestration.health import platform_findings
+
+    settings = load_settings()
+    found = platform_findings(settings)
+    broken = any(f.health in ("broken", "stale") for f in found)
+    if json:
+        document({"healthy": not found, "needs_a_person": broken, "findings": [f.as_json() for f in found]})
+    elif not found:
+        answer("healthy: nothing is missing, nothing waits, every source answered")
+    else:
+        _show(found)
+    raise typer.Exit(1 if broken else 0)
+
+
+def _show(found: Sequence[Finding]) -> None:
+    table(
+        ["health", "domain", "subject", "reason", "since", "next attempt", "what a person can do"],
+        [
+            (
+                f.health,
+                f.domain,
+                f.subject,
+                f"{f.reason_code}: {f.reason.splitlines()[0]}",
+                f.since,
+                f.next_attempt,
+                f.action,
+            )
+            for f in found
+        ],
+    )
+
+
+@plan_app.command("market")
+def plan_market(json: Json = False) -> None:
+    """Each reference, day and table of the gap window: gap or not, and why."""
+    market = open_market(load_settings())
+    plan = market.plan()
+    rows = [
+        {"table": v.table, "partition": v.partition, "state": v.state, "reason": v.reason_code, "why": v.why}
+        for v in plan.verdicts
+    ]
+    if json:
+        document({"now": market.clock(), "due": len(plan.due), "verdicts": rows})
+        return
+    table(
+        ["partition", "table", "state", "why"],
+        [(r["partition"], r["table"], r["state"], r["why"]) for r in rows],
+    )
+    answer(f"{len(plan.due)} of {len(rows)} are due")
+
+
+@check_app.command("market")
+def check_market(json: Json = False) -> None:
+    """The watchdog: newest day near and whole, no source failing. One line; exit 0 or 1."""
+    from domain.market.watchdog import watch
+
+    market = open_market(load_settings())
+    now = market.clock()
+    seen = watch(market.catalogue, market.observe(now), market.sources.all(), now, market.rules)
+    if json:
+        document(
+            {"ok": seen.ok, "line": seen.line, "latest_day": seen.latest_day, "problems": list(seen.problems)}
+        )
+    else:
+        answer(seen.line)
+    raise typer.Exit(0 if seen.ok else 1)
+
+
+def _names(name: str, query: str) -> bool:
+    return re.search(rf"\b{re.escape(name)}\b", query, re.IGNORECASE) is not None
+
+
+def sql(
+    query: Annotated[str, typer.Argument(help="One reading statement. Tables: market.normalized_daily …")],
+    as_of: Annotated[
+        datetime | None,
+        typer.Option("--as-of", help="Read the lake as it was then (UTC)."),
+    ] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="CSV on stdout.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Rows shown in a table.")] = 100,
+    json: Json = False,
+) -> None:
+    """Ask the lake, and the ledger's own tables, in SQL."""
+    from datetime import UTC
+
+    settings = load_settings()
+    views = open_ledger(settings).views()
+    wanted = {
+        name: view()
+        for name, view in views.items()
+        if re.search(rf"\b{re.escape(name)}\b", query, re.IGNORECASE)
+    }
+    moment = as_of.replace(tzinfo=UTC) if as_of is not None and as_of.tzinfo is None else as_of
+    result = open_lake(settings).sql(query, as_of=moment, extra=wanted)
+    if json:
+        document(result.to_pylist())
+    elif csv:
+        import sys
+
+        from pyarrow.csv import write_csv
+
+        write_csv(result, sys.stdout.buffer)
+    else:
+        shown = result.slice(0, limit)
+        table(result.column_names, [list(row.values()) for row in shown.to_pylist()])
+        if result.num_rows > limit:
+            say(f"{limit} of {result.num_rows:,} rows; --limit, --csv or --json show more")

@@ -1,0 +1,164 @@
+"""Market commands: what sensors and schedules do, by hand and without a daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from domain.shared.error import InvalidInput
+from orchestration.cli.output import Json, answer, document, say, table
+from orchestration.environments import load_settings
+from orchestration.services import open_market
+
+if TYPE_CHECKING:
+    from assets.market.market import Market
+    from domain.shared.health import Finding
+    from orchestration.settings import Settings
+
+app = typer.Typer(no_args_is_help=True)
+
+Day = Annotated[datetime, typer.Option(formats=["%Y-%m-%d"])]
+
+
+@app.command()
+def daily(json: Json = False) -> None:
+    """Today's run: calendar and stock list if due, then today (from 18:30 Shanghai) and every gap."""
+    _drive(json, hurry=True)
+
+
+@app.command()
+def heal(json: Json = False) -> None:
+    """Fill every gap that is due now; what waits for a later attempt is left to it."""
+    _drive(json, hurry=False)
+
+
+def _drive(json: bool, *, hurry: bool) -> None:
+    from orchestration.cli.runner import drive, runner
+
+    settings = load_settings()
+    market = open_market(settings, write=True)
+    if hurry:
+        _hurry(market)
+    with runner(settings) as run:
+        drive(market, run)
+    found = _findings(settings)
+    note = _today(market)
+    open_ends = [f for f in found if f.health in ("broken", "stale", "healing")]
+    if json:
+        document({"ok": not open_ends, "today": note, "findings": [f.as_json() for f in found]})
+    else:
+        answer(note)
+        for f in open_ends:
+            answer(f"{f.health}: {f.subject}: {f.reason.splitlines()[0]}")
+    raise typer.Exit(1 if open_ends else 0)
+
+
+def _hurry(market: Market) -> None:
+    """A person asks now: the references and the newest day do not wait for their next attempt."""
+    from domain.market.plan import FILL, REFRESH
+    from domain.market.trading import newest_published
+
+    newest = newest_published(market.calendar(), market.clock(), market.rules.daily_at)
+    waiting = [
+        *market.ledger.find(REFRESH, status="deferred", limit=None),
+        *market.ledger.find(FILL, status="deferred", limit=None),
+    ]
+    for row in waiting:
+        if row.kind == REFRESH or row.key.endswith(f":{newest}"):
+            market.ledger.retry(row.id)
+
+
+def _findings(settings: Settings) -> list[Finding]:
+    from orchestration.health import platform_findings
+
+    return platform_findings(settings)
+
+
+def _today(market: Market) -> str:
+    """What today is, in a sentence: a person who ran this on a Saturday wants to know why nothing came."""
+    from domain.market.trading import newest_published, shanghai
+
+    now = market.clock()
+    today, calendar = shanghai(now).date(), market.calendar()
+    newest = newest_published(calendar, now, market.rules.daily_at)
+    if not calendar.knows(today):
+        return f"{today}: the trading calendar of {today.year} is not there"
+    if not calendar.is_open(today):
+        return f"{today} ({today:%A}) is closed; the newest trading day is {newest}"
+    if newest != today:
+        return (
+            f"{today} is due from {market.rules.daily_at:%H:%M} Asia/Shanghai; the newest due day is {newest}"
+        )
+    return f"{today} is a trading day and due"
+
+
+@app.command()
+def backfill(
+    first: Annotated[datetime | None, typer.Option("--from", formats=["%Y-%m-%d"], help="First day.")] = None,
+    last: Annotated[datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="Last day.")] = None,
+    tables: Annotated[
+        list[str] | None, typer.Option("--table", help="Only this table; may be given several times.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Fetch days again that are whole.")] = False,
+    gaps: Annotated[
+        bool,
+        typer.Option("--gaps", help="What the look over the whole history found."),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Fetch a range of days in one run: by default only what is not whole."""
+    from orchestration.cli.backfill import Wish, run_backfill
+
+    settings = load_settings()
+    market = open_market(settings, write=True)
+    if gaps == (first is not None or last is not None):
+        raise InvalidInput("give a range or the gaps", remedy="--from DAY --to DAY, or --gaps")
+    if not gaps and (first is None or last is None):
+        raise InvalidInput("a range has two ends", remedy="--from DAY --to DAY")
+    for name in tables or ():
+        market.catalogue.by_name(name)
+    wish = Wish(_day(first), _day(last), tuple(tables or ()), force)
+    done = run_backfill(settings, market, wish)
+    if json:
+        document(done.as_json())
+    else:
+        answer(done.line)
+        if done.failed:
+            table(["table", "day", "why"], done.failed[:50])
+    raise typer.Exit(0 if done.ok else 1)
+
+
+def _day(moment: datetime | None) -> date | None:
+    return moment.date() if moment else None
+
+
+@app.command("look-back")
+def look_back(json: Json = False) -> None:
+    """Look over the whole history for gaps older than the window, as every week's schedule does."""
+    from orchestration.cli.runner import runner
+
+    settings = load_settings()
+    market = open_market(settings, write=True)
+    with runner(settings) as run:
+        end = run.run(["history_gaps"])
+    for error in end.errors:
+        say(f"failed: {error}")
+    rows = market.lake.sql(
+        "SELECT * FROM market.history_gaps ORDER BY trade_date DESC, table_name"
+    ).to_pylist()
+    if json:
+        document({"ok": end.success, "gaps": rows})
+    else:
+        _show_gaps(rows)
+    raise typer.Exit(0 if end.success else 1)
+
+
+def _show_gaps(rows: Sequence[dict[str, object]]) -> None:
+    if not rows:
+        answer("no older gaps")
+        return
+    table(["day", "table", "rows", "expected", "reason"], [list(r.values()) for r in rows[:100]])
+    answer(f"{len(rows)} gaps; `perennial market backfill --gaps` fetches them")

@@ -1,0 +1,57 @@
+"""How commands speak: tables or one JSON document on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Annotated, Any
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+
+
+def say(text: str) -> None:
+    """A line for people; never part of the answer."""
+    sys.stderr.write(f"{text}\n")
+
+
+def answer(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def document(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=_plain) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return str(value)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> None:
+    """A table as wide as the terminal; piped, it is not cut."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    shown = Table(*columns, title=title or None, box=SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for row in rows:
+        shown.add_row(*("" if cell is None else _text(cell) for cell in row))
+    console.print(shown)
+
+
+def _text(cell: Any) -> str:
+    from rich.markup import escape
+
+    if isinstance(cell, datetime):
+        return f"{cell:%Y-%m-%d %H:%M:%S}"
+    if isinstance(cell, float):
+        return f"{cell:.4g}"
+    if isinstance(cell, int) and not isinstance(cell, bool):
+        return f"{cell:,}"
+    return escape(str(cell))

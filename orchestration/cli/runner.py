@@ -1,0 +1,123 @@
+"""Runs what a look asks for in this process, through Dagster, with the same ledger as every other origin."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from domain.shared.error import PerennialError
+from orchestration.cli.output import say
+from orchestration.settings import Settings
+from sensors.market.look import Look, Start
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+    from assets.market.market import Market
+
+ROUNDS = 10_000
+"""A bound no honest drive reaches: each round starts days that were not started before."""
+
+
+@dataclass(frozen=True)
+class RunEnd:
+    run_id: str
+    success: bool
+    errors: tuple[str, ...]
+
+
+class Runner:
+    """Dagster, opened once per command: the instance, the definitions, the one job over all assets."""
+
+    def __init__(self, settings: Settings, instance: dg.DagsterInstance) -> None:
+        from orchestration.definitions import defs
+
+        self.settings = settings
+        self.instance = instance
+        self._job = defs.resolve_implicit_global_asset_job_def()
+
+    def run(
+        self,
+        tables: Sequence[str],
+        *,
+        partition: str | None = None,
+        days: tuple[str, str] | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> RunEnd:
+        """Materialise market tables: unpartitioned, one partition, or a range of days in one run."""
+        import dagster as dg
+
+        all_tags = {"perennial/origin": "command", **(tags or {})}
+        if days is not None:
+            all_tags |= {
+                "dagster/asset_partition_range_start": days[0],
+                "dagster/asset_partition_range_end": days[1],
+            }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = self._job.execute_in_process(
+                instance=self.instance,
+                asset_selection=[dg.AssetKey(["market", name]) for name in tables],
+                partition_key=partition,
+                tags=all_tags,
+                raise_on_error=False,
+                # Its events are in the instance; on a terminal they would bury the answer.
+                run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            )
+        return RunEnd(result.run_id, result.success, tuple(_errors(result)))
+
+    def start(self, start: Start) -> RunEnd:
+        from domain.shared.table import ALL
+        from sensors.unfinished import DISPATCH
+
+        return self.run(
+            start.tables,
+            partition=None if start.partition == ALL else start.partition,
+            tags={DISPATCH: start.dispatch_id},
+        )
+
+
+def _errors(result: dg.ExecuteInProcessResult) -> Iterator[str]:
+    """What failed, in the words of the errors themselves; steps that merely waited for it say nothing."""
+    for event in result.all_events:
+        if event.is_step_failure and event.step_failure_data.error is not None:
+            data = event.step_failure_data
+            words = data.user_failure_data.description if data.user_failure_data else None
+            yield words or str(data.error.message).strip().splitlines()[0]
+
+
+@contextmanager
+def runner(settings: Settings) -> Iterator[Runner]:
+    from orchestration.instance import open_instance
+
+    with open_instance(settings) as instance:
+        yield Runner(settings, instance)
+
+
+def drive(market: Market, runner: Runner) -> Look:
+    """Look and run until a look finds nothing that is due: what the daemon does, without one."""
+    from sensors.market.look import look
+    from sensors.unfinished import unfinished_dispatches
+    from sensors.work_sweep import sweep
+
+    swept, ended = sweep(runner.instance, market.ledger)
+    if swept or ended:
+        say(f"took back {swept} pieces of work from dead workers, ended {ended} runs they left")
+    for _ in range(ROUNDS):
+        seen = look(market, unfinished_dispatches(runner.instance))
+        if not seen.starts:
+            return seen
+        for start in seen.starts:
+            tell(start.partition, start.tables, runner.start(start))
+    raise PerennialError(f"{ROUNDS} rounds of healing and still more to do", reason_code="no_end")
+
+
+def tell(partition: str, tables: Sequence[str], end: RunEnd) -> None:
+    what = f"{partition}: {', '.join(tables)}"
+    if end.success:
+        say(f"done    {what}")
+    for error in end.errors:
+        say(f"failed  {partition}: {error}")

@@ -1,0 +1,92 @@
+"""The work ledger for people: list, show, retry, cancel."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from domain.shared.error import InvalidInput
+from orchestration.cli.output import Json, answer, document, table
+from orchestration.environments import load_settings
+from orchestration.services import open_ledger
+
+app = typer.Typer(no_args_is_help=True)
+
+STATUSES = ("queued", "running", "deferred", "completed", "failed", "skipped", "cancelled")
+Id = Annotated[int, typer.Argument(help="The id of the work, as `work list` shows it.")]
+
+
+@app.command("list")
+def list_work(
+    kind: Annotated[str | None, typer.Option(help="For example market.fill.")] = None,
+    key: Annotated[str | None, typer.Option(help="The key begins so: normalized_daily:2026-11.")] = None,
+    status: Annotated[
+        list[str] | None,
+        typer.Option(help=", ".join(STATUSES)),
+    ] = None,
+    deferred: Annotated[bool, typer.Option("--deferred", help="Short for --status deferred.")] = False,
+    limit: Annotated[int, typer.Option(min=1)] = 50,
+    json: Json = False,
+) -> None:
+    """The newest work rows."""
+    wanted = [*(status or []), *(["deferred"] if deferred else [])]
+    if unknown := [s for s in wanted if s not in STATUSES]:
+        raise InvalidInput(f"unknown status {', '.join(unknown)}", remedy=f"one of {', '.join(STATUSES)}")
+    rows = open_ledger(load_settings()).find(kind, key, wanted or None, limit)
+    if json:
+        document([asdict(row) for row in rows])
+        return
+    table(
+        ["id", "kind", "key", "status", "reason", "attempts", "not before", "run", "error"],
+        [
+            (
+                str(r.id),
+                r.kind,
+                r.key,
+                r.status,
+                r.reason_code,
+                r.attempts,
+                r.not_before if r.status in ("queued", "deferred") else None,
+                (r.run_id or "")[:8],
+                (r.error or "").splitlines()[0] if r.error else "",
+            )
+            for r in rows
+        ],
+    )
+
+
+@app.command()
+def show(work_id: Id, json: Json = False) -> None:
+    """One piece of work with everything that happened to it."""
+    ledger = open_ledger(load_settings())
+    row = ledger.get(work_id)
+    if row is None:
+        raise InvalidInput(f"there is no work {work_id}", remedy="perennial work list")
+    events = ledger.events(work_id)
+    if json:
+        document({**asdict(row), "events": [asdict(e) for e in events]})
+        return
+    table(
+        ["field", "value"],
+        [(name, str(value)) for name, value in asdict(row).items() if value not in (None, "")],
+    )
+    table(
+        ["at", "event", "status", "attempt", "reason", "error"],
+        [(e.at, e.event, e.status, e.attempt, e.reason_code, (e.error or "").split("\n")[0]) for e in events],
+    )
+
+
+@app.command()
+def retry(work_id: Id, json: Json = False) -> None:
+    """Make it due now: a waiting row at once, a finished one as new work."""
+    row = open_ledger(load_settings(), write=True).retry(work_id)
+    document(asdict(row)) if json else answer(f"work {row.id} {row.key} is {row.status}, due now")
+
+
+@app.command()
+def cancel(work_id: Id, json: Json = False) -> None:
+    """Give it up; the plan asks again only when something has changed."""
+    row = open_ledger(load_settings(), write=True).cancel(work_id)
+    document(asdict(row)) if json else answer(f"work {row.id} {row.key} is {row.status}")

@@ -1,0 +1,84 @@
+"""The doctor: everything that has to be right before work can be, asked one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from domain.shared.error import PerennialError
+from orchestration.health import house_findings
+from orchestration.services import open_ledger, open_market
+from orchestration.settings import Settings
+
+
+@dataclass(frozen=True)
+class Examined:
+    part: str
+    ok: bool
+    said: str
+
+
+def examine(settings: Settings) -> list[Examined]:
+    """Every part, also after one failed: a person mends all of it at once."""
+    parts: dict[str, Callable[[Settings], str]] = {
+        "folders": _folders,
+        "ledger": _ledger,
+        "lake": _lake,
+        "dagster": _dagster,
+        "source": _source,
+    }
+    return list(_examined(settings, parts))
+
+
+def _examined(settings: Settings, parts: dict[str, Callable[[Settings], str]]) -> Iterator[Examined]:
+    yield Examined("settings", True, f"{settings.env}, source {settings.source}, home {settings.home}")
+    for part, look in parts.items():
+        try:
+            yield Examined(part, True, look(settings))
+        except PerennialError as error:
+            remedy = f" ({error.remedy})" if error.remedy else ""
+            yield Examined(part, False, f"{error.message}{remedy}")
+
+
+def _folders(settings: Settings) -> str:
+    wrong = list(house_findings(settings))
+    if wrong:
+        raise PerennialError("; ".join(f.reason for f in wrong), remedy=wrong[0].action)
+    return "writable"
+
+
+def _ledger(settings: Settings) -> str:
+    ledger = open_ledger(settings, write=True)
+    counts = {s: n for kind in ledger.counts().values() for s, n in kind.items()}
+    return f"schema is current; {counts or 'no work yet'}"
+
+
+def _lake(settings: Settings) -> str:
+    market = open_market(settings)
+    tables = [t for t in market.lake.tables if market.lake.partitions(t)]
+    return f"{len(tables)} of {len(market.lake.tables)} tables have data"
+
+
+def _dagster(settings: Settings) -> str:
+    from assets.policies.pools import LIMITS
+    from orchestration.instance import open_instance
+    from orchestration.pools import drift
+
+    with open_instance(settings) as instance:
+        found = drift(instance, LIMITS)
+    if found:
+        raise PerennialError("; ".join(map(str, found)), remedy="perennial pools apply")
+    return "instance opens, pools have their limits"
+
+
+def _source(settings: Settings) -> str:
+    """One small call, which also proves the token."""
+    from domain.market.trading import shanghai
+    from resources.tushare.request import Request
+
+    market = open_market(settings, write=True)
+    year = shanghai(market.clock()).year
+    schema = market.catalogue.calendar.source_schema
+    params = {"exchange": "SSE", "start_date": f"{year}0101", "end_date": f"{year}0131"}
+    rows = market.source.fetch(Request("trade_cal", params, schema=schema)).num_rows
+    return f"{settings.source} answers ({rows} calendar days of January {year})"

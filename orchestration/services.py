@@ -1,0 +1,90 @@
+"""Opens what a command needs, without Dagster: a look costs a fraction of a second."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from domain.registry import kinds, tables
+from orchestration.settings import Settings
+
+if TYPE_CHECKING:
+    from assets.market.market import Market
+    from resources.lake.client import Lake
+    from resources.ledger.client import Ledger
+    from resources.tushare.client import TushareClient
+
+SANDBOX_TOKEN = "sandbox-token"  # noqa: S105 - known to everybody, opens nothing but the sandbox
+
+
+def open_lake(settings: Settings) -> Lake:
+    from resources.lake.client import Lake
+
+    return Lake.open(
+        catalog_url=settings.catalog_url,
+        warehouse=settings.warehouse,
+        home=settings.home,
+        tables=tables(),
+        memory_limit=settings.memory_limit,
+        threads=settings.threads,
+    )
+
+
+def open_ledger(settings: Settings, *, write: bool = False) -> Ledger:
+    """`write` makes the schema and stamps the source; a look does neither."""
+    from resources.ledger.client import Ledger
+
+    ledger = Ledger.open(settings.database_url, kinds=kinds(), clock=settings.business_clock())
+    if write:
+        ledger.migrate()
+        ledger.stamp_source(settings.source)
+    return ledger
+
+
+def open_market(settings: Settings, *, write: bool = False) -> Market:
+    from assets.market.market import Market
+    from domain.market.catalogue import catalogue
+    from domain.market.observed import Rules
+
+    ledger = open_ledger(settings, write=write)
+
+    def connect() -> TushareClient:
+        from resources.tushare.connect import connect
+
+        return connect(
+            home=settings.home,
+            source=settings.source,
+            token=settings.tushare_token or SANDBOX_TOKEN,
+            url=settings.tushare_url or "",
+            points=settings.tushare_points,
+            calls_per_minute=settings.tushare_calls_per_minute or 0,
+            timeout_seconds=settings.tushare_timeout_seconds,
+            engine=ledger.engine,
+        )
+
+    return Market.assemble(
+        catalogue=catalogue(),
+        lake=open_lake(settings),
+        ledger=ledger,
+        rules=Rules(
+            window_days=settings.gap_window_days,
+            limit=settings.gap_limit,
+            daily_at=settings.daily_at,
+            configuration=source_fingerprint(settings),
+        ),
+        connect=connect,
+        workers=settings.fetch_workers,
+    )
+
+
+def source_fingerprint(settings: Settings) -> str:
+    """The same digest as the Dagster resource's: command and sensor must ask for the same work."""
+    from domain.shared.hashing import digest
+
+    return digest(
+        [
+            settings.source,
+            settings.tushare_url or "",
+            settings.tushare_token or SANDBOX_TOKEN,
+            settings.tushare_points,
+        ]
+    )

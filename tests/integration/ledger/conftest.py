@@ -1,0 +1,71 @@
+"""A ledger on each database, and clocks a test may move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from domain.shared.backoff import Backoff
+from domain.shared.work import Kind
+from resources.ledger.client import Ledger
+
+FILL = Kind("market.fill", transient=Backoff(base=timedelta(seconds=60), cap=timedelta(hours=1)))
+FINITE = Kind("records.hook", transient=Backoff(base=timedelta(seconds=10), max_attempts=3))
+KINDS = (FILL, FINITE)
+START = datetime(2026, 11, 18, 10, 30, tzinfo=UTC)
+
+
+@dataclass
+class Hands:
+    """A clock that moves when told to."""
+
+    now: datetime = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, **by: float) -> None:
+        self.now += timedelta(**by)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty database of each sort."""
+    if request.param == "postgres":
+        return str(request.getfixturevalue("postgres_database"))
+    return f"sqlite:///{tmp_path}/home/ledger.db"
+
+
+@pytest.fixture
+def clock() -> Hands:
+    return Hands()
+
+
+@pytest.fixture
+def machine() -> Hands:
+    return Hands()
+
+
+@pytest.fixture
+def open_ledger(ledger_url: str, clock: Hands, machine: Hands) -> Iterator[Callable[[], Ledger]]:
+    """Opens further ledgers on the same database, as other processes would."""
+    opened: list[Ledger] = []
+
+    def open_one() -> Ledger:
+        opened.append(Ledger.open(ledger_url, kinds=KINDS, clock=clock, machine_clock=machine))
+        return opened[-1]
+
+    yield open_one
+    for ledger in opened:
+        ledger.close()
+
+
+@pytest.fixture
+def ledger(open_ledger: Callable[[], Ledger]) -> Ledger:
+    ledger = open_ledger()
+    ledger.migrate()
+    return ledger

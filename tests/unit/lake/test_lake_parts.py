@@ -1,0 +1,190 @@
+"""The lake's smaller parts: hashes that must never change, addresses, the object store's seam, pyiceberg's insides."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.shared.error import InvalidInput
+from domain.shared.table import Column, Table
+from resources.lake.content_hash import version_of, versions_of
+from resources.lake.engine import Engine
+from resources.lake.settings import Place
+from resources.lake.store import LocalStore, ObjectStore
+from tests.unit.lake.frames import DAILY, WHOLE, on_files, prices, stocks
+
+MON = "2026-11-16"
+EVERY_TYPE = Table(
+    name="test.every_type",
+    description="One column of each type.",
+    columns=tuple(
+        Column(str(kind).split("[")[0].split("(")[0], kind, "x")
+        for kind in (
+            pa.bool_(),
+            pa.int32(),
+            pa.int64(),
+            pa.float32(),
+            pa.float64(),
+            pa.date32(),
+            pa.time64("us"),
+            pa.timestamp("us", tz="UTC"),
+            pa.string(),
+            pa.binary(),
+            pa.decimal128(20, 3),
+        )
+    ),
+    key=("int64",),
+)
+VALUES = [True, -5, 2**40, 0.5, 1 / 3, date(2026, 11, 16), datetime(2026, 1, 1, 7, tzinfo=UTC).time()]
+VALUES += [datetime(2026, 11, 16, 1, 2, 3, tzinfo=UTC), "中文", b"\x00\xff", Decimal("-12.340")]
+
+
+def every_type() -> pa.Table:
+    rows = [dict(zip(EVERY_TYPE.schema.names, VALUES, strict=True)), dict.fromkeys(EVERY_TYPE.schema.names) | {"int64": 1}]
+    return pa.Table.from_pylist(rows, schema=EVERY_TYPE.schema)
+
+
+def test_versions_are_for_ever() -> None:
+    """Recorded in ledgers and run metadata: if these change, every consumer of every table becomes due."""
+    assert str(version_of(DAILY, prices(MON))) == "4:PIN_A"
+    assert str(version_of(WHOLE, stocks(a="x", b="y"))) == "2:PIN_B"
+    assert str(version_of(EVERY_TYPE, every_type())) == "2:PIN_C"
+
+
+def test_every_type_comes_back_as_it_went(tmp_path: Path) -> None:
+    lake = on_files(tmp_path, tables=(EVERY_TYPE,))
+    commit = lake.replace("test.every_type", "ALL", every_type())
+    assert lake.scan("test.every_type").read_all().sort_by("int64").to_pylist() == every_type().sort_by("int64").to_pylist()
+    for cache in (tmp_path / "cache").rglob("*.json"):
+        cache.unlink()
+    assert on_files(tmp_path, tables=(EVERY_TYPE,)).versions("test.every_type", ["ALL"]) == commit.versions
+
+
+ROWS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", "b", ""]), st.none() | st.floats(allow_nan=True)))
+
+
+@given(ROWS, st.randoms(use_true_random=False), st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_a_version_depends_on_rows_alone(rows: list[tuple[int, str, float | None]], random: object, cuts: int) -> None:
+    def frame(some: list[tuple[int, str, float | None]]) -> pa.Table:
+        days = [date(2026, 11, 1 + day) for day, _, _ in some]
+        columns = {"close": [c for _, _, c in some], "ts_code": [t for _, t, _ in some], "trade_date": days}
+        kinds = {"close": pa.float64(), "ts_code": pa.string(), "trade_date": pa.date32()}
+        return pa.table({n: pa.array(v, kinds[n]) for n, v in columns.items()})
+
+    whole = versions_of(DAILY, [frame(rows)])
+    mixed = list(rows)
+    random.shuffle(mixed)  # type: ignore[attr-defined]
+    parts = [frame(mixed[n::cuts]).select(["trade_date", "ts_code", "close"]) for n in range(cuts)]
+    assert versions_of(DAILY, parts) == whole
+    if rows:
+        assert versions_of(DAILY, [frame([*rows, rows[0]])]) != whole
+
+
+def test_values_swapped_between_rows_or_columns_change_the_version() -> None:
+    base = pa.table({"ts_code": ["a", "b"], "name": ["x", "y"]})
+    rows = pa.table({"ts_code": ["a", "b"], "name": ["y", "x"]})
+    columns = pa.table({"ts_code": ["x", "y"], "name": ["a", "b"]})
+    assert len({version_of(WHOLE, frame) for frame in (base, rows, columns)}) == 3
+
+
+def test_private_parts_of_pyiceberg_are_as_commit_needs_them() -> None:
+    """After an upgrade of pyiceberg: read resources/lake/commit.py again before touching this test."""
+    from resources.lake.commit import check_private_parts
+
+    assert check_private_parts() == []
+
+
+def test_looking_and_asking_need_no_pyiceberg(tmp_path: Path) -> None:
+    on_files(tmp_path).replace("market.prices", MON, prices(MON))
+    program = (
+        "import sys; from pathlib import Path; from tests.unit.lake.frames import on_files, prices\n"
+        f"lake = on_files(Path({str(tmp_path)!r})); day = {MON!r}\n"
+        "assert lake.sql('SELECT * FROM market.prices').num_rows == 4\n"
+        "assert lake.scan('market.prices').read_all().num_rows == 4\n"
+        "assert lake.partitions('market.prices') == [day] and lake.version('market.prices', day).rows == 4\n"
+        "assert not lake.replace('market.prices', day, prices(day)).changed\n"
+        "print(sorted({'pyiceberg', 'sqlalchemy', 'pandas', 'dagster'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=Path.cwd(), check=False)
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def test_opening_does_nothing(tmp_path: Path) -> None:
+    on_files(tmp_path / "not" / "there")
+    Place.of("postgresql://u:p@nowhere.invalid/db", "s3://bucket/lake", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_cache_of_file_lists_is_bounded(tmp_path: Path) -> None:
+    lake = on_files(tmp_path)
+    for n in range(55):
+        lake.replace("market.stocks", "ALL", stocks(a=str(n)))
+    assert len(list((tmp_path / "cache" / "lake" / "files" / "market.stocks").iterdir())) <= 48
+
+
+def test_caches_that_cannot_be_written_or_read_cost_nothing_but_time(tmp_path: Path) -> None:
+    on_files(tmp_path).replace("market.prices", MON, prices(MON))
+    for cache in (tmp_path / "cache").rglob("*.json"):
+        cache.write_text("{")
+    lake = on_files(tmp_path)
+    assert lake.version("market.prices", MON) == lake.version_of("market.prices", prices(MON))
+
+
+class TestAddresses:
+    @pytest.mark.parametrize(
+        ("given", "kept"),
+        [
+            ("postgresql://u@h/d", "postgresql+psycopg2://u@h/d"),
+            ("postgres://u@h/d", "postgresql+psycopg2://u@h/d"),
+            ("sqlite:////a/b.db", "sqlite:////a/b.db"),
+        ],
+    )
+    def test_catalogs_are_normalised(self, given: str, kept: str) -> None:
+        assert Place.of(given, "/w", Path("/h")).catalog_url == kept
+
+    @pytest.mark.parametrize("catalog", ["mysql://h/d", "sqlite:///relative.db", "/path"])
+    def test_other_catalogs_are_refused(self, catalog: str) -> None:
+        with pytest.raises(InvalidInput):
+            Place.of(catalog, "/w", Path("/h"))
+
+    @pytest.mark.parametrize("warehouse", ["relative", "gs://b/x", "file://relative", "/a#b", "/a/[x]", "/a?b", "/a%20b"])
+    def test_warehouses_that_engines_would_misread_are_refused(self, warehouse: str) -> None:
+        with pytest.raises(InvalidInput):
+            Place.of("sqlite:////c.db", warehouse, Path("/h"))
+
+    def test_a_password_is_never_shown(self) -> None:
+        assert "hunter2" not in repr(Place.of("postgresql://u:hunter2@h/d", "/w", Path("/h")))
+
+
+def test_duckdb_reads_an_object_store_through_the_lent_filesystem(tmp_path: Path) -> None:
+    from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+
+    (tmp_path / "bucket").mkdir()
+    pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "bucket" / "a.parquet")
+    store = ObjectStore(SubTreeFileSystem(str(tmp_path), LocalFileSystem()))
+    with Engine(store, "100MB", 1).connect() as connection:
+        path = store.sql_path("s3://bucket/a.parquet")
+        assert connection.sql(f"SELECT sum(x) AS s FROM read_parquet('{path}')").fetchall() == [(3,)]
+    assert [f.uri for f in store.list("s3://bucket")] == ["s3://bucket/a.parquet"]
+    assert store.exists("s3://bucket/a.parquet")
+    store.delete("s3://bucket/a.parquet")
+    assert not store.exists("s3://bucket/a.parquet")
+    with pytest.raises(FileNotFoundError):
+        store.read("s3://bucket/a.parquet")
+
+
+def test_local_and_object_stores_list_alike(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("abc")
+    (found,) = LocalStore().list(f"file://{tmp_path}")
+    assert (found.uri, found.size) == (f"file://{tmp_path}/f", 3)
+    assert found.modified.tzinfo is not None
