@@ -37,9 +37,8 @@ def lake_maintenance(
                 compact_before=month,
             )
             context.log.info("%s: %s", table.name, report)
-            lines.append(
-                f"| {table.name} | {report.expired_snapshots} | {report.compacted_files} | {report.deleted_files} |"
-            )
+            told = (table.name, report.expired_snapshots, report.compacted_files, report.deleted_files)
+            lines.append(f"| {' | '.join(map(str, told))} |")
             freed += report.deleted_files
         forgotten = book.purge(now - KEEP_WORK)
     head = "| table | snapshots expired | files compacted | files deleted |\n|---|---|---|---|\n"

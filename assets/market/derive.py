@@ -86,7 +86,7 @@ def derive_revisions(market: Market, days: Sequence[date], this: Pass, report: R
         pending = [
             r for r in market.provenance.pending_revisions() if r.partition in {str(d) for d in wanted}
         ]
-        found = []
+        found: list[pa.Table] = []
         for revision in pending:
             endpoint = market.catalogue.by_name(revision.table_name.split(".", 1)[1])
             day = date.fromisoformat(revision.partition)
@@ -94,6 +94,7 @@ def derive_revisions(market: Market, days: Sequence[date], this: Pass, report: R
             old, new = (
                 market.lake.sql(query, as_of={revision.table_name: snapshot})
                 for snapshot in (revision.old_snapshot_id, revision.new_snapshot_id)
+                if snapshot is not None
             )
             found.append(revisions(endpoint, day, revision.seen_at, old, new))
         if any(frame.num_rows for frame in found):

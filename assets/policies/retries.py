@@ -11,6 +11,8 @@ from domain.shared.backoff import Delays
 class ListedRetryPolicy(dg.RetryPolicy):
     """Waits as listed, one after another, instead of Dagster's uncapped exponential."""
 
+    waits: Delays
+
     def __new__(cls, seconds: Sequence[float]) -> Self:
         policy = super().__new__(cls, max_retries=len(seconds), delay=seconds[0] if seconds else None)
         policy.waits = Delays(tuple(seconds))

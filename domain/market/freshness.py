@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Literal
+from typing import Literal, Protocol
 
 from domain.market.trading import TradingCalendar, at, shanghai
 
@@ -14,14 +14,17 @@ SILENT_BEYOND = timedelta(days=7)
 FreshnessStatus = Literal["never_ingested", "error", "healthy", "stale"]
 
 
-@dataclass(frozen=True)
-class SourceFreshness:
-    source: str
-    last_success: datetime | None
-    last_failure: datetime | None
-    last_error: str | None = None
-    rows_today: int | None = None
-    rows_latest: int | None = None
+class Told(Protocol):
+    """What a source's freshness is judged by; the ledger keeps it."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def last_success(self) -> datetime | None: ...
+    @property
+    def last_failure(self) -> datetime | None: ...
+    @property
+    def last_error(self) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Freshness:
     reason: str
 
 
-def freshness(source: SourceFreshness, calendar: TradingCalendar, now: datetime) -> Freshness:
+def freshness(source: Told, calendar: TradingCalendar, now: datetime) -> Freshness:
     success, failure = source.last_success, source.last_failure
     if success is None and failure is None:
         return Freshness("never_ingested", "never_ingested")

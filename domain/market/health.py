@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from domain.market.freshness import SourceFreshness, freshness
+from domain.market.freshness import Told, freshness
 from domain.market.plan import Plan, Verdict
 from domain.market.trading import TradingCalendar, shanghai
 from domain.shared.health import Finding, Health, WorkRow
@@ -37,7 +37,7 @@ BY_HAND = "look at `perennial work show ID`, mend the cause, then `perennial wor
 def findings(
     plan: Plan,
     work: Sequence[WorkRow],
-    sources: Iterable[SourceFreshness],
+    sources: Iterable[Told],
     calendar: TradingCalendar,
     now: datetime,
     machine_now: datetime,
@@ -108,9 +108,7 @@ def _from_work(row: WorkRow, verdict: Verdict | None, now: datetime, machine_now
     )
 
 
-def _sources(
-    sources: Iterable[SourceFreshness], calendar: TradingCalendar, now: datetime
-) -> Iterable[Finding]:
+def _sources(sources: Iterable[Told], calendar: TradingCalendar, now: datetime) -> Iterable[Finding]:
     for source in sources:
         fresh = freshness(source, calendar, now)
         if fresh.status == "healthy":

@@ -8,7 +8,7 @@ from datetime import date, datetime
 
 from domain.market.catalogue import Catalogue
 from domain.market.derived import coverage_status
-from domain.market.freshness import SourceFreshness, freshness
+from domain.market.freshness import Told, freshness
 from domain.market.observed import Observed, Rules
 from domain.market.trading import newest_published, shanghai
 
@@ -25,7 +25,7 @@ class Watch:
 
 
 def watch(
-    catalogue: Catalogue, seen: Observed, sources: Iterable[SourceFreshness], now: datetime, rules: Rules
+    catalogue: Catalogue, seen: Observed, sources: Iterable[Told], now: datetime, rules: Rules
 ) -> Watch:
     """Healthy if the newest day is near and whole and no source's last attempt failed."""
     problems = list(_calendar(seen, now))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import date
 from typing import TYPE_CHECKING
 
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE
@@ -52,7 +53,7 @@ def run_demo(settings: Settings, *, json: bool) -> int:
     return 1 if found or not filled.ok else 0
 
 
-def _newest(market: Market) -> object:
+def _newest(market: Market) -> date:
     newest = newest_published(market.calendar(), market.clock(), market.rules.daily_at)
     return newest or shanghai(market.clock()).date()
 

@@ -6,6 +6,10 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 PROGRESS = "perennial.progress"
 
@@ -22,22 +26,28 @@ def progress() -> Iterator[None]:
 
     columns = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bars:
-        handler = _Bars(bars)
+        handler, level = _Bars(bars), log.level
         log.addHandler(handler)
+        log.setLevel(logging.INFO)
+        log.propagate = False
         try:
             yield
         finally:
             log.removeHandler(handler)
+            log.setLevel(level)
+            log.propagate = True
 
 
 class _Bars(logging.Handler):
-    def __init__(self, bars: object) -> None:
+    def __init__(self, bars: Progress) -> None:
         super().__init__(logging.INFO)
         self._bars = bars
-        self._tasks: dict[str, object] = {}
+        self._tasks: dict[str, TaskID] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        what, done, of = record.args  # type: ignore[misc]
+        if not isinstance(record.args, tuple) or len(record.args) != 3:
+            return
+        what, done, of = (str(record.args[0]), float(str(record.args[1])), float(str(record.args[2])))
         if what not in self._tasks:
             self._tasks[what] = self._bars.add_task(what, total=of)
         self._bars.update(self._tasks[what], completed=done, total=of)

@@ -86,7 +86,7 @@ def _errors(result: dg.ExecuteInProcessResult) -> Iterator[str]:
         if event.is_step_failure and event.step_failure_data.error is not None:
             data = event.step_failure_data
             words = data.user_failure_data.description if data.user_failure_data else None
-            yield words or str(data.error.message).strip().splitlines()[0]
+            yield words or event.step_failure_data.error.message.strip().splitlines()[0]
 
 
 @contextmanager

@@ -37,7 +37,7 @@ def daily_schedule(assets: dg.AssetSelection, cron: str) -> dg.ScheduleDefinitio
         cron_schedule=cron,
         execution_timezone="Asia/Shanghai",
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        description="The daily look: from now on today is due. The gap-fill sensor makes up for missed ticks.",
+        description="The daily look: from here today is due. The gap-fill sensor makes up for a missed one.",
     )
     def daily(
         context: dg.ScheduleEvaluationContext, warehouse: MarketWarehouse
