@@ -27,7 +27,12 @@ from sandbox.query import Query
 HTTP_KINDS = {"http_429": 429, "http_500": 500, "http_502": 502, "http_503": 503}
 BROKEN_KINDS = frozenset({"reset", "truncate", "html"})
 DATA_KINDS = frozenset({"empty_day", "partial_day", "revised_day", "duplicate_rows"})
-REFUSAL_KINDS = frozenset({"rate_limit", "hour_quota", "day_quota", "bad_token", "no_permission"})
+REFUSAL_KINDS = frozenset(
+    {
+        *("rate_limit", "rate_limit_by_name", "hour_quota", "day_quota"),
+        *("bad_token", "no_permission", "no_permission_by_name"),
+    }
+)
 KINDS = tuple(sorted({*HTTP_KINDS, *BROKEN_KINDS, *DATA_KINDS, *REFUSAL_KINDS, "stall"}))
 
 EVERY_API = "*"
@@ -75,7 +80,7 @@ class Fault:
     def from_json(cls, raw: object) -> Fault:
         if not isinstance(raw, Mapping):
             raise InvalidInput(
-                "a fault must be an object with api and kind", remedy="see docs of the sandbox"
+                "a fault must be an object with api and kind", remedy='send {"api": "daily", "kind": "stall"}'
             )
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(raw) - known):
@@ -101,13 +106,16 @@ class Fault:
             return False
         return self.day is None or (query.endpoint.by_day and query.covers(self.day))
 
-    def refusal(self) -> Refusal:
-        made = {
+    def refusal(self, api: str) -> Refusal:
+        """What a caller of `api` is told."""
+        made: Mapping[str, Callable[[], Refusal]] = {
             "rate_limit": lambda: messages.minute_limit(self.limit),
+            "rate_limit_by_name": lambda: messages.minute_limit_by_name(api, self.limit),
             "hour_quota": lambda: messages.hour_quota(self.limit),
             "day_quota": lambda: messages.day_quota(self.limit),
             "bad_token": messages.bad_token,
             "no_permission": messages.no_permission,
+            "no_permission_by_name": lambda: messages.no_permission_by_name(api),
         }
         return made[self.kind]()
 

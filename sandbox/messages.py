@@ -46,5 +46,15 @@ def day_quota(calls: int) -> Refusal:
     return Refusal(40203, f"抱歉，您每天最多访问该接口{calls}次，{_DETAILS}")
 
 
+def no_permission_by_name(api: str) -> Refusal:
+    """The newer wording, met beside the older one."""
+    return Refusal(40203, f"抱歉，您没有接口({api})访问权限，{_DETAILS}")
+
+
+def minute_limit_by_name(api: str, calls: int) -> Refusal:
+    """The newer wording, met beside the older one."""
+    return Refusal(40203, f"抱歉，您访问接口({api})频率超限({calls}次/分钟)，{_DETAILS}")
+
+
 def rubbish() -> Refusal:
     return Refusal(-2001, "请求不是有效的JSON，请检查api_name、token、params、fields")

@@ -105,7 +105,7 @@ def _count(given: Mapping[str, str], name: str, default: int) -> int:
 
 def _choices(endpoint: Endpoint, given: Mapping[str, str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if endpoint.name == "stock_basic":
-        given = {"list_status": "L", **given} if "ts_code" not in given else given
+        given = {"list_status": "L", **given}
     chosen = []
     for name, allowed in _CHOICES.items():
         if name not in given:

@@ -109,7 +109,7 @@ class Service:
             seen.api = endpoint.name
             readable = _readable(endpoint, request)
             seen.struck = self.faults.strike(readable) if readable else ()
-        spoiled = _spoiled(seen.struck)
+        spoiled = _spoiled(seen.struck, seen.api)
         if spoiled is not None:
             return spoiled
         # Tushare looks at the token before it looks at anything else.
@@ -161,13 +161,13 @@ class _Seen:
     struck: tuple[Fault, ...] = ()
 
 
-def _spoiled(struck: tuple[Fault, ...]) -> Answer | None:
+def _spoiled(struck: tuple[Fault, ...], api: str) -> Answer | None:
     """The answer of a fault that replaces ours; raises where it is one of Tushare's refusals."""
     last = struck[-1] if struck else None
     if last is None or last.changes_data:
         return None
     if last.kind in faults.REFUSAL_KINDS:
-        raise last.refusal()
+        raise last.refusal(api)
     if last.kind in faults.HTTP_KINDS:
         status = faults.HTTP_KINDS[last.kind]
         headers = {"Retry-After": "1"} if status in (429, 503) else {}

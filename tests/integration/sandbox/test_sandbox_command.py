@@ -1,0 +1,160 @@
+"""`python -m sandbox` as a process of its own."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+START_SECONDS = 20
+
+Start = Callable[..., tuple[subprocess.Popen[str], int]]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "sandbox", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts a server on a free port and waits for its port file."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def begin(*arguments: str) -> tuple[subprocess.Popen[str], int]:
+        port_file = tmp_path / f"port-{len(processes)}"
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "sandbox",
+                "serve",
+                "--port",
+                "0",
+                "--port-file",
+                str(port_file),
+                *arguments,
+            ],
+            cwd=ROOT,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        deadline = time.monotonic() + START_SECONDS
+        while not port_file.exists():
+            assert process.poll() is None, process.stderr.read() if process.stderr else ""
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        return process, int(port_file.read_text())
+
+    yield begin
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def call(port: int, token: str = "sandbox-token", **params: Any) -> Any:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request("POST", "/", json.dumps({"api_name": "daily", "token": token, "params": params}))
+    answer = json.loads(connection.getresponse().read())
+    connection.close()
+    return answer
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_starts_answers_and_leaves_quietly(start: Start, number: signal.Signals) -> None:
+    process, port = start("--now", "2026-11-18T15:29", "--token", "mine=2000")
+    assert call(port, trade_date="20261117")["data"]["items"]
+    assert call(port, token="mine", trade_date="20261118")["data"]["items"] == []
+    process.send_signal(number)
+    _, said = process.communicate(timeout=10)
+    assert process.returncode == 0
+    assert said == f"sandbox: listening on http://127.0.0.1:{port}\n"
+
+
+def test_two_processes_serve_the_same_bytes(start: Start) -> None:
+    ports = [start("--now", "2026-11-18T20:00")[1] for _ in range(2)]
+    first, second = (call(port, trade_date="20190617") for port in ports)
+    assert first == second
+
+
+def test_a_port_in_use_is_refused_with_one_line(start: Start) -> None:
+    _, port = start()
+    refused = run("serve", "--port", str(port))
+    assert refused.returncode == 1
+    assert refused.stderr.count("\n") == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in refused.stderr
+
+
+def test_an_idle_server_leaves(start: Start) -> None:
+    process, _ = start("--exit-when-idle", "0.5")
+    assert process.wait(timeout=10) == 0
+
+
+def test_a_server_leaves_with_its_parent(start: Start) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    process, port = start("--parent", str(parent.pid))
+    assert call(port, trade_date="20261117")["code"] == 0
+    parent.communicate(b"\n")
+    assert process.wait(timeout=10) == 0
+
+
+def test_faults_are_set_listed_and_cleared_from_the_command_line(start: Start, tmp_path: Path) -> None:
+    _, port = start("--now", "2026-11-18T20:00")
+    url = ("--url", f"http://127.0.0.1:{port}")
+    assert run("faults", "set", "daily", "day_quota", "--times", "1", *url).returncode == 0
+    assert call(port, trade_date="20261117")["code"] == 40203
+    assert call(port, trade_date="20261117")["code"] == 0
+    script = tmp_path / "trouble.yaml"
+    script.write_text("- {api: daily, kind: empty_day, day: 2026-11-17}\n")
+    assert run("faults", "script", str(script), *url).returncode == 0
+    assert call(port, trade_date="20261117")["data"]["items"] == []
+    listed = json.loads(run("faults", "list", *url).stdout)["faults"]
+    assert [rule["kind"] for rule in listed] == ["day_quota", "empty_day"]
+    assert json.loads(run("faults", "clear", *url).stdout) == {"removed": 2}
+    assert call(port, trade_date="20261117")["data"]["items"]
+    counters = json.loads(run("calls", *url).stdout)["counters"]["daily"]
+    assert (counters["calls"], counters["faulted"]) == (4, 2)
+    assert json.loads(run("clock", "2026-11-17T09:00", *url).stdout)["now"].startswith("2026-11-17T01:00")
+    assert call(port, trade_date="20261117")["data"]["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("faults", "set", "daily", "meteor"), 2),
+        (("faults", "set", "weekly", "stall", "--url", "http://127.0.0.1:1"), 1),
+        (("faults", "list", "--url", "http://127.0.0.1:1"), 1),
+        (("serve", "--now", "noon"), 1),
+        ((), 2),
+    ],
+)
+def test_wrong_usage_is_said_and_not_thrown(arguments: tuple[str, ...], code: int) -> None:
+    said = run(*arguments)
+    assert said.returncode == code
+    assert said.stderr
+    assert "Traceback" not in said.stderr
+
+
+def test_a_server_needs_nothing_of_the_environment() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sandbox", "--help"],
+        cwd=ROOT,
+        env={},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0
+    assert os.fspath(ROOT) not in done.stdout

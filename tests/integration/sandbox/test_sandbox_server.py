@@ -1,0 +1,302 @@
+"""The protocol over a real socket, and what a server on a network has to bear."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from domain.shared.clock import stopped_at
+from domain.shared.error import InvalidInput
+from sandbox.endpoints import ENDPOINTS, Endpoint
+from sandbox.exchange import Exchange
+from sandbox.server import MAX_BODY, MAX_CONNECTIONS, SandboxServer
+
+Ask = Callable[..., Any]
+DAY = date(2026, 11, 17)
+TEXT = DAY.strftime("%Y%m%d")
+BY_DAY = [name for name, endpoint in ENDPOINTS.items() if endpoint.by_day]
+
+
+def typed(endpoint: Endpoint, data: Any) -> pa.Table:
+    """An answer as an Arrow table, made as a reader of the protocol would make it."""
+    columns = []
+    for at, name in enumerate(data["fields"]):
+        values = [row[at] for row in data["items"]]
+        field = endpoint.field(name)
+        assert field is not None
+        kind = field.type
+        if kind == "day":
+            days = [None if v is None else date(int(v[:4]), int(v[4:6]), int(v[6:])) for v in values]
+            columns.append(pa.array(days, pa.date32()))
+        else:
+            arrow = {"text": pa.string(), "number": pa.float64(), "count": pa.int64()}[kind]
+            columns.append(pa.array(values, arrow))
+    return pa.table(columns, names=data["fields"])
+
+
+# Truth ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("api", BY_DAY)
+@pytest.mark.parametrize("day", [date(1991, 3, 1), date(2012, 8, 1), DAY])
+def test_a_served_day_is_the_truth(ask: Ask, exchange: Exchange, api: str, day: date) -> None:
+    data = ask(api, {"trade_date": day.strftime("%Y%m%d")})["data"]
+    truth = exchange.truth(api, day)
+    assert not data["has_more"]
+    order = [("ts_code", "ascending"), ("suspend_type", "ascending")][: 2 if api == "suspend_d" else 1]
+    assert typed(ENDPOINTS[api], data).sort_by(order) == truth.sort_by(order)
+
+
+def test_the_served_stock_lists_are_the_truth(ask: Ask, exchange: Exchange) -> None:
+    endpoint = ENDPOINTS["stock_basic"]
+    every = ",".join(field.name for field in endpoint.fields)
+    parts = [typed(endpoint, ask("stock_basic", {"list_status": s}, every)["data"]) for s in "LDPG"]
+    served = pa.concat_tables(parts).sort_by("ts_code")
+    assert served == exchange.truth("stock_basic", date(2026, 11, 18))
+
+
+@pytest.mark.parametrize("name", ["SSE", "SZSE", "BSE"])
+def test_the_served_calendar_is_the_truth(ask: Ask, exchange: Exchange, name: str) -> None:
+    asked = {"exchange": name, "start_date": "20260101", "end_date": "20261231"}
+    served = typed(ENDPOINTS["trade_cal"], ask("trade_cal", asked)["data"]).sort_by("cal_date")
+    truth = exchange.truth("trade_cal", DAY)
+    assert served == truth.filter(pa.compute.equal(truth["exchange"], name)).sort_by("cal_date")
+
+
+# Protocol -------------------------------------------------------------------------------------------
+
+
+def test_an_answer_has_tushares_shape(ask: Ask) -> None:
+    answer = ask("daily", {"trade_date": TEXT, "limit": 2}, "ts_code,trade_date,close")
+    assert list(answer) == ["request_id", "code", "msg", "data"]
+    assert (answer["code"], answer["msg"]) == (0, "")
+    assert answer["data"]["fields"] == ["ts_code", "trade_date", "close"]
+    code, day, close = answer["data"]["items"][0]
+    assert (code, day) == ("000001.SZ", TEXT)
+    assert isinstance(close, float)
+    assert answer["data"]["has_more"] is True
+
+
+def test_the_api_may_be_named_in_the_path(connection: http.client.HTTPConnection) -> None:
+    body = {"token": "sandbox-token", "params": {"trade_date": TEXT, "limit": 1}, "fields": ""}
+    connection.request("POST", "/dataapi/daily", json.dumps(body))
+    assert json.loads(connection.getresponse().read())["data"]["fields"][0] == "ts_code"
+
+
+def test_the_stock_client_reads_the_answers(server: SandboxServer, exchange: Exchange) -> None:
+    from tushare.pro.client import DataApi
+
+    client = DataApi("sandbox-token", timeout=20)
+    client._DataApi__http_url = server.url
+    frame = client.daily(trade_date=TEXT)
+    assert frame["ts_code"].tolist() == exchange.truth("daily", DAY)["ts_code"].to_pylist()
+    with pytest.raises(Exception, match="请指定正确的接口名"):
+        client.weekly(trade_date=TEXT)
+
+
+@pytest.mark.parametrize(
+    ("api", "params", "token", "code", "message"),
+    [
+        ("daily", {}, "wrong", 40101, "您的token不对，请确认。"),
+        ("nothing", {}, "wrong", 40101, "您的token不对，请确认。"),
+        ("nothing", {}, "sandbox-token", -2001, "请指定正确的接口名"),
+        ("daily_basic", {"trade_date": TEXT}, "sandbox-120", 2002, "抱歉，您没有访问该接口的权限"),
+        ("daily", {"trade_date": "yesterday"}, "sandbox-token", -2001, "参数校验失败"),
+    ],
+)
+def test_refusals_are_http_200_with_a_code(
+    ask: Ask, api: str, params: dict[str, str], token: str, code: int, message: str
+) -> None:
+    answer = ask(api, params, token=token)
+    assert answer["code"] == code
+    assert answer["msg"].startswith(message)
+    assert answer["data"] is None
+
+
+def test_too_many_calls_in_a_minute_are_refused_until_the_next(exchange: Exchange) -> None:
+    now = [datetime(2026, 11, 18, 12, tzinfo=UTC)]
+    with SandboxServer(exchange, clock=stopped_at(now[0]), machine_clock=lambda: now[0]) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+
+        def call() -> int:
+            body = {"api_name": "trade_cal", "token": "sandbox-120", "params": {"limit": 1}}
+            connection.request("POST", "/", json.dumps(body))
+            return int(json.loads(connection.getresponse().read())["code"])
+
+        assert [call() for _ in range(50)] == [0] * 50
+        assert call() == 40203
+        now[0] += timedelta(minutes=1)
+        assert call() == 0
+        connection.close()
+
+
+def test_the_clock_decides_what_is_visible_and_can_be_moved(ask: Ask, server: SandboxServer) -> None:
+    today = {"trade_date": "20261118"}
+    assert ask("daily", today)["data"]["items"]
+    for moment, expected in (("2026-11-18T15:29:59", False), ("2026-11-18T15:30", True), (None, True)):
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        connection.request("POST", "/_sandbox/clock", json.dumps({"now": moment}))
+        assert connection.getresponse().status == 200
+        connection.close()
+        answer = ask("daily", today)
+        assert answer["code"] == 0
+        assert bool(answer["data"]["items"]) == expected
+
+
+def test_calls_are_counted_without_their_tokens(ask: Ask, connection: http.client.HTTPConnection) -> None:
+    ask("daily", {"trade_date": TEXT}, token="sandbox-unlimited")
+    ask("daily", {"trade_date": TEXT}, token="not-a-real-token")
+    ask("suspend_d", {"trade_date": TEXT, "token": "not-a-real-token"})
+    connection.request("GET", "/_sandbox/calls")
+    text = connection.getresponse().read().decode()
+    seen = json.loads(text)
+    assert seen["counters"]["daily"]["calls"] == 2
+    assert seen["counters"]["daily"]["refused"] == 1
+    assert [call["code"] for call in seen["recent"]] == [0, 40101, 0]
+    assert "not-a-real-token" not in text
+    assert "sandbox-unlimited" not in text
+
+
+# Endurance ------------------------------------------------------------------------------------------
+
+
+def test_one_connection_serves_many_calls(ask: Ask, connection: http.client.HTTPConnection) -> None:
+    ask("suspend_d", {"trade_date": TEXT})
+    used = connection.sock
+    numbers = [int(ask("suspend_d", {"trade_date": TEXT})["request_id"], 16) for _ in range(20)]
+    assert connection.sock is used
+    assert all(a < b for a, b in pairwise(numbers))
+
+
+def test_eight_connections_get_what_one_would(server: SandboxServer, exchange: Exchange) -> None:
+    days = exchange.open_days(date(2026, 10, 1), DAY)[-8:]
+
+    def fetch(day: date) -> list[int]:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        counts = []
+        for api in ("daily", "adj_factor", "daily_basic"):
+            asked = {
+                "api_name": api,
+                "token": "sandbox-unlimited",
+                "params": {"trade_date": day.strftime("%Y%m%d")},
+            }
+            connection.request("POST", "/" + api, json.dumps(asked))
+            counts.append(len(json.loads(connection.getresponse().read())["data"]["items"]))
+        connection.close()
+        return counts
+
+    with ThreadPoolExecutor(8) as pool:
+        fetched = list(pool.map(fetch, days))
+    for day, counts in zip(days, fetched, strict=True):
+        assert counts == [exchange.truth(api, day).num_rows for api in ("daily", "adj_factor", "daily_basic")]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"rubbish", b"[1, 2]", b'{"params": 3}', b"\xff\xfe", b'{"api_name": ["daily"]}']
+)
+def test_rubbish_is_refused_politely(connection: http.client.HTTPConnection, body: bytes) -> None:
+    connection.request("POST", "/", body)
+    reply = connection.getresponse()
+    answer = json.loads(reply.read())
+    assert reply.status == 200
+    assert answer["code"] != 0
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"POST / HTTP/1.1\r\nHost: x\r\n\r\n", b"411"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n", b"411"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (MAX_BODY + 1), b"413"),
+        (b"BREW / HTTP/1.1\r\nHost: x\r\n\r\n", b"501"),
+        (b"no http at all\r\n\r\n", b"400"),
+        (b"GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", b"404"),
+    ],
+)
+def test_wrong_http_gets_the_right_status(
+    server: SandboxServer, ask: Ask, sent: bytes, status: bytes
+) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as raw:
+        raw.sendall(sent)
+        assert status in raw.recv(65536).split(b"\r\n", 1)[0]
+    assert ask("trade_cal", {"limit": 1})["code"] == 0
+
+
+def test_clients_that_hang_up_harm_nobody(
+    server: SandboxServer, ask: Ask, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = json.dumps(
+        {"api_name": "daily", "token": "sandbox-token", "params": {"trade_date": TEXT}}
+    ).encode()
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(asked)
+    for sent in (b"", b"POST / HT", head, head + asked[:10], head + asked):
+        raw = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+        raw.sendall(sent)
+        raw.close()
+    assert ask("daily", {"trade_date": TEXT})["code"] == 0
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+def test_more_connections_than_allowed_are_turned_away(server: SandboxServer) -> None:
+    held = [socket.create_connection(("127.0.0.1", server.port), timeout=10) for _ in range(MAX_CONNECTIONS)]
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as late:
+        assert late.recv(100).startswith(b"HTTP/1.1 503")
+    for raw in held:
+        raw.close()
+
+
+def test_answers_are_compressed_only_where_the_server_and_the_client_want_it(exchange: Exchange) -> None:
+    import gzip
+
+    asked = json.dumps({"api_name": "daily", "token": "sandbox-token", "params": {"trade_date": TEXT}})
+    for wanted in (True, False):
+        with SandboxServer(exchange, gzip=wanted) as server:
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+            connection.request("POST", "/", asked, {"Accept-Encoding": "gzip"})
+            reply = connection.getresponse()
+            body = reply.read()
+            assert (reply.getheader("Content-Encoding") == "gzip") == wanted
+            assert json.loads(gzip.decompress(body) if wanted else body)["code"] == 0
+            connection.close()
+
+
+def test_a_port_in_use_is_one_clear_line(server: SandboxServer, exchange: Exchange) -> None:
+    with pytest.raises(InvalidInput, match=f"cannot listen on 127.0.0.1:{server.port}") as caught:
+        SandboxServer(exchange, port=server.port)
+    assert caught.value.reason_code == "port_in_use"
+
+
+def test_stopping_is_quick_and_hangs_up_on_everybody(exchange: Exchange) -> None:
+    server = SandboxServer(exchange)
+    server.faults.set("trade_cal", "stall", seconds=600)
+    server.start()
+    idle = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    stalled = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    asked = b'{"api_name": "trade_cal", "token": "sandbox-token", "params": {}}'
+    stalled.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(asked), asked))
+    while not server.calls.count("trade_cal"):
+        time.sleep(0.005)
+    began = time.monotonic()
+    server.stop()
+    assert idle.recv(10) == b""
+    assert stalled.recv(10) == b""
+    assert time.monotonic() - began < 2
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    idle.close()
+    stalled.close()
+    server.stop()
+
+
+def test_a_server_that_never_started_can_be_stopped(exchange: Exchange) -> None:
+    SandboxServer(exchange).stop()
