@@ -147,9 +147,14 @@ class Lake:
         as_of: datetime | Mapping[str, int] | None = None,
         params: Sequence[Any] | Mapping[str, Any] | None = None,
         extra: Mapping[str, pa.Table] | None = None,
+        partitions: Mapping[str, Sequence[str]] | None = None,
     ) -> pa.Table:
-        """The result of one reading statement over all tables and the `extra` relations."""
-        return self._query.run(query, as_of, params, extra or {})
+        """The result of one reading statement over all tables and the `extra` relations.
+
+        Of a table in `partitions` only the files that may hold those are opened: that a file of another
+        partition is damaged does not matter then. The statement has to filter all the same.
+        """
+        return self._query.run(query, as_of, params, extra or {}, partitions or {})
 
     def version(self, table: str, partition: str) -> Version:
         return self.versions(table, [partition])[partition]

@@ -20,6 +20,9 @@ from resources.lake.store import Store, readable
 from resources.lake.types import duckdb_type, iceberg_type
 from resources.lake.view import View
 
+READ_ERRORS = (duckdb.Error, pa.ArrowException, OSError)
+"""What reading data files may raise, through DuckDB or (under row-level deletes) through pyarrow."""
+
 
 @dataclass(frozen=True)
 class Engine:
@@ -63,6 +66,8 @@ class Engine:
 
     def read(self, view: View, files: Sequence[FileEntry], where: str = "true") -> pa.Table:
         """Rows of some files; raises DamagedData naming the files that cannot be read."""
+        if not files:
+            return in_own_types(view.table, view.table.schema.empty_table())
         with self.connect() as connection, self.explained(view.table, files):
             query = f"SELECT * FROM ({self.relation(connection, view, files)}) WHERE {where}"
             return in_own_types(view.table, connection.sql(query).to_arrow_table())
@@ -72,11 +77,13 @@ class Engine:
         """Turn DuckDB's complaint about unreadable files into one that names what is lost."""
         try:
             yield
-        except duckdb.Error as error:
+        except READ_ERRORS as error:
             if damaged := self.damaged(files):
                 days = sorted({p for f in damaged for p in f.possible_partitions(table)})
                 raise DamagedData(table.name, days, [f.path for f in damaged]) from error
-            raise engine_error(error) from error
+            if isinstance(error, duckdb.Error):
+                raise engine_error(error) from error
+            raise
 
     def damaged(self, files: Sequence[FileEntry]) -> list[FileEntry]:
         """Those files that are missing or cannot be decoded, found by reading each one whole."""

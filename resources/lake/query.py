@@ -42,13 +42,17 @@ class Query:
         as_of: datetime | Mapping[str, int] | None,
         params: Sequence[Any] | Mapping[str, Any] | None,
         extra: Mapping[str, pa.Table],
+        partitions: Mapping[str, Sequence[str]],
     ) -> pa.Table:
         if isinstance(as_of, Mapping):
             for name in as_of:
                 check_known(self.tables, name)
+        for name in partitions:
+            check_known(self.tables, name)
         with self.engine.connect() as connection:
             names = [n for n in referenced(connection, query, (*self.tables, *extra)) if n not in extra]
             views = self.views.of_all([self.tables[n] for n in names], as_of)
+            views |= {n: views[n].holding(wanted) for n, wanted in partitions.items() if n in views}
             self._furnish(connection, views, extra)
             _close(connection, [self.engine.store.sql_path(f.path) for v in views.values() for f in v.files])
             try:
@@ -61,12 +65,9 @@ class Query:
         for schema in {name.split(".", 1)[0] for name in (*views, *extra)}:
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}").fetchall()
         for name, view in views.items():
-            try:
+            with self.engine.explained(view.table, view.files):  # the first file is opened here already
                 rows = self.engine.relation(connection, view)
                 connection.execute(f"CREATE VIEW {_identifier(name)} AS {rows}").fetchall()
-            except duckdb.Error as error:  # the first file is opened here already
-                self._blame({name: view}, error)
-                raise engine_error(error) from error
         for number, (name, rows) in enumerate(extra.items()):
             connection.register(f"extra_{number}", rows)
             connection.execute(f"CREATE VIEW {_identifier(name)} AS SELECT * FROM extra_{number}").fetchall()

@@ -128,9 +128,9 @@ class ObjectStore:
     def lend(self, connection: Any) -> None:
         from fsspec.implementations.arrow import ArrowFSWrapper
 
-        wrapper = ArrowFSWrapper(self._filesystem)
-        wrapper.protocol = self._scheme
-        connection.register_filesystem(wrapper)
+        # fsspec's own wrapper answers to the name of the filesystem it wraps, which need not be the scheme.
+        lent = type("LentFilesystem", (ArrowFSWrapper,), {"protocol": self._scheme})
+        connection.register_filesystem(lent(self._filesystem))
 
     def list(self, prefix: str) -> Iterator[Stored]:
         from pyarrow.fs import FileSelector, FileType

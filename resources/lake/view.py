@@ -1,10 +1,10 @@
-"""One table at one moment: its definition, stored schema and data files. Everything is read through a view."""
+"""One table at one moment: its definition, stored schema and data files. All reading goes through a view."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from domain.shared.error import InfrastructureError, InvalidInput
@@ -28,6 +28,13 @@ class View:
     @property
     def files(self) -> tuple[FileEntry, ...]:
         return () if self.listing is None else self.listing.files
+
+    def holding(self, partitions: Sequence[str]) -> View:
+        """The same table, reduced to the files that may hold `partitions`."""
+        if self.listing is None:
+            return self
+        files = self.listing.holding(self.table, partitions)
+        return replace(self, listing=replace(self.listing, files=tuple(files)))
 
 
 class Views:

@@ -204,8 +204,8 @@ class Writer:
             for f, group in zip(add, groups, strict=True)
         ]
         kept = tuple(f for f in view.files if f.path not in gone)
-        has_deletes = view.listing is not None and view.listing.has_deletes
-        self.index.put(table.name, FileList(snapshot_id, (*kept, *fresh), has_deletes))
+        if view.listing is None or not view.listing.has_deletes:  # else it is read anew: deletes may be spent
+            self.index.put(table.name, FileList(snapshot_id, (*kept, *fresh)))
         return snapshot_id
 
 

@@ -18,7 +18,6 @@ from tests.unit.lake.frames import (
     DAILY,
     TABLES,
     WHOLE,
-    YEARLY,
     Lakes,
     days_from,
     factors,
@@ -97,7 +96,7 @@ class LakeBehaviour:
     def test_an_empty_frame_is_refused_unless_said(self, lakes: Lakes) -> None:
         lake = lakes()
         lake.replace("market.prices", MON, prices(MON))
-        with pytest.raises(InvalidInput, match="market.prices: no rows for 2026-11-16"):
+        with pytest.raises(InvalidInput, match=r"market.prices: no rows for 2026-11-16"):
             lake.replace("market.prices", MON, prices())
         with pytest.raises(InvalidInput, match=TUE):
             lake.replace_range("market.prices", [MON, TUE], prices(MON))
@@ -319,11 +318,11 @@ class LakeBehaviour:
     def test_a_moment_or_snapshot_that_cannot_be_is_an_error(self, lakes: Lakes) -> None:
         lake = lakes()
         lake.replace("market.prices", MON, prices(MON))
-        with pytest.raises(SnapshotGone, match="market.prices: snapshot 7 is no longer kept"):
+        with pytest.raises(SnapshotGone, match=r"market.prices: snapshot 7 is no longer kept"):
             lake.scan("market.prices", as_of=7)
         with pytest.raises(InvalidInput, match="time zone"):
             lake.sql("SELECT * FROM market.prices", as_of=datetime(2026, 1, 1))  # noqa: DTZ001
-        with pytest.raises(InvalidInput, match="no table 'market.nothing'"):
+        with pytest.raises(InvalidInput, match=r"no table 'market.nothing'"):
             lake.sql("SELECT 1", as_of={"market.nothing": 1})
 
     # --- evolution

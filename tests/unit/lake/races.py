@@ -20,7 +20,11 @@ SPAWN = mp.get_context("spawn")
 
 def open_lake(catalog_url: str, home: str) -> Lake:
     return Lake.open(
-        catalog_url=catalog_url, warehouse=f"{home}/warehouse", home=Path(home), tables=TABLES, memory_limit="256MB"
+        catalog_url=catalog_url,
+        warehouse=f"{home}/warehouse",
+        home=Path(home),
+        tables=TABLES,
+        memory_limit="256MB",
     )
 
 
@@ -59,7 +63,9 @@ def write_until_killed(catalog_url: str, home: str, ready: Event) -> None:
 
 
 class LakeRaces:
-    def test_four_writers_lose_no_commit_and_disturb_no_reader(self, tmp_path: Path, catalog_url: str) -> None:
+    def test_four_writers_lose_no_commit_and_disturb_no_reader(
+        self, tmp_path: Path, catalog_url: str
+    ) -> None:
         start, stop, failures = SPAWN.Event(), SPAWN.Event(), SPAWN.Queue()
         home = str(tmp_path)
         writers = [SPAWN.Process(target=write, args=(catalog_url, home, n, start)) for n in range(WRITERS)]
@@ -98,9 +104,14 @@ class LakeRaces:
         victim.join(30)
         lake = open_lake(catalog_url, str(tmp_path))
         rows = lake.scan("market.prices").read_all().to_pylist()
-        scales = {round(row["close"] / whole["close"], 6) for row, whole in zip(rows, prices("2026-11-16").to_pylist(), strict=True)}
+        scales = {
+            round(row["close"] / whole["close"], 6)
+            for row, whole in zip(rows, prices("2026-11-16").to_pylist(), strict=True)
+        }
         assert len(scales) == 1, "rows of two commits are mixed"
-        assert lake.replace("market.prices", "2026-11-16", prices("2026-11-16")).changed, "the lock was left behind"
+        assert lake.replace("market.prices", "2026-11-16", prices("2026-11-16")).changed, (
+            "the lock was left behind"
+        )
         assert lake.versions("market.prices", ["2026-11-16"]) == {
             "2026-11-16": lake.version_of("market.prices", prices("2026-11-16"))
         }

@@ -72,10 +72,12 @@ def test_reading_damaged_rows_is_an_error_that_names_days_and_remedy(home: Path,
     hurt(november(home))  # type: ignore[operator]
     lake = on_files(home)
     for read in (
-        lambda: lake.sql("SELECT sum(close) AS c, sum(volume) AS v, max(ts_code) AS t FROM market.prices"),
+        lambda: lake.sql("SELECT max(trade_date) AS d, sum(close) AS c FROM market.prices"),
         lambda: lake.scan("market.prices").read_all(),
     ):
-        with pytest.raises(DamagedData, match=r"market.prices: 1 data file.*2026-11-01, 2026-11-02") as caught:
+        with pytest.raises(
+            DamagedData, match=r"market.prices: 1 data file.*2026-11-01, 2026-11-02"
+        ) as caught:
             read()
         assert caught.value.partitions == tuple(DAYS)
         assert "replace" in caught.value.remedy
@@ -95,7 +97,9 @@ def test_replacing_a_damaged_day_heals_it_and_says_what_is_lost(
     assert lake.partitions("market.prices") == [DAYS[2], LATE]
     for day in DAYS:
         lake.replace("market.prices", day, prices(day))
-    assert on_files(home).sql("SELECT count(*) AS n FROM market.prices").to_pylist() == [{"n": 6 * len(CODES)}]
+    assert on_files(home).sql("SELECT count(*) AS n FROM market.prices").to_pylist() == [
+        {"n": 6 * len(CODES)}
+    ]
 
 
 def test_without_the_index_every_day_the_file_may_hold_is_damaged(home: Path) -> None:
@@ -130,7 +134,7 @@ def test_a_restored_file_is_whole_again(home: Path) -> None:
 def test_merging_into_damaged_rows_is_refused(home: Path) -> None:
     remove(data_files(home, WHOLE)[0])
     lake = on_files(home)
-    with pytest.raises(DamagedData, match="market.stocks"):
+    with pytest.raises(DamagedData, match=r"market.stocks"):
         lake.merge("market.stocks", stocks(b="y"))
     lake.replace("market.stocks", ALL, stocks(b="y"))
     assert lake.sql("SELECT ts_code FROM market.stocks").to_pylist() == [{"ts_code": "b"}]

@@ -89,7 +89,9 @@ def test_what_is_not_there_is_said(lake: Lake, name: str) -> None:
         lake.sql(f"SELECT {name} FROM market.prices")
 
 
-@pytest.mark.parametrize("query", ["SELEC 1", "SELECT * FROM market.nothing", "SELECT * FROM market.prices WHERE close > 'x'"])
+@pytest.mark.parametrize(
+    "query", ["SELEC 1", "SELECT * FROM market.nothing", "SELECT * FROM market.prices WHERE close > 'x'"]
+)
 def test_a_mistake_in_the_query_is_bad_input(lake: Lake, query: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         lake.sql(query)

@@ -1,0 +1,58 @@
+"""Tells when a source has gone quiet: the check `fresh` of its table turns red, and green again.
+
+Freshness is judged in the domain on trading time; a policy per asset would call every Monday late.
+"""
+
+import json
+
+import dagster as dg
+
+from assets.market.recording import FRESH
+from assets.market.warehouse import MarketWarehouse
+from assets.policies.definition import asset_key
+from domain.market.freshness import freshness
+from domain.market.trading import shanghai
+
+
+@dg.sensor(
+    name="market_freshness_sensor",
+    minimum_interval_seconds=60,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Reports on each table whether its source answers, as the check `fresh`; on change only.",
+)
+def market_freshness_sensor(
+    context: dg.SensorEvaluationContext, warehouse: MarketWarehouse
+) -> dg.SensorResult:
+    market = warehouse.open()
+    now, calendar = market.clock(), market.calendar()
+    tables = {e.source: e.table for e in market.catalogue.daily}
+    known: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
+    told: dict[str, str] = {}
+    events: list[dg.AssetCheckEvaluation] = []
+    for source in market.sources.all():
+        if source.source not in tables:
+            continue
+        fresh = freshness(source, calendar, now)
+        told[source.source] = f"{fresh.status}: {fresh.reason}"
+        if known.get(source.source) == told[source.source]:
+            continue
+        since = source.last_success
+        events.append(
+            dg.AssetCheckEvaluation(
+                asset_key=asset_key(tables[source.source]),
+                check_name=FRESH,
+                passed=fresh.status == "healthy",
+                severity=dg.AssetCheckSeverity.ERROR,
+                metadata={
+                    "status": fresh.status,
+                    "reason": fresh.reason or "the last attempt succeeded",
+                    "last_success": f"{shanghai(since):%Y-%m-%d %H:%M} Shanghai" if since else "never",
+                },
+            )
+        )
+    ailing = [source for source, words in told.items() if not words.startswith("healthy")]
+    return dg.SensorResult(
+        asset_events=events,
+        cursor=json.dumps(told),
+        skip_reason=f"not fresh: {', '.join(ailing)}" if ailing else "every source is fresh",
+    )
