@@ -5,12 +5,18 @@ from __future__ import annotations
 from domain.market.catalogue import catalogue as market_catalogue
 from domain.market.plan import KINDS as MARKET_KINDS
 from domain.market.tables import all_tables as market_tables
+from domain.market.tables import views as market_views
 from domain.shared.table import Table
 from domain.shared.work import Kind
 
 
 def tables() -> tuple[Table, ...]:
     return (*market_tables(market_catalogue()),)
+
+
+def views() -> dict[str, str]:
+    """SQL views over the lake's tables, by name."""
+    return {**market_views()}
 
 
 def kinds() -> tuple[Kind, ...]:

@@ -50,7 +50,8 @@ def check_answer(
 
 def _check_rows(endpoint: Endpoint, day: date, frame: pa.Table, where: str) -> None:
     """Rows of another day, or the same row twice: the answer is broken, whatever its size."""
-    strays = frame.filter(pc.not_equal(frame["trade_date"], pa.scalar(day, pa.date32())))
+    elsewhere = pc.not_equal(frame["trade_date"], pa.scalar(day, pa.date32()))
+    strays = frame.filter(pc.fill_null(elsewhere, True))  # no date is another date
     if strays.num_rows:
         raise NotYetData(
             f"{where}: {strays.num_rows} rows of another day, the first of {strays['trade_date'][0]}",

@@ -57,8 +57,9 @@ class Endpoint:
 
     @property
     def source_schema(self) -> pa.Schema:
-        """The fields to ask the source for. `year` is ours: the calendar's partition column."""
-        return pa.schema([f for f in self.table.schema if f.name != "year"])
+        """The fields to ask the source for. A year table's partition column is ours."""
+        ours = self.table.partition_column if self.table.partition_kind == "year" else None
+        return pa.schema([f for f in self.table.schema if f.name != ours])
 
 
 @dataclass(frozen=True)
@@ -88,20 +89,25 @@ def catalogue() -> Catalogue:
 def parse(text: str) -> Catalogue:
     """Read a catalogue; an error names the row and the field."""
     document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe loaders
-    daily = tuple(_endpoint(row, partition="day") for row in document["daily"])
-    reference = {row["endpoint"]: row for row in document["reference"]}
-    names = [e.name for e in daily]
-    if len(set(names)) != len(names):
-        raise InvalidInput(f"the market catalogue names a table twice: {sorted(names)}")
-    return Catalogue(
-        daily=daily,
+    if missing := {"daily", "reference"} - set(document or ()):
+        raise InvalidInput(f"the market catalogue has no section {', '.join(sorted(missing))}")
+    reference = {row.get("endpoint"): row for row in document["reference"]}
+    if missing := {"trade_cal", "stock_basic"} - reference.keys():
+        raise InvalidInput(f"the market catalogue has no reference {', '.join(sorted(missing))}")
+    found = Catalogue(
+        daily=tuple(_endpoint(row, partition="day") for row in document["daily"]),
         calendar=_endpoint(reference["trade_cal"], partition="year"),
         stocks=_endpoint(reference["stock_basic"], partition="none"),
     )
+    names = [e.name for e in found.endpoints]
+    if twice := sorted({n for n in names if names.count(n) > 1}):
+        raise InvalidInput(f"the market catalogue names a table twice: {', '.join(twice)}")
+    return found
 
 
 _REQUIRED = {"endpoint", "table", "title", "description", "published", "points", "key", "columns"}
 _OPTIONAL = {"expected", "floor", "may_be_empty"}
+_PARTITION_COLUMN = {"day": "trade_date", "year": "year", "none": None}
 
 
 def _endpoint(row: Mapping[str, Any], *, partition: Literal["day", "year", "none"]) -> Endpoint:
@@ -113,36 +119,50 @@ def _endpoint(row: Mapping[str, Any], *, partition: Literal["day", "year", "none
     expected = row.get("expected", "unknown")
     if expected not in get_args(Expected):
         raise InvalidInput(f"{where}: expected is {expected!r}", remedy=f"one of {get_args(Expected)}")
-    columns = tuple(_column(name, spec, where) for name, spec in row["columns"].items())
-    names = {c.name for c in columns}
-    if outside := [k for k in row["key"] if k not in names]:
-        raise InvalidInput(f"{where}: key columns {outside} are not among its columns")
-    if partition == "day" and "trade_date" not in names:
-        raise InvalidInput(f"{where}: a daily table needs the column trade_date")
+    table = Table(
+        name=f"{NAMESPACE}.{row['table']}",
+        description=row["description"],
+        columns=tuple(_column(name, spec, where) for name, spec in row["columns"].items()),
+        key=tuple(row["key"]),
+        partition_kind=partition,
+        partition_column=_PARTITION_COLUMN[partition],
+    )
+    _check_key(table, expected, where)
     return Endpoint(
         endpoint=row["endpoint"],
         title=row["title"],
-        published=time.fromisoformat(row["published"]),
+        published=_hour(row["published"], where),
         points=int(row["points"]),
         expected=expected,
         floor=int(row.get("floor", 0)),
         may_be_empty=bool(row.get("may_be_empty", False)),
-        table=Table(
-            name=f"{NAMESPACE}.{row['table']}",
-            description=row["description"],
-            columns=columns,
-            key=tuple(row["key"]),
-            partition_kind=partition,
-            partition_column={"day": "trade_date", "year": "year", "none": None}[partition],
-        ),
+        table=table,
     )
 
 
-def _column(name: str, spec: list[str], where: str) -> Column:
+def _check_key(table: Table, expected: Expected, where: str) -> None:
+    names = {c.name for c in table.columns}
+    if outside := [k for k in table.key if k not in names]:
+        raise InvalidInput(f"{where}: key columns {outside} are not among its columns")
+    if table.partition_kind == "day" and "trade_date" not in table.key:
+        raise InvalidInput(f"{where}: a daily table needs the column trade_date in its key")
+    if expected != "unknown" and "ts_code" not in names:
+        raise InvalidInput(f"{where}: expected {expected} counts stocks, and it has no column ts_code")
+
+
+def _hour(value: Any, where: str) -> time:
+    try:
+        return time.fromisoformat(value)
+    except (TypeError, ValueError):
+        # Unquoted, YAML reads 16:00 as the number 960.
+        raise InvalidInput(f"{where}: published is {value!r}", remedy='a quoted hour: "16:00"') from None
+
+
+def _column(name: str, spec: Any, where: str) -> Column:
+    if not (isinstance(spec, list) and len(spec) == 3):
+        raise InvalidInput(f"{where}, column {name}: {spec!r}", remedy="[type, unit, description]")
     kind, unit, description = spec
-    bare = kind.rstrip("!")
+    bare = kind.removesuffix("!")
     if bare not in _TYPES:
         raise InvalidInput(f"{where}, column {name}: type {kind!r}", remedy=f"one of {sorted(_TYPES)}")
-    return Column(
-        name=name, type=_TYPES[bare], description=description, unit=unit, nullable=not kind.endswith("!")
-    )
+    return Column(name=name, type=_TYPES[bare], description=description, unit=unit, nullable=kind == bare)

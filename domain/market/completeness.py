@@ -11,6 +11,8 @@ from domain.market.catalogue import Endpoint
 REFUSED_BELOW = 0.90
 COMPLETE_FROM = 0.99
 REFETCH_AFTER = (timedelta(hours=1), timedelta(hours=6), timedelta(hours=24))
+SAYS_SO = 2
+"""How many times in a row the same partial day must come before it is explained."""
 
 Status = Literal["complete", "asked", "partial", "refused", "empty", "unjudged"]
 """complete   whole, or nothing tells otherwise
@@ -28,10 +30,6 @@ class Judgement:
     rows: int
     expected: int | None
     ratio: float | None
-
-    @property
-    def acceptable(self) -> bool:
-        return self.status in ("complete", "asked", "partial")
 
     def __str__(self) -> str:
         if self.expected is None or self.ratio is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from domain.market.catalogue import Catalogue, Endpoint
-from domain.market.completeness import judge
+from domain.market.completeness import SAYS_SO, judge
 from domain.market.observed import Cell, Observed
 from domain.shared.table import ABSENT
 
@@ -33,9 +33,9 @@ def coverage_status(endpoint: Endpoint, cell: Cell, expected: int | None) -> str
     """The word of the coverage table for one table of one day."""
     if cell.version.damaged:
         return "damaged"
-    if cell.version == ABSENT and not (endpoint.may_be_empty and cell.recorded == ABSENT):
+    if cell.version == ABSENT and cell.recorded != ABSENT:
         return "missing"
     status = judge(endpoint, cell.version.rows, expected).status
-    if status == "partial" and cell.seen_count >= 2:
+    if status == "partial" and cell.seen_count >= SAYS_SO:
         return "explained"
-    return {"refused": "incomplete", "empty": "missing", "unjudged": "complete"}.get(status, status)
+    return {"refused": "incomplete", "empty": "missing"}.get(status, status)

@@ -13,13 +13,21 @@ from domain.market.plan import Plan, Verdict
 from domain.market.trading import TradingCalendar, shanghai
 from domain.shared.health import Finding, Health, WorkRow
 
+# By the reason codes of errors and verdicts. What is not here needs nobody while it is healing.
 ACTIONS: Mapping[str, str] = {
-    "token_refused": "set TUSHARE_TOKEN to a valid token; the work is asked for again at the next look",
-    "not_permitted": "raise the account's points or remove the table from the catalogue",
+    "token": "set TUSHARE_TOKEN to a valid token; the work is then asked for again",
+    "permission": "raise the account's points or remove the table from the catalogue",
+    "bad_request": "correct the table's row in the catalogue, then `perennial work retry ID`",
+    "wrong_address": "set TUSHARE_URL to the source's base address; the work is then asked for again",
+    "truncated": "give the table a way to split its calls, then `perennial work retry ID`",
     "source_down": "nothing, unless it lasts: then check TUSHARE_URL and the network",
+    "bad_answer": "nothing, unless it lasts: then look at the run's log, and ask the source",
+    "unknown_refusal": "nothing, unless it lasts: then look up what the source says",
     "rate_limit": "nothing; if it comes back, set TUSHARE_POINTS to what the account really has",
     "quota": "nothing until the quota's next window; more points give a larger quota",
     "empty_answer": "nothing until the source publishes; see `perennial plan market`",
+    "empty_overdue": "nothing, unless it lasts: the source is late; see `perennial plan market`",
+    "not_announced": "nothing; next year's calendar is announced in December",
     "incomplete": "nothing; the day is fetched again until it is whole",
     "partial": "nothing; the day is fetched again after 1, 6 and 24 hours",
     "calendar_missing": "run `perennial market daily`, or materialise normalized_trade_cal",
@@ -66,16 +74,15 @@ def _tells(verdict: Verdict) -> bool:
 def _from_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: datetime) -> Finding:
     if row is not None and row.status in ("queued", "deferred", "running", "failed"):
         return _from_work(row, verdict, now, machine_now)
-    waits = verdict.due
     return Finding(
         domain="market",
         subject=verdict.key,
-        health="healing" if waits or verdict.state == "early" else "explained",
+        health="explained" if verdict.state == "explained" else "healing",
         reason_code=verdict.reason_code,
         reason=verdict.why,
         since=None,
-        next_attempt=now if waits else None,
-        action=NOT_STARTED if waits else "nothing",
+        next_attempt=now if verdict.due else None,
+        action=NOT_STARTED if verdict.due else "nothing",
     )
 
 

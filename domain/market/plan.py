@@ -6,13 +6,13 @@ market` prints it; so a day is a gap for the same reason everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Literal
 
 from domain.market.catalogue import Catalogue, Endpoint
-from domain.market.completeness import Judgement, judge, refetch_at
+from domain.market.completeness import SAYS_SO, Judgement, judge, refetch_at
 from domain.market.derived import adjusted_inputs, coverage_inputs
 from domain.market.observed import Cell, Observed, Rules
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
@@ -32,13 +32,15 @@ REFRESH = "market.refresh"
 _ACROSS_RUNS = Backoff(base=timedelta(seconds=60), factor=2, cap=timedelta(hours=1))
 KINDS = (Kind(FILL, transient=_ACROSS_RUNS), Kind(REFRESH, transient=_ACROSS_RUNS))
 
-State = Literal["healthy", "explained", "early", "gap", "recheck", "derive", "refresh", "blocked"]
+State = Literal["healthy", "explained", "early", "gap", "recheck", "derive", "refresh"]
 """healthy, explained, early (not due yet): nothing to do
 gap, recheck, derive, refresh: work, each with its own urgency
-blocked: it cannot be judged before something else is there
 """
 
 PRIORITY = {"refresh": 30, "gap": 20, "derive": 10, "recheck": 0}
+
+REFERENCES_FROM = time(9)
+"""References are asked for once a day, from this hour in Shanghai or their publication if that is later."""
 
 
 @dataclass(frozen=True)
@@ -78,14 +80,12 @@ class Plan:
     def due(self) -> tuple[Verdict, ...]:
         return tuple(v for v in self.verdicts if v.due)
 
-    @property
-    def gaps(self) -> tuple[Verdict, ...]:
-        return tuple(v for v in self.verdicts if v.state == "gap")
-
     def take(self, limit: int, live: Callable[[str], bool]) -> tuple[Verdict, ...]:
-        """What one look asks for: work already under way, and at most `limit` further days, newest first.
+        """What one look asks for: work already known, and at most `limit` further days, newest first.
 
-        `live` says whether a key has a row waiting or running. Gaps come before rechecks.
+        `live` says whether the ledger knows the key: a row waiting, running, or given up. A given-up row
+        must not count as a further day, or three hopeless days would hide every older one; wished for
+        again it stays as it is until its fingerprint changes. Gaps come before rechecks.
         """
         chosen = [v for v in self.due if v.state == "refresh" or live(v.key)]
         for states in (("gap", "derive"), ("recheck",)):
@@ -102,7 +102,7 @@ def plan(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rules) -> P
         verdicts += judge_day(catalogue, day, seen, now, rules)
     inside = {v.partition for v in verdicts}
     verdicts += [
-        _verdict(REVISIONS.table, str(day), "derive", "revised", "the source revised this day")
+        _revised(catalogue, day, seen)
         for day in sorted(seen.pending_revisions, reverse=True)
         if str(day) not in inside and day not in seen.busy_days
     ]
@@ -111,7 +111,7 @@ def plan(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rules) -> P
 
 def judge_day(catalogue: Catalogue, day: date, seen: Observed, now: datetime, rules: Rules) -> list[Verdict]:
     """What the plan thinks of one open day: its fetched tables, then what derives from them."""
-    fetched = [_judge_day(e, day, seen, now, rules) for e in catalogue.daily]
+    fetched = [_judge_table(e, day, seen, now, rules) for e in catalogue.daily]
     return [*fetched, *_derived(catalogue, day, seen)]
 
 
@@ -143,16 +143,20 @@ def _references(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rule
 
 
 def _reference(endpoint: Endpoint, partition: str, seen: Observed, now: datetime, rules: Rules) -> Verdict:
-    """References are asked for once a day, from their hour of publication."""
     cell = seen.cell(endpoint.name, partition)
-    if fault := _fault(cell):
-        return _verdict(endpoint.name, partition, "refresh", *fault, cell, rules)
-    hour = at(shanghai(now).date(), max(endpoint.published, time(9, 0)))
+    found = (str(cell.version), str(cell.recorded), rules.configuration)
+    fault = _fault(cell)
+    if fault is None and cell.version == ABSENT:
+        fault = "missing", "it is empty"
+    if fault is not None:
+        return _wanted(endpoint.name, partition, "refresh", *fault, *found)
+    hour = at(shanghai(now).date(), max(endpoint.published, REFERENCES_FROM))
     last = hour if now >= hour else hour - timedelta(days=1)
-    if cell.checked_at is not None and cell.checked_at < last:
-        why = f"last asked {shanghai(cell.checked_at):%Y-%m-%d %H:%M}, due since {last:%Y-%m-%d %H:%M}"
-        return _verdict(endpoint.name, partition, "refresh", "daily_refresh", why, cell, rules, str(last))
-    return _verdict(endpoint.name, partition, "healthy", "", f"{cell.version.rows:,} rows")
+    if cell.checked_at is None or cell.checked_at < last:
+        asked = f"{shanghai(cell.checked_at):%Y-%m-%d %H:%M}" if cell.checked_at else "never"
+        why = f"last asked {asked}, due since {last:%Y-%m-%d %H:%M}"
+        return _wanted(endpoint.name, partition, "refresh", "daily_refresh", why, *found, str(last))
+    return Verdict(endpoint.name, partition, "healthy", "", f"{cell.version.rows:,} rows")
 
 
 def _fault(cell: Cell) -> tuple[str, str] | None:
@@ -170,67 +174,53 @@ def _fault(cell: Cell) -> tuple[str, str] | None:
     return None
 
 
-def _judge_day(endpoint: Endpoint, day: date, seen: Observed, now: datetime, rules: Rules) -> Verdict:
-    partition = str(day)
+def _judge_table(endpoint: Endpoint, day: date, seen: Observed, now: datetime, rules: Rules) -> Verdict:
+    """One fetched table of a day: is it due, what we fetched, enough, and is it time to ask again?"""
+    name, partition = endpoint.name, str(day)
     due = due_at(endpoint, day, rules.daily_at)
     if now < due:
-        return _verdict(
-            endpoint.name, partition, "early", "early", f"due from {due:%Y-%m-%d %H:%M} Asia/Shanghai"
-        )
-    cell = seen.cell(endpoint.name, partition)
-    expected = seen.expected.get((endpoint.name, partition))
-    judgement = judge(endpoint, cell.version.rows, expected)
-    if (fault := _fault(cell)) is not None:
-        code, why = fault
-        if judgement.status == "refused":
-            code, why = "incomplete", f"{judgement} are left"
-        elif code == "missing" and expected:
-            why = f"{why}, {expected:,} rows expected"
-        return _verdict(endpoint.name, partition, "gap", code, why, cell, rules)
-    return _judge_untouched(endpoint, partition, cell, judgement, seen, now, rules)
-
-
-def _judge_untouched(
-    endpoint: Endpoint,
-    partition: str,
-    cell: Cell,
-    judgement: Judgement,
-    seen: Observed,
-    now: datetime,
-    rules: Rules,
-) -> Verdict:
-    """The lake holds what we fetched; is that enough, and is it time to ask again?"""
-    name = endpoint.name
+        return Verdict(name, partition, "early", "early", f"due from {due:%Y-%m-%d %H:%M} Asia/Shanghai")
+    cell = seen.cell(name, partition)
+    found = (str(cell.version), str(cell.recorded), rules.configuration)
+    judgement = judge(endpoint, cell.version.rows, seen.expected.get((name, partition)))
+    if fault := _fault(cell):
+        return _wanted(name, partition, "gap", *_counted(fault, judgement), *found)
     if judgement.status in ("refused", "empty"):
         # Accepted when it was fetched; the reference has grown since.
-        return _verdict(
-            name, partition, "gap", "incomplete", str(judgement), cell, rules, str(judgement.expected)
-        )
+        return _wanted(name, partition, "gap", "incomplete", str(judgement), *found, str(judgement.expected))
     fetches = int(cell.detail.get("fetches", 1))
-    if judgement.status == "partial" and cell.seen_count < 2:
+    if judgement.status == "partial" and cell.seen_count < SAYS_SO:
         again = refetch_at(fetches, cell.checked_at or now)
-        if now >= again:
-            why = f"{judgement}, asked {fetches}×, time to ask again"
-            return _verdict(name, partition, "gap", "partial", why, cell, rules, str(fetches))
-        return _verdict(
-            name, partition, "early", "partial", f"{judgement}, asked again at {shanghai(again):%H:%M}"
-        )
-    if _recheck_due(partition, cell, seen, now, rules):
+        if now < again:
+            why = f"{judgement}, asked again from {shanghai(again):%Y-%m-%d %H:%M}"
+            return Verdict(name, partition, "early", "partial", why)
+        why = f"{judgement}, asked {fetches}×, time to ask again"
+        return _wanted(name, partition, "gap", "partial", why, *found, str(fetches))
+    if _recheck_due(day, cell, seen, now, rules):
         why = f"{judgement}; once more, for revisions"
-        return _verdict(name, partition, "recheck", "recheck", why, cell, rules, str(fetches))
+        return _wanted(name, partition, "recheck", "recheck", why, *found, str(fetches))
     if judgement.status == "partial":
         why = f"{judgement}, the same {cell.seen_count} times: the source says so"
-        return _verdict(name, partition, "explained", "source_says_so", why)
-    return _verdict(name, partition, "healthy", "", str(judgement))
+        return Verdict(name, partition, "explained", "source_says_so", why)
+    return Verdict(name, partition, "healthy", "", str(judgement))
 
 
-def _recheck_due(partition: str, cell: Cell, seen: Observed, now: datetime, rules: Rules) -> bool:
+def _counted(fault: tuple[str, str], judgement: Judgement) -> tuple[str, str]:
+    """A fault told with what the counts say about it."""
+    code, why = fault
+    if judgement.status == "refused":
+        return "incomplete", f"{judgement} are left"
+    if code == "missing" and judgement.expected:
+        return code, f"{why}, {judgement.expected:,} rows expected"
+    return code, why
+
+
+def _recheck_due(day: date, cell: Cell, seen: Observed, now: datetime, rules: Rules) -> bool:
     """The newest days are asked for once more at each daily look: sources revise what they published."""
     newest = newest_published(seen.calendar, now, rules.daily_at)
-    if newest is None or cell.checked_at is None:
+    if newest is None or day not in seen.calendar.newest(rules.recheck_days, newest):
         return False
-    recent = {str(d) for d in seen.calendar.newest(rules.recheck_days, newest)}
-    return partition in recent and cell.checked_at < at(newest, rules.daily_at)
+    return cell.checked_at is None or cell.checked_at < at(newest, rules.daily_at)
 
 
 def _derived(catalogue: Catalogue, day: date, seen: Observed) -> Iterator[Verdict]:
@@ -242,41 +232,29 @@ def _derived(catalogue: Catalogue, day: date, seen: Observed) -> Iterator[Verdic
         (ADJUSTED_DAILY.table, adjusted_inputs(seen, partition)),
         (COVERAGE.table, coverage_inputs(catalogue, seen, partition)),
     ):
-        if inputs is None:
-            continue
-        cell = seen.cell(table, partition)
-        if fault := _fault(cell):
-            yield _verdict(table, partition, "derive", *fault, cell, None, digest(inputs))
-        elif dict(cell.inputs) != inputs:
-            changed = sorted(
-                k for k in inputs.keys() | cell.inputs.keys() if inputs.get(k) != cell.inputs.get(k)
-            )
-            why = f"made from another {', '.join(changed)}"
-            yield _verdict(table, partition, "derive", "inputs_changed", why, cell, None, digest(inputs))
-        else:
-            yield _verdict(table, partition, "healthy", "", f"{cell.version.rows:,} rows, inputs unchanged")
+        if inputs is not None:
+            yield _judge_derived(table, partition, seen.cell(table, partition), inputs)
     if day in seen.pending_revisions:
-        yield _verdict(REVISIONS.table, partition, "derive", "revised", "the source revised this day")
+        yield _revised(catalogue, day, seen)
 
 
-def _verdict(
-    table: str,
-    partition: str,
-    state: State,
-    reason_code: str,
-    why: str,
-    cell: Cell | None = None,
-    rules: Rules | None = None,
-    extra: str = "",
-) -> Verdict:
-    """The fingerprint stands for the reason: what was found, and what a person may have changed since."""
-    fingerprint = ""
-    if state in PRIORITY:
-        found: Sequence[str] = (
-            reason_code,
-            str(cell.version) if cell else "",
-            rules.configuration if rules else "",
-            extra,
-        )
-        fingerprint = digest(found)
-    return Verdict(table, partition, state, reason_code, why, fingerprint)
+def _judge_derived(table: str, partition: str, cell: Cell, inputs: Mapping[str, str]) -> Verdict:
+    found = (str(cell.version), digest(inputs))
+    if fault := _fault(cell):
+        return _wanted(table, partition, "derive", *fault, *found)
+    changed = sorted(k for k in inputs.keys() | cell.inputs.keys() if inputs.get(k) != cell.inputs.get(k))
+    if changed:
+        why = f"made from another {', '.join(changed)}"
+        return _wanted(table, partition, "derive", "inputs_changed", why, *found)
+    return Verdict(table, partition, "healthy", "", f"{cell.version.rows:,} rows, inputs unchanged")
+
+
+def _revised(catalogue: Catalogue, day: date, seen: Observed) -> Verdict:
+    versions = [str(seen.cell(e.name, str(day)).version) for e in catalogue.daily]
+    return _wanted(REVISIONS.table, str(day), "derive", "revised", "the source revised this day", *versions)
+
+
+def _wanted(table: str, partition: str, state: State, reason_code: str, why: str, *found: str) -> Verdict:
+    """Something to do. Its fingerprint stands for the reason: what was found, and what a person may have
+    changed since the last attempt."""
+    return Verdict(table, partition, state, reason_code, why, digest([reason_code, *found]))

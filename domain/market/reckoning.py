@@ -5,7 +5,7 @@ Set-based: every function takes Arrow tables of any number of days and gives one
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime
 from string import Template
 from typing import Any
@@ -13,14 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from domain.market.catalogue import Catalogue, Endpoint
-from domain.market.completeness import REFUSED_BELOW, judge
+from domain.market.completeness import judge
 from domain.market.derived import coverage_status
 from domain.market.observed import Cell
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
 from domain.shared.compute import packaged, query
-
-STOCK_COLUMNS = ("ts_code", "list_date", "delist_date")
-SUSPENSION_COLUMNS = ("trade_date", "ts_code", "suspend_timing", "suspend_type")
 
 
 def _days(days: Sequence[date]) -> pa.Table:
@@ -91,7 +88,7 @@ def _coverage_row(
         "trade_date": day,
         "table_name": endpoint.name,
         "rows": cell.version.rows,
-        "expected": judgement.expected if endpoint.expected != "unknown" else None,
+        "expected": judgement.expected,
         "ratio": judgement.ratio,
         "missing_stocks": stocks.get("missing_stocks"),
         "unexpected_stocks": stocks.get("unexpected_stocks"),
@@ -106,12 +103,20 @@ def revisions(endpoint: Endpoint, day: date, seen: datetime, old: pa.Table, new:
     key = [k for k in endpoint.table.key if k != "trade_date"]
     others = [k for k in key if k != "ts_code"]
     values = [c.name for c in endpoint.table.columns if c.name not in endpoint.table.key]
-    joined = " AND ".join(f'o."{k}" IS NOT DISTINCT FROM n."{k}"' for k in key)
-    pairs = ", ".join(f"{{'c': '{v}', 'o': to_json(o.\"{v}\"), 'n': to_json(n.\"{v}\")}}" for v in values)
-    row_key = " || ' ' || ".join(f'coalesce(o."{k}", n."{k}", \'\')' for k in others) or "''"
-    sql = Template(packaged(__file__, "revisions")).substitute(pairs=pairs, joined=joined, row_key=row_key)
+    sql = Template(packaged(__file__, "revisions")).substitute(
+        # Always true; a table keyed by its day alone has nothing else to join by.
+        joined=" AND ".join(["o.here = n.here", *(f'o."{k}" IS NOT DISTINCT FROM n."{k}"' for k in key)]),
+        pairs=", ".join(f"{{'c': '{v}', 'o': to_json(o.\"{v}\"), 'n': to_json(n.\"{v}\")}}" for v in values),
+        ts_code=_either("ts_code") if "ts_code" in key else "''",
+        row_key=" || ' ' || ".join(_either(k) for k in others) or "''",
+    )
     answer = query(sql, {"old_rows": old, "new_rows": new}, [day, endpoint.name, seen])
     return answer.cast(REVISIONS.schema)
+
+
+def _either(column: str) -> str:
+    """SQL: the column's value on whichever side has the row, as text."""
+    return f'coalesce(CAST(o."{column}" AS VARCHAR), CAST(n."{column}" AS VARCHAR), \'\')'
 
 
 def history_gaps(
@@ -120,27 +125,41 @@ def history_gaps(
     counted: pa.Table,
     stocks: pa.Table,
     suspensions: pa.Table,
-    explained: Sequence[tuple[str, date]],
+    explained: Collection[tuple[str, date]],
 ) -> pa.Table:
-    """Which of `days` have too few rows, per table; `counted` holds the rows each day has."""
-    relations = {
-        "days": _days(days),
-        "counted": counted,
-        "wanted": query(
-            packaged(__file__, "expected"),
-            {"days": _days(days), "stocks": stocks, "suspensions": suspensions},
-        ),
-        "judged": pa.table(
-            {
-                "table_name": [e.name for e in catalogue.daily],
-                "reference": [e.expected for e in catalogue.daily],
-            }
-        ),
-        "explained": pa.table(
-            {
-                "table_name": pa.array([t for t, _ in explained], pa.string()),
-                "trade_date": pa.array([d for _, d in explained], pa.date32()),
-            }
-        ),
-    }
-    return query(packaged(__file__, "history"), relations, [REFUSED_BELOW]).cast(HISTORY_GAPS.schema)
+    """Which of `days` are not whole, per table, newest first; `counted` holds the rows each day has.
+
+    An `explained` day may be partial, and empty where that is an answer, but never missing or incomplete.
+    Without a stock list nothing can be counted against it; days without rows are still missing.
+    """
+    rows = {(row["table_name"], row["trade_date"]): row["n"] for row in counted.to_pylist()}
+    wanted = expected_rows(days, stocks, suspensions) if stocks.num_rows else {}
+    excused = set(explained)
+    gaps = []
+    for day in sorted(days, reverse=True):
+        for endpoint in sorted(catalogue.daily, key=lambda e: e.name):
+            expected = wanted.get(day, {}).get(endpoint.expected)
+            judgement = judge(endpoint, rows.get((endpoint.name, day), 0), expected)
+            reason = _HISTORY.get(judgement.status)
+            if judgement.status in ("partial", "asked") and (endpoint.name, day) in excused:
+                continue
+            if reason:
+                gaps.append(
+                    {
+                        "trade_date": day,
+                        "table_name": endpoint.name,
+                        "rows": judgement.rows,
+                        "expected": judgement.expected,
+                        "reason": reason,
+                    }
+                )
+    return pa.Table.from_pylist(gaps, schema=HISTORY_GAPS.schema)
+
+
+_HISTORY: Mapping[str, str] = {
+    "empty": "missing",
+    "asked": "missing",  # nothing there, and no record of having asked
+    "refused": "incomplete",
+    "partial": "partial",
+}
+"""What a judgement means for a day that nobody looks at any more; the others are no gap."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from domain.market.catalogue import Catalogue
+from domain.shared.compute import packaged
+from domain.shared.error import InvalidInput
 from domain.shared.table import Column, Table
 
 _DAY = Column("trade_date", pa.date32(), "Trading day", nullable=False)
@@ -51,7 +53,10 @@ COVERAGE = Table(
         Column("unexpected_stocks", pa.int64(), "Stocks with a row nobody expected", unit="stocks"),
         Column("missing_sample", pa.string(), "The first few missing stocks"),
         Column(
-            "status", pa.string(), "complete, partial, explained, asked, missing or damaged", nullable=False
+            "status",
+            pa.string(),
+            "complete, partial, explained, asked, incomplete, missing, damaged or unjudged",
+            nullable=False,
         ),
         Column("digest", pa.string(), "Content hash of the day", nullable=False),
     ),
@@ -66,7 +71,7 @@ REVISIONS = Table(
     columns=(
         _DAY,
         Column("table_name", pa.string(), "Table the row belongs to", nullable=False),
-        _CODE,
+        Column("ts_code", pa.string(), "Stock code; empty where a table has none", nullable=False),
         Column("row_key", pa.string(), "What else the row's key has; mostly empty", nullable=False),
         Column("seen", pa.timestamp("us", tz="UTC"), "When we saw the change", nullable=False),
         Column("change", pa.string(), "changed, added or removed", nullable=False),
@@ -86,13 +91,24 @@ HISTORY_GAPS = Table(
         Column("table_name", pa.string(), "Table with the gap", nullable=False),
         Column("rows", pa.int64(), "Rows in the lake", unit="rows", nullable=False),
         Column("expected", pa.int64(), "Rows a whole day has", unit="rows"),
-        Column("reason", pa.string(), "missing or incomplete", nullable=False),
+        Column("reason", pa.string(), "missing, incomplete or partial", nullable=False),
     ),
     key=("trade_date", "table_name"),
 )
+
+QFQ_DAILY = "market.qfq_daily"
+
+
+def views() -> dict[str, str]:
+    """What is computed at read time: a name and its SELECT over lake tables."""
+    return {QFQ_DAILY: packaged(__file__, "qfq_daily")}
+
 
 DERIVED = (ADJUSTED_DAILY, COVERAGE, REVISIONS, HISTORY_GAPS)
 
 
 def all_tables(catalogue: Catalogue) -> tuple[Table, ...]:
-    return (*(e.table for e in catalogue.endpoints), *DERIVED)
+    tables = (*(e.table for e in catalogue.endpoints), *DERIVED)
+    if taken := {e.name for e in catalogue.endpoints} & {t.table for t in DERIVED}:
+        raise InvalidInput(f"the market catalogue names tables of our own: {', '.join(sorted(taken))}")
+    return tables

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -22,19 +22,17 @@ class TradingCalendar:
 
     @classmethod
     def of(cls, open_days: Iterable[date], years: Iterable[int]) -> TradingCalendar:
-        return cls(tuple(sorted(open_days)), frozenset(years))
+        return cls(tuple(sorted(set(open_days))), frozenset(years))
 
     def knows(self, day: date) -> bool:
         return day.year in self.years
 
     def is_open(self, day: date) -> bool:
-        at = bisect_right(self.open_days, day)
-        return at > 0 and self.open_days[at - 1] == day
+        return bool(self.between(day, day))
 
     def between(self, first: date, last: date) -> tuple[date, ...]:
         """Open days from `first` to `last`, both included."""
-        low = bisect_right(self.open_days, first - timedelta(days=1))
-        return self.open_days[low : bisect_right(self.open_days, last)]
+        return self.open_days[bisect_left(self.open_days, first) : bisect_right(self.open_days, last)]
 
     def newest(self, count: int, last: date) -> tuple[date, ...]:
         """The `count` newest open days that are not after `last`."""

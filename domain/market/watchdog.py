@@ -10,7 +10,7 @@ from domain.market.catalogue import Catalogue
 from domain.market.derived import coverage_status
 from domain.market.freshness import Told, freshness
 from domain.market.observed import Observed, Rules
-from domain.market.trading import newest_published, shanghai
+from domain.market.trading import due_at, newest_published, shanghai
 
 DAYS_BEHIND = 3
 """How many trading days the newest day in the lake may be behind the newest one published."""
@@ -29,15 +29,15 @@ def watch(
 ) -> Watch:
     """Healthy if the newest day is near and whole and no source's last attempt failed."""
     problems = list(_calendar(seen, now))
-    latest = _latest_day(catalogue, seen)
     newest = newest_published(seen.calendar, now, rules.daily_at)
-    if latest is None:
+    latest = _latest_day(catalogue, seen, newest) if newest else None
+    if newest is None or latest is None:
         problems.append("no day in the gap window has data")
     else:
-        behind = len(seen.calendar.between(latest, newest)) - 1 if newest else 0
+        behind = len(seen.calendar.between(latest, newest)) - 1
         if behind > DAYS_BEHIND:
             problems.append(f"newest day {latest} is {behind} trading days behind {newest}")
-        problems += _incomplete(catalogue, seen, latest)
+        problems += _incomplete(catalogue, seen, latest, now, rules)
     for source in sources:
         fresh = freshness(source, seen.calendar, now)
         if fresh.status in ("error", "stale"):
@@ -52,23 +52,26 @@ def _calendar(seen: Observed, now: datetime) -> Iterable[str]:
         yield f"the trading calendar of {year} is missing"
 
 
-def _latest_day(catalogue: Catalogue, seen: Observed) -> date | None:
-    """The newest day of which any table has rows, readable or not."""
+def _latest_day(catalogue: Catalogue, seen: Observed, newest: date) -> date | None:
+    """The newest due day of which any table has rows, readable or not. What came early is a bonus."""
     names = {e.name for e in catalogue.daily}
     days = [
         date.fromisoformat(partition)
         for (table, partition), cell in seen.cells.items()
         if table in names and (cell.version.rows or cell.version.damaged)
     ]
-    return max(days, default=None)
+    return max((d for d in days if d <= newest), default=None)
 
 
-def _incomplete(catalogue: Catalogue, seen: Observed, day: date) -> Iterable[str]:
+def _incomplete(
+    catalogue: Catalogue, seen: Observed, day: date, now: datetime, rules: Rules
+) -> Iterable[str]:
     for endpoint in catalogue.daily:
-        partition = str(day)
-        cell = seen.cell(endpoint.name, partition)
-        status = coverage_status(endpoint, cell, seen.expected.get((endpoint.name, partition)))
+        if now < due_at(endpoint, day, rules.daily_at):
+            continue
+        cell = seen.cell(endpoint.name, str(day))
+        expected = seen.expected.get((endpoint.name, str(day)))
+        status = coverage_status(endpoint, cell, expected)
         if status not in ("complete", "asked", "explained"):
-            expected = seen.expected.get((endpoint.name, partition))
             of = f" of {expected:,}" if expected else ""
             yield f"{endpoint.name} of {day} is {status} ({cell.version.rows:,}{of} rows)"

@@ -1,15 +1,15 @@
 -- Row by row: what the source says now against what it said before.
 -- Relations: old_rows, new_rows. Filled in: $pairs (a struct of column, old and new value as JSON, per value
--- column), $joined (equality of the key), $row_key (the key's other columns).
+-- column; there may be none), $joined (equality of the key), $ts_code and $row_key (the key's other columns).
 WITH old AS (SELECT *, true AS here FROM old_rows),
 new AS (SELECT *, true AS here FROM new_rows),
 paired AS (
     SELECT
-        coalesce(o.ts_code, n.ts_code) AS ts_code,
+        $ts_code AS ts_code,
         $row_key AS row_key,
         o.here AS was,
         n.here AS is_now,
-        [$pairs] AS cells
+        CAST([$pairs] AS STRUCT(c VARCHAR, o JSON, n JSON)[]) AS cells
     FROM old AS o
     FULL JOIN new AS n ON $joined
 ),

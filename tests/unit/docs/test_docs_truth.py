@@ -1,0 +1,243 @@
+"""What the documents say is there, is there: commands, options, links, make targets, files, reason codes."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import textwrap
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from domain.market.catalogue import parse
+from domain.market.freshness import FreshnessStatus
+from domain.market.health import ACTIONS
+from orchestration.cli.main import app
+from orchestration.setting_fields import FIELDS
+from orchestration.settings import PROJECT_ROOT
+
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/guide.md", "docs/operations.md")
+DOCUMENTS = (
+    *PAGES,
+    "docs/settings.md",
+    *(str(p.relative_to(PROJECT_ROOT)) for p in PROJECT_ROOT.glob("docs/adr/*.md")),
+)
+PACKAGES = ("domain", "resources", "assets", "sensors", "orchestration")
+
+FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+COMMAND = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S+ )*(?:\S*\.venv/bin/)?perennial (?=[a-z-])")
+TARGET = re.compile(r"\bmake ((?:[a-z-]+)(?: (?:lint|arch|test)\b)*)")
+
+
+def read(page: str) -> str:
+    return (PROJECT_ROOT / page).read_text(encoding="utf-8")
+
+
+def code(page: str) -> Iterator[str]:
+    """Lines of fenced blocks, with what a quote continues on the next lines, and inline code."""
+    text = read(page)
+    for block in FENCED.findall(text):
+        pending = ""
+        for line in textwrap.dedent(block).splitlines():
+            pending = f"{pending}\n{line}" if pending else line
+            if COMMAND.match(pending) and pending.count('"') % 2:
+                continue
+            yield pending
+            pending = ""
+        if pending:
+            yield pending
+    yield from INLINE.findall(FENCED.sub("", text))
+
+
+def commands(page: str) -> Iterator[str]:
+    for piece in code(page):
+        if found := COMMAND.match(piece):
+            yield piece[found.end() :].split(" | ")[0]
+
+
+ALL_COMMANDS = sorted({(page, command) for page in DOCUMENTS for command in commands(page)})
+
+
+def root() -> TyperGroup:
+    found = typer.main.get_command(app)
+    assert isinstance(found, TyperGroup)
+    return found
+
+
+def check_command(line: str) -> None:
+    """Walk down to the command a line means and compare the options it is given with those it has."""
+    words = shlex.split(line, comments=True)
+    command: TyperGroup | TyperCommand = root()
+    while isinstance(command, TyperGroup) and words:
+        name = words.pop(0)
+        assert name in command.commands, f"`perennial {line}`: there is no command {name!r}"
+        command = command.commands[name]
+    if command.context_settings.get("ignore_unknown_options"):
+        return  # it hands its arguments on
+    known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+    for word in words:
+        if word.startswith("-"):
+            assert word.split("=")[0] in known, f"`perennial {line}`: there is no option {word}"
+
+
+@pytest.mark.parametrize(("page", "command"), ALL_COMMANDS)
+def test_every_command_shown_exists(page: str, command: str):
+    check_command(command)
+
+
+@pytest.mark.parametrize("wrong", ["nonsense", "market nonsense", "market backfill --nonsense"])
+def test_a_command_that_does_not_exist_would_be_found(wrong: str):
+    with pytest.raises(AssertionError, match="nonsense"):
+        check_command(wrong)
+
+
+def test_commands_are_found_in_the_pages_that_show_them():
+    for page in ("README.md", "docs/guide.md", "docs/operations.md"):
+        assert len(list(commands(page))) > 10, page
+
+
+def leaves(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[str]:
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from leaves(command, (*path, name))
+        else:
+            yield " ".join((*path, name))
+
+
+def test_every_command_that_exists_is_in_the_readme():
+    shown = " ".join(INLINE.findall(FENCED.sub("", read("README.md"))))
+    assert [leaf for leaf in leaves(root()) if leaf not in shown] == []
+
+
+@pytest.mark.parametrize("page", DOCUMENTS)
+def test_every_link_leads_somewhere(page: str):
+    broken = []
+    for target in LINK.findall(FENCED.sub("", read(page))):
+        if re.match(r"https?://|mailto:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (PROJECT_ROOT / page).parent / path if path else PROJECT_ROOT / page
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            broken.append(target)
+    assert not broken
+
+
+def anchors(file: Path) -> set[str]:
+    """The anchors a reader of Markdown makes of its headings."""
+    headings = re.findall(r"^#+ (.+)$", FENCED.sub("", file.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("page", DOCUMENTS)
+def test_every_make_target_named_exists(page: str):
+    targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE))
+    named = {word for piece in code(page) for found in TARGET.findall(piece) for word in found.split()}
+    assert named <= targets
+
+
+@pytest.mark.parametrize("page", DOCUMENTS)
+def test_every_path_of_the_house_named_exists(page: str):
+    folders = "|".join([*PACKAGES, "sandbox", "tests", "scripts", "deploy", "docs"])
+    path = re.compile(rf"^(?:{folders})/[\w./-]+\.(?:py|yaml|sh|md|sql)$")
+    named = [piece for piece in INLINE.findall(read(page)) if path.match(piece)]
+    assert [n for n in named if not (PROJECT_ROOT / n).exists()] == []
+
+
+@pytest.mark.parametrize("page", DOCUMENTS)
+def test_every_setting_named_exists(page: str):
+    known = {field.variable for field in FIELDS}
+    named = set(re.findall(r"\b(?:PERENNIAL|TUSHARE)_[A-Z_]+\b", read(page)))
+    assert named <= known
+
+
+def test_the_settings_that_the_operators_examples_show_are_accepted():
+    fields = {field.variable: field for field in FIELDS}
+    shown = re.findall(
+        r"^(?:export )?((?:PERENNIAL|TUSHARE)_[A-Z_]+)=(\S+)", read("docs/operations.md"), re.MULTILINE
+    )
+    assert len(shown) > 5
+    for variable, value in shown:
+        fields[variable].parse(value)
+
+
+REASON_ROW = re.compile(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", re.MULTILINE)
+
+
+def reasons_told() -> dict[str, str]:
+    section = read("docs/operations.md").split("## Reason codes")[1].split("\n## ")[0]
+    return {name: action for name, _, action in REASON_ROW.findall(section)}
+
+
+@cache
+def words_of_the_code() -> frozenset[str]:
+    words = {f"source_{status}" for status in get_args(FreshnessStatus)}
+    for package in PACKAGES:
+        for file in (PROJECT_ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    words.add(node.value)
+    return frozenset(words)
+
+
+def test_every_reason_code_told_is_one_the_code_gives():
+    assert sorted(reasons_told().keys() - words_of_the_code()) == []
+
+
+def test_what_to_do_is_told_in_the_words_of_status():
+    told = reasons_told()
+    assert {code: told.get(code) for code in ACTIONS} == dict(ACTIONS)
+
+
+NOT_MET = {
+    *("error", "infrastructure", "transient", "permanent", "invalid_input"),  # roots of the tree
+    *("invalid_settings", "invalid_sql", "no_end", "unknown_work", "already_finished", "already_running"),
+    *("unknown_kind", "params_too_large", "empty_frame"),  # mistakes of our own code
+    *("retried", "released", "cancelled", "superseded"),
+}
+"""What a person does not meet in `status`: answers to a command, and steps of a history."""
+
+
+def test_every_reason_code_an_error_can_carry_is_told():
+    given = {code for file in error_modules() for code in codes_given(file)}
+    assert sorted(given - reasons_told().keys() - NOT_MET) == []
+
+
+def error_modules() -> Iterator[Path]:
+    for package in PACKAGES:
+        yield from (PROJECT_ROOT / package).rglob("*.py")
+
+
+def codes_given(file: Path) -> Iterator[str]:
+    """Literals given as `reason_code=…`, in calls, as defaults and as class attributes."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.keyword) and node.arg == "reason_code":
+            yield from literals(node.value)
+        if isinstance(node, ast.Assign) and any(
+            isinstance(t, ast.Name) and t.id == "reason_code" for t in node.targets
+        ):
+            yield from literals(node.value)
+
+
+def literals(value: ast.expr) -> Iterator[str]:
+    branches = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+    for branch in branches:
+        if isinstance(branch, ast.Constant) and isinstance(branch.value, str) and branch.value:
+            yield branch.value
+
+
+def test_the_row_of_the_worked_example_is_a_row_the_catalogue_takes():
+    row = next(b for b in FENCED.findall(read("CONTRIBUTING.md")) if "endpoint: moneyflow" in b)
+    catalogue = read("domain/market/catalogue.yaml")
+    assert "normalized_moneyflow" not in catalogue, "choose another endpoint for the example"
+    extended = parse(catalogue.replace("\nreference:\n", f"\n{row}\nreference:\n"))
+    added = extended.by_name("normalized_moneyflow")
+    assert added in extended.daily
+    assert added.endpoint == "moneyflow"

@@ -1,0 +1,136 @@
+"""Only a whole answer is data: what an answer must be before it may reach the lake."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+from domain.market.answer import PATIENCE, NotYetData, check_answer
+from domain.market.catalogue import Endpoint
+from domain.shared.error import TransientResourceError
+from tests.unit.market.world import CATALOGUE, TUESDAY, shanghai_time
+
+FACTORS = CATALOGUE.by_name("normalized_adj_factor")
+PRICES = CATALOGUE.by_name("normalized_daily")
+SUSPENSIONS = CATALOGUE.by_name("suspensions")
+EVENING = shanghai_time("2026-11-17 18:31")
+
+
+def factors(count: int, day: date | None = TUESDAY) -> pa.Table:
+    schema = pa.schema([(f.name, f.type) for f in FACTORS.table.schema])
+    rows = [{"trade_date": day, "ts_code": f"{n:06}.SZ", "adj_factor": 1.0} for n in range(count)]
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def refused(
+    frame: pa.Table, expected: int | None = 100, endpoint: Endpoint = FACTORS, now: datetime = EVENING
+) -> NotYetData:
+    with pytest.raises(NotYetData) as caught:
+        check_answer(endpoint, TUESDAY, frame, expected, now)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("count", "status"), [(90, "partial"), (98, "partial"), (99, "complete"), (100, "complete")]
+)
+def test_nine_tenths_of_a_day_are_data(count: int, status: str) -> None:
+    judgement = check_answer(FACTORS, TUESDAY, factors(count), 100, EVENING)
+    assert (judgement.status, judgement.rows, judgement.expected) == (status, count, 100)
+
+
+def test_less_is_refused_and_says_how_much_came() -> None:
+    error = refused(factors(89))
+    assert error.reason_code == "incomplete"
+    assert error.message == "adj_factor 2026-11-17: only 89 of 100 rows (89.0%), refused"
+
+
+def test_what_is_not_data_yet_is_transient_and_not_for_this_run() -> None:
+    """Seconds do not help; the ledger asks again later."""
+    for error in (refused(factors(0)), refused(factors(10)), refused(factors(100, date(2026, 11, 16)))):
+        assert isinstance(error, TransientResourceError)
+        assert not error.retry_in_run
+
+
+@pytest.mark.parametrize(
+    ("after", "reason"),
+    [
+        (timedelta(0), "empty_answer"),
+        (PATIENCE, "empty_answer"),
+        (PATIENCE + timedelta(microseconds=1), "empty_overdue"),
+    ],
+)
+def test_an_empty_answer_is_early_for_three_hours_and_then_reported(after: timedelta, reason: str) -> None:
+    published = shanghai_time("2026-11-17 16:00")
+    empty = pa.Table.from_pylist([], schema=PRICES.table.schema)
+    assert refused(empty, endpoint=PRICES, now=published + after).reason_code == reason
+
+
+def test_an_overdue_empty_answer_says_when_it_was_due() -> None:
+    error = refused(factors(0), now=shanghai_time("2026-11-17 12:31"))
+    assert error.message.endswith("empty answer for an open day, though it was due at 09:30 Asia/Shanghai")
+
+
+def test_patience_is_three_hours() -> None:
+    assert timedelta(hours=3) == PATIENCE
+
+
+def test_an_empty_answer_is_an_error_even_without_a_stock_list() -> None:
+    assert refused(factors(0), expected=None).reason_code == "empty_overdue"
+
+
+def test_an_empty_answer_is_an_answer_where_the_catalogue_says_so() -> None:
+    empty = pa.Table.from_pylist([], schema=SUSPENSIONS.table.schema)
+    assert check_answer(SUSPENSIONS, TUESDAY, empty, None, EVENING).status == "asked"
+
+
+def test_no_row_is_right_when_no_stock_was_listed() -> None:
+    assert check_answer(FACTORS, TUESDAY, factors(0), 0, EVENING).status == "complete"
+
+
+def test_without_a_stock_list_nothing_can_be_judged_and_the_remedy_is_told() -> None:
+    error = refused(factors(100), expected=None)
+    assert (error.reason_code, error.remedy) == ("stock_list_missing", "materialise normalized_stock_basic")
+
+
+def test_below_the_fixed_number_an_answer_without_reference_is_refused() -> None:
+    endpoint = replace(FACTORS, expected="unknown", floor=4_000)
+    assert refused(factors(3_999), expected=None, endpoint=endpoint).reason_code == "incomplete"
+    assert check_answer(endpoint, TUESDAY, factors(4_000), None, EVENING).status == "complete"
+
+
+@pytest.mark.parametrize("day", [date(2026, 11, 16), None])
+def test_a_row_of_another_day_or_of_none_is_a_broken_answer(day: date | None) -> None:
+    error = refused(pa.concat_tables([factors(100), factors(1, day)]))
+    assert error.reason_code == "bad_answer"
+    assert f"1 rows of another day, the first of {day}" in error.message
+
+
+def test_a_row_that_comes_twice_is_a_broken_answer() -> None:
+    error = refused(pa.concat_tables([factors(100), factors(3)]))
+    assert (error.reason_code, error.message) == ("bad_answer", "adj_factor 2026-11-17: 3 rows come twice")
+
+
+def test_a_broken_answer_is_told_before_its_size() -> None:
+    assert refused(pa.concat_tables([factors(2), factors(2)])).reason_code == "bad_answer"
+
+
+def suspended(*timings: str | None) -> pa.Table:
+    rows = [
+        {"trade_date": TUESDAY, "ts_code": "600000.SH", "suspend_timing": t, "suspend_type": "S"}
+        for t in timings
+    ]
+    return pa.Table.from_pylist(rows, schema=SUSPENSIONS.table.schema)
+
+
+def test_a_stock_may_be_suspended_several_times_a_day() -> None:
+    assert (
+        check_answer(SUSPENSIONS, TUESDAY, suspended("09:30-10:00", None), None, EVENING).status == "complete"
+    )
+
+
+def test_a_key_column_without_a_value_is_a_key_like_any_other() -> None:
+    error = refused(suspended(None, None), expected=None, endpoint=SUSPENSIONS)
+    assert error.reason_code == "bad_answer"

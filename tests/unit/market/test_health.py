@@ -1,0 +1,282 @@
+"""Findings: what is not healthy, why, since when, what happens next and what a person can do."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from domain.market.health import ACTIONS, BY_HAND, NOT_STARTED, findings
+from domain.shared.error import PermanentRunnerError, TransientResourceError
+from domain.shared.health import Finding
+from resources.tushare import errors
+from tests.unit.market.world import (
+    COVERED,
+    TUESDAY,
+    Market,
+    damaged,
+    shanghai_time,
+)
+
+PRICES = "normalized_daily"
+KEY = f"{PRICES}:{TUESDAY}"
+CREATED = shanghai_time("2026-11-17 18:31")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the ledger."""
+
+    status: str
+    key: str = KEY
+    id: int = 7
+    reason_code: str | None = None
+    error: str | None = None
+    attempts: int = 1
+    not_before: datetime | None = None
+    created_at: datetime = CREATED
+    lease_until: datetime | None = None
+    run_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    last_success: datetime | None
+    last_failure: datetime | None = None
+    last_error: str | None = None
+    source: str = "tushare.daily"
+
+
+@pytest.fixture
+def market() -> Market:
+    return Market.healthy("2026-11-17 20:00")
+
+
+@pytest.fixture
+def gap(market: Market) -> Market:
+    """The prices of today are gone; coverage already tells."""
+    market.drop(PRICES, TUESDAY)
+    market.work(market.verdict(COVERED, TUESDAY))
+    return market
+
+
+def found(
+    market: Market, *rows: Row, sources: tuple[Source, ...] = (), history_gaps: int = 0
+) -> list[Finding]:
+    return findings(
+        market.plan, rows, sources, market.calendar, market.now, market.now, history_gaps=history_gaps
+    )
+
+
+def only(market: Market, *rows: Row, sources: tuple[Source, ...] = ()) -> Finding:
+    [finding] = found(market, *rows, sources=sources)
+    return finding
+
+
+def test_a_healthy_market_has_no_findings(market: Market) -> None:
+    assert not found(market, sources=(Source(market.now),))
+
+
+def test_days_that_are_not_due_yet_are_no_finding(market: Market) -> None:
+    early = market.at("2026-11-17 12:00")
+    assert not found(early)
+
+
+# From the plan
+
+
+def test_a_gap_nobody_works_on_yet_is_healing_now(gap: Market) -> None:
+    finding = only(gap)
+    assert (finding.domain, finding.subject, finding.health) == ("market", KEY, "healing")
+    assert (finding.reason_code, finding.next_attempt, finding.action) == ("missing", gap.now, NOT_STARTED)
+    assert finding.reason == "its 1,000 rows are gone, 1,000 rows expected"
+
+
+def test_a_damaged_day_says_so(market: Market) -> None:
+    market.cells[PRICES, str(TUESDAY)] = damaged(market.cells[PRICES, str(TUESDAY)])
+    market.work(market.verdict(COVERED, TUESDAY))
+    assert only(market).reason_code == "damaged"
+
+
+def test_a_partial_day_that_waits_is_healing_and_wants_nobody(market: Market) -> None:
+    market.put(PRICES, TUESDAY, 950)
+    market.settle()
+    finding = only(market)
+    assert (finding.health, finding.reason_code, finding.action) == ("healing", "partial", "nothing")
+    assert "asked again from 2026-11-17 21:00" in finding.reason
+
+
+def test_a_day_the_source_confirmed_is_explained(market: Market) -> None:
+    market.put(PRICES, TUESDAY, 950, seen=2)
+    market.settle()
+    finding = only(market)
+    assert (finding.health, finding.reason_code, finding.action) == ("explained", "source_says_so", "nothing")
+
+
+# From the ledger
+
+
+def test_work_put_off_says_why_since_when_and_until_when(gap: Market) -> None:
+    later = gap.now + timedelta(minutes=8)
+    finding = only(
+        gap,
+        Row(
+            "deferred",
+            reason_code="source_down",
+            error="daily failed after 3 retries: HTTP 502",
+            not_before=later,
+        ),
+    )
+    assert finding.health == "healing"
+    assert finding.reason == (
+        "daily failed after 3 retries: HTTP 502 (its 1,000 rows are gone, 1,000 rows expected)"
+    )
+    assert (finding.reason_code, finding.next_attempt, finding.since, finding.work_id) == (
+        "source_down", later, CREATED, 7,
+    )  # fmt: skip
+    assert finding.action == ACTIONS["source_down"]
+
+
+def test_work_that_never_failed_says_what_the_plan_says(gap: Market) -> None:
+    finding = only(gap, Row("queued", reason_code="missing"))
+    assert finding.reason == gap.verdict(PRICES, TUESDAY).why
+    assert finding.next_attempt == gap.now
+
+
+def test_work_given_up_is_broken_and_has_no_next_attempt(gap: Market) -> None:
+    finding = only(gap, Row("failed", reason_code="unclassified", error="KeyError: 'x'"))
+    assert (finding.health, finding.next_attempt) == ("broken", None)
+    assert finding.action == BY_HAND.replace("ID", "7")
+
+
+def test_an_action_names_the_work(gap: Market) -> None:
+    assert "perennial work retry 7" in only(gap, Row("failed", reason_code="abandoned")).action
+
+
+def test_work_under_way_wants_nobody(gap: Market) -> None:
+    finding = only(gap, Row("running", lease_until=gap.now + timedelta(seconds=60)))
+    assert (finding.health, finding.next_attempt) == ("healing", None)
+    assert finding.action == "nothing; it is being worked on"
+
+
+@pytest.mark.parametrize(("ago", "reason"), [(0, "missing"), (1, "worker_lost")])
+def test_a_worker_whose_lease_ran_out_is_lost(gap: Market, ago: int, reason: str) -> None:
+    row = Row("running", lease_until=gap.now.astimezone(UTC) - timedelta(microseconds=ago), run_id="abc")
+    finding = only(gap, row)
+    assert finding.reason_code == reason
+    if reason == "worker_lost":
+        assert finding.reason == "its worker (abc) has shown no life since 11:59:59 UTC"
+        assert (finding.next_attempt, finding.action) == (gap.now, NOT_STARTED)
+
+
+def test_the_newest_row_of_a_key_counts(gap: Market) -> None:
+    finding = only(gap, Row("failed", id=1, error="old"), Row("queued", id=2))
+    assert (finding.work_id, finding.health) == (2, "healing")
+
+
+def test_finished_work_does_not_hide_a_gap(gap: Market) -> None:
+    finding = only(gap, Row("completed"))
+    assert (finding.work_id, finding.reason_code) == (None, "missing")
+
+
+def test_work_on_a_day_that_left_the_window_is_still_told(market: Market) -> None:
+    key = f"{PRICES}:2026-03-02"
+    assert only(market, Row("deferred", key=key, error="HTTP 502")).subject == key
+    assert only(market, Row("failed", key=key, error="HTTP 502")).health == "broken"
+    assert not found(market, Row("completed", key=key))
+
+
+def test_an_old_failure_of_a_day_that_is_healthy_now_is_not_told(market: Market) -> None:
+    assert not found(market, Row("failed", error="HTTP 502"))
+
+
+def test_a_healthy_day_being_fetched_again_is_told(market: Market) -> None:
+    assert only(market, Row("running")).health == "healing"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [e for _, e in inspect.getmembers(errors, inspect.isclass) if e.__module__ == errors.__name__],
+)
+def test_every_error_of_the_source_has_its_action(
+    error: type[TransientResourceError | PermanentRunnerError],
+) -> None:
+    action = ACTIONS[error.reason_code]
+    if issubclass(error, PermanentRunnerError):
+        assert not action.startswith("nothing"), "a permanent failure waits for a person"
+
+
+@pytest.mark.parametrize(
+    "reason", ["empty_answer", "empty_overdue", "incomplete", "bad_answer", "stock_list_missing"]
+)
+def test_every_refused_answer_has_its_action(reason: str) -> None:
+    assert reason in ACTIONS
+
+
+# From the sources
+
+
+@pytest.mark.parametrize(
+    ("source", "health", "reason_code"),
+    [
+        (Source(None), "stale", "source_never_ingested"),
+        (Source(None, shanghai_time("2026-11-17 19:00"), "HTTP 502"), "broken", "source_error"),
+        (Source(shanghai_time("2026-11-13 12:00")), "stale", "source_stale"),
+        (Source(shanghai_time("2026-10-12 12:00")), "broken", "source_error"),
+    ],
+)
+def test_a_source_that_is_not_fresh_is_told(
+    market: Market, source: Source, health: str, reason_code: str
+) -> None:
+    finding = only(market, sources=(source,))
+    assert (finding.subject, finding.health, finding.reason_code) == ("tushare.daily", health, reason_code)
+
+
+def test_a_failing_source_says_its_error_its_last_success_and_since_when(market: Market) -> None:
+    failed = shanghai_time("2026-11-17 19:00")
+    finding = only(market, sources=(Source(shanghai_time("2026-11-16 18:31"), failed, "HTTP 502"),))
+    assert finding.reason == "HTTP 502; last success 2026-11-16 18:31"
+    assert finding.since == failed
+
+
+def test_a_silent_source_says_that_it_is_silent(market: Market) -> None:
+    success = shanghai_time("2026-10-12 12:00")
+    finding = only(market, sources=(Source(success),))
+    assert finding.reason == "silent; last success 2026-10-12 12:00"
+
+
+# From the past, and all together
+
+
+def test_older_gaps_are_one_finding_with_its_remedy(market: Market) -> None:
+    [finding] = found(market, history_gaps=12)
+    assert (finding.reason_code, finding.health) == ("history_gaps", "stale")
+    assert finding.reason.startswith("12 older days")
+    assert finding.action == "run `perennial market backfill --gaps`"
+
+
+def test_the_worst_comes_first(market: Market) -> None:
+    market.drop(PRICES, "2026-11-16")
+    market.put("normalized_daily_basic", TUESDAY, 950, seen=2)
+    rows = (Row("failed", key=f"{PRICES}:2026-03-02"),)
+    told = found(market, *rows, sources=(Source(None),), history_gaps=1)
+    ranks = [f.health for f in told]
+    assert ranks == sorted(ranks, key=["broken", "stale", "healing", "explained"].index)
+    assert set(ranks) == {"broken", "stale", "healing", "explained"}
+
+
+def test_every_verdict_that_is_due_is_told_once() -> None:
+    market = Market(shanghai_time("2026-11-17 20:00"))
+    told = [f.subject for f in found(market)]
+    assert sorted(told) == sorted(market.due())
+
+
+def test_a_lease_is_judged_on_the_machine_s_clock(gap: Market) -> None:
+    """However the business clock was stopped."""
+    row = Row("running", lease_until=gap.now + timedelta(seconds=30))
+    [alive] = findings(gap.plan, [row], (), gap.calendar, gap.now + timedelta(days=1), gap.now)
+    assert alive.reason_code != "worker_lost"
+    [lost] = findings(gap.plan, [row], (), gap.calendar, gap.now, gap.now + timedelta(days=1))
+    assert lost.reason_code == "worker_lost"

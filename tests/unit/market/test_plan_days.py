@@ -1,0 +1,216 @@
+"""Which days a look judges, and from which minute on they are due."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.market.plan import judge_day, window, years_wanted
+from domain.market.trading import TradingCalendar, newest_published
+from tests.unit.market.world import (
+    CALENDAR,
+    CATALOGUE,
+    CLOSED,
+    DAILY,
+    RULES,
+    SHANGHAI,
+    STOCKS,
+    TUESDAY,
+    Market,
+    days,
+    shanghai_time,
+    trading_calendar,
+)
+
+
+def looked_at(now: str, **settings: Any) -> list[str]:
+    market = Market(shanghai_time(now), rules=replace(RULES, **settings))
+    return [str(day) for day in market.window]
+
+
+def due_days(now: str) -> set[str]:
+    """Of an empty warehouse."""
+    return {v.partition for v in Market(shanghai_time(now)).plan.due if v.table in DAILY}
+
+
+def test_the_window_is_the_last_seven_days_up_to_today() -> None:
+    assert looked_at("2026-11-17 20:00") == [
+        "2026-11-10", "2026-11-11", "2026-11-12", "2026-11-13", "2026-11-16", "2026-11-17",
+    ]  # fmt: skip
+
+
+def test_window_and_limit_are_settings() -> None:
+    assert looked_at("2026-11-17 20:00", window_days=1, limit=1) == ["2026-11-16", "2026-11-17"]
+    assert len(looked_at("2026-11-17 20:00", window_days=1, limit=5)) == 5
+
+
+@pytest.mark.parametrize(("minute", "due"), [("18:29", False), ("18:30", True), ("18:31", True)])
+def test_today_is_due_from_half_past_six(minute: str, due: bool) -> None:
+    market = Market(shanghai_time(f"2026-11-17 {minute}"))
+    assert {market.verdict(name, TUESDAY).state for name in DAILY} == {"gap" if due else "early"}
+
+
+def test_the_last_instant_before_half_past_six_is_too_early() -> None:
+    market = Market(shanghai_time("2026-11-17 18:30") - timedelta(microseconds=1))
+    assert market.verdict("normalized_daily", TUESDAY).state == "early"
+
+
+@pytest.mark.parametrize("minute", ["00:00", "09:00", "18:29", "18:30", "23:59"])
+def test_yesterday_is_due_all_day_long(minute: str) -> None:
+    assert "2026-11-16" in due_days(f"2026-11-17 {minute}")
+
+
+def test_a_day_that_is_not_due_says_from_when_it_is() -> None:
+    told = Market(shanghai_time("2026-11-17 12:00")).verdict("normalized_daily", TUESDAY)
+    assert told.why == "due from 2026-11-17 18:30 Asia/Shanghai"
+    assert not told.fingerprint
+
+
+def test_an_earlier_daily_hour_waits_for_the_publication_of_each_table() -> None:
+    market = Market(shanghai_time("2026-11-17 16:30"), rules=replace(RULES, daily_at=time(9)))
+    states = {name: market.verdict(name, TUESDAY).state for name in DAILY}
+    assert states == {
+        "normalized_daily": "gap",
+        "normalized_adj_factor": "gap",
+        "normalized_daily_basic": "early",
+        "suspensions": "gap",
+    }
+
+
+def test_the_moment_counts_and_not_its_time_zone() -> None:
+    now = shanghai_time("2026-11-17 18:30")
+    here = Market(now).plan
+    assert Market(now.astimezone(UTC)).plan == here
+
+
+def test_days_still_to_come_take_no_place() -> None:
+    market = Market(shanghai_time("2026-11-17 18:30"))
+    assert max(market.calendar.open_days) > TUESDAY
+    assert max(market.window) == TUESDAY
+
+
+@pytest.mark.parametrize(
+    ("now", "newest"),
+    [
+        ("2026-11-14 12:00", "2026-11-13"),  # Saturday
+        ("2026-11-14 18:30", "2026-11-13"),
+        ("2026-11-15 23:00", "2026-11-13"),  # Sunday
+        ("2026-10-05 19:00", "2026-09-30"),  # a holiday
+        ("2026-11-17 18:29", "2026-11-16"),
+        ("2026-11-17 18:30", "2026-11-17"),
+        ("2027-01-02 12:00", "2026-12-31"),
+    ],
+)
+def test_the_newest_due_day_is_never_a_closed_one(now: str, newest: str) -> None:
+    assert max(due_days(now)) == newest
+
+
+def test_a_closed_day_is_no_gap() -> None:
+    partitions = {v.partition for v in Market(shanghai_time("2026-11-16 12:00")).plan.verdicts}
+    assert not partitions & {"2026-11-14", "2026-11-15"}
+
+
+def test_in_a_long_holiday_the_days_before_it_stay_in_sight() -> None:
+    assert looked_at("2026-10-08 20:00") == ["2026-09-28", "2026-09-29", "2026-09-30"]
+
+
+def test_on_the_first_day_after_a_long_holiday_the_days_before_it_stay_in_sight() -> None:
+    assert looked_at("2026-10-09 12:00") == ["2026-09-28", "2026-09-29", "2026-09-30", "2026-10-09"]
+    assert looked_at("2026-10-09 18:30") == ["2026-09-29", "2026-09-30", "2026-10-09"]
+
+
+def test_a_gap_before_a_fortnight_of_holidays_is_healed_after_it() -> None:
+    fortnight = {date(2026, 9, 30) + timedelta(days=n) for n in range(1, 15)}
+    market = Market.healthy(
+        "2026-09-29 20:00", calendar=trading_calendar(closed=CLOSED | fortnight)
+    )  # and then the machine was off
+    assert {str(d) for d in market.at("2026-10-14 12:00").window} == {
+        "2026-09-28",
+        "2026-09-29",
+        "2026-09-30",
+    }
+    assert f"normalized_daily:{date(2026, 9, 30)}" in market.at("2026-10-14 12:00").due()
+
+
+def test_without_a_calendar_no_day_is_judged_and_the_calendar_is_asked_for() -> None:
+    market = Market(shanghai_time("2026-11-17 20:00"), calendar=TradingCalendar.of((), ()))
+    assert {(v.table, v.partition, v.state) for v in market.plan.verdicts} == {
+        (CALENDAR, "2026", "refresh"),
+        (STOCKS, "ALL", "refresh"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("now", "years"),
+    [
+        ("2026-11-30 23:59", (2026,)),
+        ("2026-12-01 00:00", (2026, 2027)),
+        ("2026-12-31 23:59", (2026, 2027)),
+        ("2027-01-01 00:00", (2026, 2027)),
+        ("2027-01-31 23:59", (2026, 2027)),
+        ("2027-02-01 00:00", (2027,)),
+    ],
+)
+def test_calendars_kept_are_this_year_s_and_around_the_turn_of_the_year_its_neighbour(
+    now: str, years: tuple[int, ...]
+) -> None:
+    assert years_wanted(shanghai_time(now)) == years
+    assert Market(shanghai_time(now)).due() >= {f"{CALENDAR}:{year}" for year in years}
+
+
+def test_the_year_turns_in_shanghai() -> None:
+    assert years_wanted(shanghai_time("2027-02-01 00:00").astimezone(UTC)) == (2027,)
+
+
+def test_the_window_reaches_over_the_turn_of_the_year() -> None:
+    assert looked_at("2027-01-04 19:00") == [
+        "2026-12-28", "2026-12-29", "2026-12-30", "2026-12-31", "2027-01-04",
+    ]  # fmt: skip
+
+
+def test_references_come_first_and_then_the_newest_day() -> None:
+    partitions = [v.partition for v in Market(shanghai_time("2026-11-17 20:00")).plan.verdicts]
+    told = list(dict.fromkeys(partitions))
+    assert told[:2] == ["2026", "ALL"]
+    assert told[2:] == sorted(told[2:], reverse=True)
+
+
+def test_any_day_can_be_judged_by_itself() -> None:
+    """A backfill judges days far outside the window by the same rules."""
+    market = Market(shanghai_time("2026-11-17 20:00"))
+    [day] = days("2025-06-03")
+    told = judge_day(CATALOGUE, day, market.observed, market.now, RULES)
+    assert {(v.table, v.state) for v in told} == {(name, "gap") for name in DAILY}
+
+
+@given(
+    closed=st.frozensets(st.dates(date(2026, 9, 1), date(2026, 12, 31)), max_size=60),
+    now=st.datetimes(
+        min_value=shanghai_time("2026-09-01 00:00").replace(tzinfo=None),
+        max_value=shanghai_time("2026-12-31 00:00").replace(tzinfo=None),
+    ),
+    window_days=st.integers(0, 14),
+    limit=st.integers(1, 5),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_window_has_no_hole_and_is_never_smaller_than_a_look(
+    closed: frozenset[date], now: datetime, window_days: int, limit: int
+) -> None:
+    calendar = trading_calendar(closed=closed)
+    market = Market(now.replace(tzinfo=SHANGHAI), calendar=calendar)
+    rules = replace(RULES, window_days=window_days, limit=limit)
+    seen = window(market.observed, market.now, rules)
+    assert seen == calendar.between(seen[0], now.date())
+    assert all(
+        now.date() - timedelta(days=window_days) > d
+        for d in set(calendar.open_days) - set(seen)
+        if d <= now.date()
+    )
+    newest = newest_published(calendar, market.now, rules.daily_at)
+    assert newest is not None
+    assert len([d for d in seen if d <= newest]) >= limit

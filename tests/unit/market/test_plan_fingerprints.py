@@ -1,0 +1,150 @@
+"""A fingerprint stands for the reason of a wish: the ledger asks again, or not, by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from domain.market.plan import Verdict
+from tests.unit.market.world import (
+    ADJUSTED,
+    CALENDAR,
+    COVERED,
+    DAILY,
+    REVISED,
+    STOCKS,
+    TUESDAY,
+    Market,
+    content,
+    damaged,
+    shanghai_time,
+)
+
+PRICES = "normalized_daily"
+
+
+@pytest.fixture
+def market() -> Market:
+    return Market.healthy("2026-11-17 20:00")
+
+
+def wish(market: Market, table: str = PRICES) -> Verdict:
+    verdict = market.verdict(table, TUESDAY)
+    assert verdict.due
+    return verdict
+
+
+def reconfigured(market: Market) -> Market:
+    return replace(market, rules=replace(market.rules, configuration="another token"))
+
+
+def missing(market: Market) -> None:
+    market.drop(PRICES, TUESDAY)
+
+
+def corrupt(market: Market) -> None:
+    market.cells[PRICES, str(TUESDAY)] = damaged(market.cells[PRICES, str(TUESDAY)])
+
+
+def edited(market: Market) -> None:
+    market.change(PRICES, TUESDAY, version=content(1_000, "edited"))
+
+
+def outgrown(market: Market) -> None:
+    market.put(PRICES, TUESDAY, 800)
+
+
+def partial(market: Market) -> None:
+    market.put(PRICES, TUESDAY, 950, checked=shanghai_time("2026-11-17 19:00"))
+
+
+def due_for_a_recheck(market: Market) -> None:
+    market.change(PRICES, TUESDAY, checked_at=shanghai_time("2026-11-17 18:00"))
+
+
+REASONS = (missing, corrupt, edited, outgrown, partial, due_for_a_recheck)
+
+
+@pytest.mark.parametrize("breaks", REASONS)
+def test_it_stays_while_nothing_changes(market: Market, breaks: Callable[[Market], None]) -> None:
+    breaks(market)
+    assert wish(market).fingerprint == wish(market.at("2026-11-17 20:05")).fingerprint
+
+
+@pytest.mark.parametrize("breaks", REASONS)
+def test_it_changes_with_what_a_person_sets(market: Market, breaks: Callable[[Market], None]) -> None:
+    """Work that failed for good (a wrong token) is asked for again when the setting changes."""
+    breaks(market)
+    assert wish(market).fingerprint != wish(reconfigured(market)).fingerprint
+
+
+def test_references_change_with_what_a_person_sets_too() -> None:
+    market = Market(shanghai_time("2026-11-17 20:00"))
+    for verdict in market.plan.due:
+        assert (
+            reconfigured(market).verdict(verdict.table, verdict.partition).fingerprint != verdict.fingerprint
+        )
+
+
+def test_each_reason_has_its_own(market: Market) -> None:
+    found = set()
+    for breaks in REASONS:
+        broken = replace(market, cells=dict(market.cells))
+        breaks(broken)
+        found.add(wish(broken).fingerprint)
+    assert len(found) == len(REASONS)
+
+
+def test_another_edit_is_another_reason(market: Market) -> None:
+    market.change(PRICES, TUESDAY, version=content(1_000, "edited"))
+    first = wish(market).fingerprint
+    market.change(PRICES, TUESDAY, version=content(1_000, "edited again"))
+    assert wish(market).fingerprint != first
+
+
+def test_a_stock_list_that_grew_again_is_another_reason(market: Market) -> None:
+    assert wish(replace(market, listed=1_200)).fingerprint != wish(replace(market, listed=1_300)).fingerprint
+
+
+def test_every_repeated_asking_of_a_partial_day_is_another_reason(market: Market) -> None:
+    moment = shanghai_time("2026-11-16 19:00")
+    market.put(PRICES, TUESDAY, 950, checked=moment, fetches=1)
+    first = wish(market).fingerprint
+    market.put(PRICES, TUESDAY, 950, checked=moment, fetches=2)
+    assert wish(market).fingerprint != first
+
+
+def test_a_reference_s_changes_every_day_and_not_within_it() -> None:
+    market = Market.healthy("2026-11-16 20:00")
+    prints = [
+        market.at(moment).verdict(STOCKS, "ALL").fingerprint
+        for moment in ("2026-11-17 09:00", "2026-11-17 23:00", "2026-11-18 08:59", "2026-11-18 09:00")
+    ]
+    assert prints[0] == prints[1] == prints[2] != prints[3]
+
+
+@pytest.mark.parametrize("table", [ADJUSTED, COVERED])
+def test_what_is_derived_changes_with_its_inputs(market: Market, table: str) -> None:
+    market.put(PRICES, TUESDAY, 1_000, words="revised")
+    first = wish(market, table).fingerprint
+    assert wish(market.at("2026-11-17 20:05"), table).fingerprint == first
+    market.put(PRICES, TUESDAY, 1_000, words="revised again")
+    assert wish(market, table).fingerprint != first
+
+
+@pytest.mark.parametrize("table", [ADJUSTED, COVERED, REVISED])
+def test_what_is_derived_does_not_ask_the_source_and_ignores_its_settings(market: Market, table: str) -> None:
+    market.put(PRICES, TUESDAY, 1_000, words="revised")
+    market.revised.add(TUESDAY)
+    assert wish(market, table).fingerprint == wish(reconfigured(market), table).fingerprint
+
+
+def test_nothing_due_has_no_fingerprint(market: Market) -> None:
+    assert {v.fingerprint for v in market.plan.verdicts} == {""}
+
+
+def test_keys_name_table_and_partition(market: Market) -> None:
+    keys = {v.key for v in market.plan.verdicts}
+    assert {f"{CALENDAR}:2026", f"{STOCKS}:ALL", *(f"{name}:{TUESDAY}" for name in DAILY)} <= keys

@@ -1,0 +1,139 @@
+"""Coverage: per day and table how much is there, stock by stock, against plain sets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.market.catalogue import Catalogue
+from domain.market.observed import Cell
+from domain.market.reckoning import coverage
+from domain.market.tables import COVERAGE
+from domain.shared.table import Version
+from tests.unit.market.frames import CODES, FIRST, PRESENT, Exchange, arrow, exchanges
+from tests.unit.market.world import CATALOGUE, DAILY, JUDGED, cell, content, damaged, shanghai_time
+
+NOW = shanghai_time("2026-11-17 20:00")
+Held = dict[tuple[str, date], set[str]]
+
+
+def told(
+    exchange: Exchange,
+    held: Held,
+    cells: dict[tuple[str, str], Cell] | None = None,
+    catalogue: Catalogue = CATALOGUE,
+) -> dict[tuple[str, date], dict[str, object]]:
+    present = [
+        {"table_name": t, "trade_date": d, "ts_code": c}
+        for (t, d), codes in held.items()
+        for c in sorted(codes)
+    ]
+    table = coverage(
+        catalogue,
+        exchange.days,
+        {
+            **{(t, str(d)): cell(len(codes), NOW) for (t, d), codes in held.items()},
+            **(cells or {}),
+        },
+        {
+            (t, str(d)): len(exchange.wanted(CATALOGUE.by_name(t).expected, d))
+            for t in JUDGED
+            for d in exchange.days
+        },
+        exchange.stock_table,
+        exchange.suspension_table,
+        arrow(present, PRESENT),
+    )
+    assert table.schema == COVERAGE.schema
+    return {(row["table_name"], row["trade_date"]): row for row in table.to_pylist()}
+
+
+@st.composite
+def holdings(draw: st.DrawFn, exchange: Exchange) -> Held:
+    codes = st.sets(st.sampled_from([*CODES, "888888.BJ"]))
+    return {(t, d): draw(codes) for t in JUDGED for d in exchange.days if draw(st.booleans())}
+
+
+@given(exchanges(), st.data())
+@settings(max_examples=12, deadline=None)
+def test_stocks_missing_and_unexpected_are_those_found_one_by_one(
+    exchange: Exchange, data: st.DataObject
+) -> None:
+    held = data.draw(holdings(exchange))
+    rows = told(exchange, held)
+    assert set(rows) == {(t, d) for t in DAILY for d in exchange.days}, "one row per day and table"
+    for (table, day), row in rows.items():
+        if table not in JUDGED:
+            continue
+        wanted, there = exchange.wanted(CATALOGUE.by_name(table).expected, day), held.get((table, day), set())
+        assert (row["rows"], row["expected"]) == (len(there), len(wanted))
+        assert (row["missing_stocks"] or 0, row["unexpected_stocks"] or 0) == (
+            len(wanted - there),
+            len(there - wanted),
+        )
+        assert (row["missing_sample"] or "") == " ".join(sorted(wanted - there)[:10])
+        assert row["digest"] == content(len(there)).digest
+
+
+TEN = Exchange(
+    [FIRST], [{"ts_code": f"{n:06}.SZ", "list_date": FIRST, "delist_date": None} for n in range(100)], []
+)
+EVERY = {s["ts_code"] for s in TEN.stocks}
+PRICES = ("normalized_daily", FIRST)
+
+
+def word(rows: int, seen: int = 1) -> object:
+    held = {PRICES: set(sorted(EVERY)[:rows])}
+    cells = {(PRICES[0], str(FIRST)): cell(rows, NOW, seen=seen)}
+    return told(TEN, held, cells)[PRICES]["status"]
+
+
+def test_the_words_follow_the_judgement() -> None:
+    assert [word(rows) for rows in (100, 99, 98, 90, 89, 0)] == [
+        "complete", "complete", "partial", "partial", "incomplete", "missing",
+    ]  # fmt: skip
+    assert word(98, seen=2) == "explained"
+
+
+def test_the_ratio_is_rows_over_expected() -> None:
+    row = told(TEN, {PRICES: set(sorted(EVERY)[:93])})[PRICES]
+    assert (row["rows"], row["expected"], row["ratio"], row["missing_stocks"]) == (93, 100, 0.93, 7)
+
+
+def test_only_the_first_few_missing_stocks_are_named() -> None:
+    row = told(TEN, {PRICES: set()})[PRICES]
+    assert row["missing_stocks"] == 100
+    assert row["missing_sample"] == " ".join(sorted(EVERY)[:10])
+
+
+def test_a_damaged_day_is_told_with_no_rows_and_every_stock_missing() -> None:
+    row = told(TEN, {}, {(PRICES[0], str(FIRST)): damaged(cell(100, NOW))})[PRICES]
+    assert (row["status"], row["rows"], row["missing_stocks"]) == ("damaged", 0, 100)
+
+
+def test_the_row_of_a_table_that_may_be_empty_proves_that_it_was_asked() -> None:
+    place = ("suspensions", FIRST)
+    assert told(TEN, {})[place]["status"] == "missing"
+    asked = told(TEN, {}, {("suspensions", str(FIRST)): cell(0, NOW)})[place]
+    assert (asked["status"], asked["rows"], asked["expected"], asked["ratio"]) == ("asked", 0, None, None)
+    assert asked["missing_stocks"] is None
+
+
+def test_a_table_below_its_fixed_number_tells_the_number_and_the_ratio() -> None:
+    by_floor = replace(CATALOGUE.by_name("suspensions"), may_be_empty=False, floor=4_000)
+    catalogue = replace(CATALOGUE, daily=(*CATALOGUE.daily[:3], by_floor))
+    cells = {("suspensions", str(FIRST)): cell(1_000, NOW)}
+    row = told(TEN, {}, cells, catalogue)["suspensions", FIRST]
+    assert (row["status"], row["expected"], row["ratio"]) == ("incomplete", 4_000, 0.25)
+
+
+def test_the_digest_is_that_of_the_content() -> None:
+    cells = {(PRICES[0], str(FIRST)): replace(cell(100, NOW), version=Version(100, "abc"))}
+    assert told(TEN, {PRICES: EVERY}, cells)[PRICES]["digest"] == "abc"
+
+
+def test_without_days_there_are_no_rows() -> None:
+    assert told(replace(TEN, days=[]), {}) == {}

@@ -1,0 +1,52 @@
+"""Digests that mean the same tomorrow, in another process, on another machine."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.shared.hashing import digest
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def test_it_never_changes() -> None:
+    """Fingerprints are stored: another digest would ask for all work again."""
+    assert digest({"table": "normalized_daily", "rows": 1, "name": "平安银行"}) == "cee161f2a5b60753"
+
+
+@given(JSON)
+def test_it_is_sixteen_hexadecimal_digits(value: Any) -> None:
+    assert re.fullmatch("[0-9a-f]{16}", digest(value))
+
+
+@given(st.dictionaries(st.text(max_size=3), JSON, max_size=5))
+def test_the_order_of_keys_does_not_matter(value: dict[str, Any]) -> None:
+    assert digest(dict(reversed(value.items()))) == digest(value)
+
+
+@given(st.lists(st.integers(), min_size=2, unique=True))
+def test_the_order_of_a_list_matters(value: list[int]) -> None:
+    assert digest(value[::-1]) != digest(value)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(1, "1"), (None, "None"), (True, 1), ([], {}), (["a", "b"], ["ab"]), ("", None), ({"a": None}, {})],
+)
+def test_what_differs_has_another_digest(one: Any, other: Any) -> None:
+    assert digest(one) != digest(other)
+
+
+def test_tuples_are_lists_and_dates_are_their_text() -> None:
+    assert digest((1, 2)) == digest([1, 2])
+    assert digest(date(2026, 11, 17)) == digest("2026-11-17")
