@@ -1,12 +1,14 @@
 """Upkeep on the clock: the weekly look over the history, the nightly care of the lake."""
 
+from collections.abc import Sequence
+
 import dagster as dg
 
 SHANGHAI = "Asia/Shanghai"
 
 
 def upkeep_schedules(
-    history: dg.AssetsDefinition, maintenance: dg.AssetsDefinition
+    history: dg.AssetsDefinition, upkeep: Sequence[dg.AssetsDefinition]
 ) -> list[dg.ScheduleDefinition]:
     return [
         dg.ScheduleDefinition(
@@ -18,11 +20,11 @@ def upkeep_schedules(
             description="Once a week, the whole history: gaps older than the window are reported.",
         ),
         dg.ScheduleDefinition(
-            name="lake_maintenance_schedule",
-            target=dg.AssetSelection.assets(maintenance),
+            name="upkeep_schedule",
+            target=dg.AssetSelection.assets(*upkeep),
             cron_schedule="0 4 * * *",
             execution_timezone=SHANGHAI,
             default_status=dg.DefaultScheduleStatus.RUNNING,
-            description="Every night: expire, compact, delete.",
+            description="Every night: the lake is compacted and tidied, old runs are forgotten.",
         ),
     ]

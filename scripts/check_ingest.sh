@@ -2,8 +2,8 @@
 # Is the market warehouse complete? One line a day for people, an exit code for machines.
 #
 # Runs `perennial check market` and appends one line to a log:
-#     2026-11-17T18:45:02+0800 OK market: 9 of 9 tables complete to 2026-11-17
-#     2026-11-17T18:45:02+0800 ALERT (exit 1) market: normalized_daily misses 2026-11-17 since 18:30
+#     2026-11-17T20:00:02+0800 OK market: newest day 2026-11-17 is complete, all sources answered
+#     2026-11-17T20:00:02+0800 ALERT (exit 1) market: normalized_daily of 2026-11-17 is missing (0 of 5,404 rows)
 # An ALERT goes to standard error too, so cron mails it; an OK prints nothing. The exit code is the
 # check's: 0 complete, 1 not, 2 wrong usage; 124 if it took too long, 126 or 127 if it could not be run.
 # If only the log cannot be written, the exit code is 1: a silent watchman is no watchman.
@@ -37,6 +37,9 @@ code=$?
 
 verdict=$(printf '%s\n' "$said" | grep -v '^[[:space:]]*$' | tail -n 1)
 [[ -n $verdict ]] || verdict=$(grep -v '^[[:space:]]*$' "$complaints" | tail -n 1)
+# The check says OK or ALERT itself; here the exit code does.
+verdict=${verdict#OK }
+verdict=${verdict#ALERT }
 verdict=$(printf '%s' "${verdict:0:500}" | tr -d '\000-\010\013-\037' | tr '\t' ' ')
 case $code in
   124 | 137) verdict="no answer within $seconds s${verdict:+; last words: $verdict}" ;;

@@ -10,12 +10,13 @@ from assets.market.market import Market
 from assets.market.warehouse import MarketWarehouse
 from assets.policies.definition import asset_arguments, asset_key
 from assets.policies.failure import classified
-from domain.market.catalogue import Catalogue
+from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.observed import Observed
 from domain.market.plan import window
 from domain.market.reckoning import history_gaps
 from domain.market.tables import HISTORY_GAPS
 from domain.shared.table import ALL
+from resources.lake.error import DamagedData
 
 
 def history_asset(catalogue: Catalogue) -> dg.AssetsDefinition:
@@ -50,28 +51,53 @@ def look_back(market: Market) -> pa.Table:
 def find_gaps(market: Market) -> pa.Table:
     calendar = market.calendar()
     near = window(Observed(calendar, {}), market.clock(), market.rules)
-    first = market.lake.sql("SELECT min(trade_date) AS first FROM market.normalized_daily")["first"][
-        0
-    ].as_py()
-    days = [d for d in calendar.between(first, near[0]) if d < near[0]] if first and near else []
-    if not days:
+    first = min(market.lake.partitions("market.normalized_daily"), default=None)
+    if not first or not near:
         return HISTORY_GAPS.schema.empty_table()
-    counted = market.lake.sql(
-        " UNION ALL ".join(
-            f"SELECT '{e.name}' AS table_name, trade_date, count(*) AS n FROM {e.table.name} GROUP BY ALL"
-            for e in market.catalogue.daily
-        )
+    days = [d for d in calendar.between(date.fromisoformat(first), near[0]) if d < near[0]]
+    counted, damaged = [], set()
+    for endpoint in market.catalogue.daily:
+        rows, unreadable = _count(market, endpoint)
+        counted.append(rows)
+        damaged |= {(endpoint.name, day) for day in unreadable}
+    gaps = history_gaps(
+        market.catalogue,
+        days,
+        pa.concat_tables(counted),
+        market.stocks(),
+        _all_suspensions(market),
+        _explained(market),
     )
-    return history_gaps(
-        market.catalogue, days, counted, market.stocks(), _all_suspensions(market), _explained(market)
-    )
+    told = [
+        {**row, "reason": "damaged"} if (row["table_name"], row["trade_date"]) in damaged else row
+        for row in gaps.to_pylist()
+    ]
+    return pa.Table.from_pylist(told, schema=HISTORY_GAPS.schema)
+
+
+def _count(market: Market, endpoint: Endpoint) -> tuple[pa.Table, set[date]]:
+    """Rows per day, and the days in files that cannot be read; these count as having none."""
+    name = endpoint.table.name
+    query = f"SELECT '{endpoint.name}' AS table_name, trade_date, count(*) AS n FROM {name} GROUP BY ALL"
+    try:
+        return market.lake.sql(query), set()
+    except DamagedData as error:
+        rest = [p for p in market.lake.partitions(name) if p not in error.partitions]
+        rows = market.lake.sql(query, partitions={name: rest})
+        return rows, {date.fromisoformat(p) for p in error.partitions}
 
 
 def _all_suspensions(market: Market) -> pa.Table:
-    return market.lake.sql(
+    """Those readable; a day whose suspensions are damaged is judged against everybody listed."""
+    query = (
         "SELECT trade_date, ts_code, suspend_timing, suspend_type FROM market.suspensions "
         "WHERE suspend_type = 'S' AND suspend_timing IS NULL"
     )
+    try:
+        return market.lake.sql(query)
+    except DamagedData as error:
+        rest = [p for p in market.lake.partitions("market.suspensions") if p not in error.partitions]
+        return market.lake.sql(query, partitions={"market.suspensions": rest})
 
 
 def _explained(market: Market) -> list[tuple[str, date]]:

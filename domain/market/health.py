@@ -80,9 +80,9 @@ def _from_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_
         health="explained" if verdict.state == "explained" else "healing",
         reason_code=verdict.reason_code,
         reason=verdict.why,
-        since=None,
-        next_attempt=now if verdict.due else None,
-        action=NOT_STARTED if verdict.due else "nothing",
+        since=verdict.since,
+        next_attempt=now if verdict.due else verdict.next_attempt,
+        action=NOT_STARTED if verdict.due else ACTIONS.get(verdict.reason_code, "nothing"),
     )
 
 
@@ -108,7 +108,7 @@ def _from_work(row: WorkRow, verdict: Verdict | None, now: datetime, machine_now
         health=health,
         reason_code=code,
         reason=why,
-        since=row.created_at,
+        since=min(row.created_at, verdict.since) if verdict and verdict.since else row.created_at,
         next_attempt=None if health == "broken" else next_attempt,
         action=action,
         work_id=row.id,

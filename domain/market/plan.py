@@ -7,7 +7,7 @@ market` prints it; so a day is a gap for the same reason everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from typing import Literal
 
@@ -53,6 +53,9 @@ class Verdict:
     reason_code: str
     why: str
     fingerprint: str = ""
+    since: datetime | None = None
+    next_attempt: datetime | None = None
+    """Of what waits by itself, without a row in the ledger."""
 
     @property
     def key(self) -> str:
@@ -184,7 +187,9 @@ def _judge_table(endpoint: Endpoint, day: date, seen: Observed, now: datetime, r
     found = (str(cell.version), str(cell.recorded), rules.configuration)
     judgement = judge(endpoint, cell.version.rows, seen.expected.get((name, partition)))
     if fault := _fault(cell):
-        return _wanted(name, partition, "gap", *_counted(fault, judgement), *found)
+        # Well when it was last fetched; never fetched, it has been wanted since it was due.
+        since = cell.checked_at or due
+        return replace(_wanted(name, partition, "gap", *_counted(fault, judgement), *found), since=since)
     if judgement.status in ("refused", "empty"):
         # Accepted when it was fetched; the reference has grown since.
         return _wanted(name, partition, "gap", "incomplete", str(judgement), *found, str(judgement.expected))
@@ -193,7 +198,9 @@ def _judge_table(endpoint: Endpoint, day: date, seen: Observed, now: datetime, r
         again = refetch_at(fetches, cell.checked_at or now)
         if now < again:
             why = f"{judgement}, asked again from {shanghai(again):%Y-%m-%d %H:%M}"
-            return Verdict(name, partition, "early", "partial", why)
+            return Verdict(
+                name, partition, "early", "partial", why, since=cell.committed_at, next_attempt=again
+            )
         why = f"{judgement}, asked {fetches}×, time to ask again"
         return _wanted(name, partition, "gap", "partial", why, *found, str(fetches))
     if _recheck_due(day, cell, seen, now, rules):
@@ -201,7 +208,7 @@ def _judge_table(endpoint: Endpoint, day: date, seen: Observed, now: datetime, r
         return _wanted(name, partition, "recheck", "recheck", why, *found, str(fetches))
     if judgement.status == "partial":
         why = f"{judgement}, the same {cell.seen_count} times: the source says so"
-        return Verdict(name, partition, "explained", "source_says_so", why)
+        return Verdict(name, partition, "explained", "source_says_so", why, since=cell.committed_at)
     return Verdict(name, partition, "healthy", "", str(judgement))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,25 @@ MEMORY_LIMIT = "1GB"
 THREADS = 2
 
 
-@contextmanager
-def connection(**relations: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
-    """An in-memory DuckDB that sees the given tables and nothing of the outside."""
-    con = duckdb.connect(
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """One database per process: opening it costs far more than most queries."""
+    return duckdb.connect(
         config={"memory_limit": MEMORY_LIMIT, "threads": str(THREADS), "enable_external_access": "false"}
     )
+
+
+@contextmanager
+def connection(**relations: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
+    """An in-memory DuckDB that sees the given tables and nothing of the outside. Safe in threads."""
+    con = _database().cursor()
     try:
         for name, relation in relations.items():
             con.register(name, relation)
         yield con
     finally:
+        for name in relations:
+            con.unregister(name)
         con.close()
 
 

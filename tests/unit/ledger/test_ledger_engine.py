@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput, PermanentRunnerError, TransientResourceError
@@ -80,6 +80,23 @@ def test_sqlite_is_in_wal_mode_with_a_patient_writer(tmp_path):
         assert connection.execute(text("PRAGMA busy_timeout")).scalar() == 30_000
         assert connection.execute(text("PRAGMA foreign_keys")).scalar() == 1
     ledger.close()
+
+
+def test_sqlite_finds_due_rows_by_their_index(tmp_path):
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/l.db", kinds=[], clock=machine_clock)
+    ledger.migrate()
+    asked: list[tuple[str, object]] = []
+    event.listen(ledger.engine, "before_cursor_execute", lambda *args: asked.append((args[2], args[3])))
+    ledger.claim("k", holder="worker:1", limit=1)
+    with ledger.engine.connect() as connection:
+        plans = [
+            str(connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {said}", values).all())
+            for said, values in asked
+            if said.startswith(("SELECT", "WITH"))
+        ]
+    ledger.close()
+    assert len(plans) > 0
+    assert all("ix_work_due" in plan for plan in plans)
 
 
 def test_a_moment_without_a_zone_is_refused(tmp_path):

@@ -104,8 +104,12 @@ def test_a_partial_day_that_waits_is_healing_and_wants_nobody(market: Market) ->
     market.put(PRICES, TUESDAY, 950)
     market.settle()
     finding = only(market)
-    assert (finding.health, finding.reason_code, finding.action) == ("healing", "partial", "nothing")
+    assert (finding.health, finding.reason_code) == ("healing", "partial")
+    assert finding.action == "nothing; the day is fetched again after 1, 6 and 24 hours"
     assert "asked again from 2026-11-17 21:00" in finding.reason
+    assert finding.since is not None
+    assert finding.next_attempt is not None
+    assert finding.next_attempt > market.now
 
 
 def test_a_day_the_source_confirmed_is_explained(market: Market) -> None:

@@ -28,9 +28,9 @@ def forward_adjusted(
     daily = arrow(prices, DAILY)
     factor_rows = [{"trade_date": d, "ts_code": c, "adj_factor": f} for (d, c), f in factors.items()]
     with connection(daily=daily, factors=arrow(factor_rows, FACTORS)) as con:
-        con.execute("CREATE SCHEMA market")
-        con.execute("CREATE TABLE market.normalized_daily AS SELECT * FROM daily")
-        con.execute("CREATE TABLE market.normalized_adj_factor AS SELECT * FROM factors")
+        con.execute("CREATE SCHEMA IF NOT EXISTS market")
+        con.execute("CREATE OR REPLACE TABLE market.normalized_daily AS SELECT * FROM daily")
+        con.execute("CREATE OR REPLACE TABLE market.normalized_adj_factor AS SELECT * FROM factors")
         rows = con.sql(views()[QFQ_DAILY]).to_arrow_table().to_pylist()
     assert len(rows) == len(prices), "one row per price"
     return {(row["trade_date"], row["ts_code"]): row for row in rows}

@@ -1,0 +1,62 @@
+"""Old runs go, except those that show what exists. A real instance, small assets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import pytest
+
+from assets.run_retention import forget_runs
+
+DAYS = dg.StaticPartitionsDefinition(["monday", "tuesday"])
+LATER = timedelta(minutes=1)
+
+
+@dg.asset(partitions_def=DAYS)
+def by_day() -> dg.MaterializeResult:
+    return dg.MaterializeResult()
+
+
+@dg.asset
+def whole() -> dg.MaterializeResult:
+    return dg.MaterializeResult()
+
+
+@dg.asset
+def broken() -> dg.MaterializeResult:
+    raise dg.Failure("as intended", allow_retries=False)
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test() as opened:
+        yield opened
+
+
+def run(instance: dg.DagsterInstance, asset: dg.AssetsDefinition, day: str | None = None) -> str:
+    return dg.materialize([asset], instance=instance, partition_key=day, raise_on_error=False).run_id
+
+
+def test_only_the_newest_run_of_each_partition_stays(instance: dg.DagsterInstance) -> None:
+    old = run(instance, by_day, "monday")
+    kept = {run(instance, by_day, "monday"), run(instance, by_day, "tuesday")}
+    assert forget_runs(instance, datetime.now(UTC) + LATER) == (1, 2)
+    assert {r.run_id for r in instance.get_runs()} == kept
+    assert not instance.get_run_by_id(old)
+    assert instance.get_materialized_partitions(by_day.key) == {"monday", "tuesday"}
+
+
+def test_failed_runs_and_superseded_ones_go(instance: dg.DagsterInstance) -> None:
+    run(instance, broken)
+    run(instance, whole)
+    newest = run(instance, whole)
+    assert forget_runs(instance, datetime.now(UTC) + LATER) == (2, 1)
+    assert [r.run_id for r in instance.get_runs()] == [newest]
+
+
+def test_what_is_younger_than_the_horizon_stays(instance: dg.DagsterInstance) -> None:
+    run(instance, broken)
+    assert forget_runs(instance, datetime.now(UTC) - timedelta(days=30)) == (0, 0)
+    assert len(instance.get_runs()) == 1
