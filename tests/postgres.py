@@ -25,6 +25,7 @@ from typing import Any
 NEEDED = ("initdb", "postgres")
 USERS = ("postgres", "nobody")
 START_SECONDS = 60
+ROOM = 1 << 30
 
 
 class PostgresMissing(Exception):
@@ -73,16 +74,32 @@ def _version(folder: Path) -> float:
 @contextmanager
 def running_server() -> Iterator[Server]:
     # Not under pytest's folder: a socket's path may have some 100 characters, and the user must reach it.
-    home = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
+    home = Path(tempfile.mkdtemp(prefix="pg", dir=_roomiest()))
     try:
         owner = _owner(home)
-        binaries = _reachable(find_binaries(), home, owner)
-        data = home / "data"
-        _initialise(binaries, data, owner)
-        port = _free_port()
-        log = (home / "log").open("wb")
+        with _reachable(find_binaries(), owner) as binaries:
+            _initialise(binaries, home / "data", owner)
+            with _started(binaries, home, owner) as server:
+                yield server
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
+def _started(binaries: Path, home: Path, owner: str | None) -> Iterator[Server]:
+    port = _free_port()
+    with (home / "log").open("wb") as log:
         process = subprocess.Popen(
-            [str(binaries / "postgres"), "-D", str(data), "-k", str(home), "-p", str(port), *_SETTINGS],
+            [
+                str(binaries / "postgres"),
+                "-D",
+                str(home / "data"),
+                "-k",
+                str(home),
+                "-p",
+                str(port),
+                *_SETTINGS,
+            ],
             stdout=log,
             stderr=subprocess.STDOUT,
             cwd=home,
@@ -98,9 +115,14 @@ def running_server() -> Iterator[Server]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-            log.close()
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+
+
+def _roomiest() -> str:
+    """Memory where there is plenty of it: a database per test writes many small files."""
+    memory = Path("/dev/shm")
+    if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM:
+        return str(memory)
+    return "/tmp"
 
 
 _CLUSTER = ["-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
@@ -141,26 +163,32 @@ def _as_user(owner: str | None) -> dict[str, Any]:
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
-def _reachable(binaries: Path, home: Path, owner: str | None) -> Path:
+@contextmanager
+def _reachable(binaries: Path, owner: str | None) -> Iterator[Path]:
     """The same binaries where the other user may run them: a wheel may lie in a closed home folder."""
-    if owner is None:
-        return binaries
-    try:
-        subprocess.run(
-            [str(binaries / "postgres"), "--version"],
-            check=True,
-            capture_output=True,
-            cwd="/",
-            **_as_user(owner),
-        )
-    except (OSError, subprocess.CalledProcessError):
+    if owner is None or _runs(binaries, owner):
+        yield binaries
+        return
+    # In /tmp, for shared memory often forbids to execute.
+    with tempfile.TemporaryDirectory(prefix="pgbin", dir="/tmp") as folder:
+        copy = Path(folder)
+        copy.chmod(0o755)
         installation = binaries.parent
-        copy = home / "postgres"
-        shutil.copytree(installation, copy / installation.name, symlinks=True)
-        for libraries in installation.parent.parent.glob("*.libs"):  # what the wheel's binaries link to
-            shutil.copytree(libraries, home / libraries.name, symlinks=True)
-        return copy / installation.name / "bin"
-    return binaries
+        shutil.copytree(installation, copy / "package" / installation.name, symlinks=True)
+        libraries = installation.parent.parent / "pgserver.libs"  # what the wheel's binaries link to
+        if libraries.is_dir():
+            shutil.copytree(libraries, copy / libraries.name, symlinks=True)
+        yield copy / "package" / installation.name / "bin"
+
+
+def _runs(binaries: Path, owner: str) -> bool:
+    try:
+        asked = subprocess.run(
+            [str(binaries / "postgres"), "--version"], capture_output=True, cwd="/", **_as_user(owner)
+        )
+    except OSError:
+        return False
+    return asked.returncode == 0
 
 
 def _initialise(binaries: Path, data: Path, owner: str | None) -> None:

@@ -36,11 +36,12 @@ def _daily_asset(
         check_specs=check_specs(endpoint),
     )
     def fetched(context: dg.AssetExecutionContext, warehouse: MarketWarehouse) -> dg.MaterializeResult:
-        record = Recorder(context, endpoint)
+        record, this = Recorder(context, endpoint.table, checked=True), this_pass(context, waits)
         wanted = [date.fromisoformat(k) for k in context.partition_keys]
-        with classified():
-            fetch_days(warehouse.open(), endpoint, wanted, this_pass(context, waits), record)
-        return record.result()
+        with classified(this.final):
+            market = warehouse.open()
+            fetch_days(market, endpoint, wanted, this, record)
+        return record.result(market.recent_rows(endpoint.table.name))
 
     return fetched
 

@@ -39,7 +39,10 @@ class InputMissing(TransientResourceError):
 def derive_adjusted(market: Market, days: Sequence[date], this: Pass, report: Report) -> None:
     def compute(_: Observed, wanted: Sequence[date]) -> pa.Table:
         daily, factors = (
-            market.lake.sql(f"SELECT * FROM market.{name} WHERE trade_date IN ({dates(wanted)})")
+            market.lake.sql(
+                f"SELECT * FROM market.{name} WHERE trade_date IN ({dates(wanted)})",
+                partitions={f"market.{name}": [str(d) for d in wanted]},
+            )
             for name in ADJUSTED_FROM
         )
         return adjusted_daily(daily, factors)
@@ -53,7 +56,8 @@ def derive_coverage(market: Market, days: Sequence[date], this: Pass, report: Re
         present = [
             market.lake.sql(
                 f"SELECT '{e.name}' AS table_name, trade_date, ts_code FROM {e.table.name} "
-                f"WHERE trade_date IN ({dates(readable)})"
+                f"WHERE trade_date IN ({dates(readable)})",
+                partitions={e.table.name: [str(d) for d in readable]},
             )
             for e in whole
             if (readable := [d for d in wanted if not seen.cell(e.name, str(d)).version.damaged])
@@ -65,7 +69,7 @@ def derive_coverage(market: Market, days: Sequence[date], this: Pass, report: Re
             seen.expected,
             market.stocks(),
             market.suspensions([d for d in wanted if not seen.cell("suspensions", str(d)).version.damaged]),
-            pa.concat_tables(present) if present else _NOBODY,
+            pa.concat_tables(present) if present else _PRESENT.empty_table(),
         )
 
     def inputs(seen: Observed, partition: str) -> dict[str, str] | None:
@@ -74,9 +78,8 @@ def derive_coverage(market: Market, days: Sequence[date], this: Pass, report: Re
     _derive(market, COVERAGE, days, this, report, inputs, compute)
 
 
-_NOBODY = pa.schema(
-    [("table_name", pa.string()), ("trade_date", pa.date32()), ("ts_code", pa.string())]
-).empty_table()
+# Not the empty table itself: making one at import would load pandas.
+_PRESENT = pa.schema([("table_name", pa.string()), ("trade_date", pa.date32()), ("ts_code", pa.string())])
 
 
 def derive_revisions(market: Market, days: Sequence[date], this: Pass, report: Report) -> None:
@@ -91,10 +94,16 @@ def derive_revisions(market: Market, days: Sequence[date], this: Pass, report: R
             endpoint = market.catalogue.by_name(revision.table_name.split(".", 1)[1])
             day = date.fromisoformat(revision.partition)
             query = f"SELECT * FROM {revision.table_name} WHERE trade_date IN ({dates([day])})"
+            # A day that was empty before, or is now, has no snapshot of its own.
             old, new = (
-                market.lake.sql(query, as_of={revision.table_name: snapshot})
+                endpoint.table.schema.empty_table()
+                if snapshot is None
+                else market.lake.sql(
+                    query,
+                    as_of={revision.table_name: snapshot},
+                    partitions={revision.table_name: [revision.partition]},
+                )
                 for snapshot in (revision.old_snapshot_id, revision.new_snapshot_id)
-                if snapshot is not None
             )
             found.append(revisions(endpoint, day, revision.seen_at, old, new))
         if any(frame.num_rows for frame in found):

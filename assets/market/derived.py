@@ -9,11 +9,10 @@ from assets.market.daily import GROUP, this_pass
 from assets.market.derive import derive_adjusted, derive_coverage, derive_revisions
 from assets.market.fetch import DayReport, Pass
 from assets.market.market import Market
-from assets.market.recording import day_metadata
+from assets.market.recording import Recorder
 from assets.market.warehouse import MarketWarehouse
 from assets.policies.definition import asset_arguments, asset_key
 from assets.policies.failure import classified
-from assets.policies.plot import bars
 from domain.market.catalogue import Catalogue
 from domain.market.derived import ADJUSTED_FROM
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
@@ -41,26 +40,11 @@ def _derived(
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
     def derived(context: dg.AssetExecutionContext, warehouse: MarketWarehouse) -> dg.MaterializeResult:
-        reports: list[DayReport] = []
-
-        def record(report: DayReport) -> None:
-            reports.append(report)
-            metadata = day_metadata(report)
-            if len(context.partition_keys) > 1:
-                context.log_event(
-                    dg.AssetMaterialization(asset_key(table), partition=str(report.day), metadata=metadata)
-                )
-            context.add_asset_metadata(metadata, partition_key=str(report.day))
-
+        record = Recorder(context, table)
+        wanted = [date.fromisoformat(k) for k in context.partition_keys]
         with classified():
-            derive(
-                warehouse.open(),
-                [date.fromisoformat(k) for k in context.partition_keys],
-                this_pass(context),
-                record,
-            )
-        if told := [(str(r.day), float(r.version.rows)) for r in reports if r.outcome == "committed"]:
-            context.add_asset_metadata({"plot": dg.MetadataValue.md(bars(told))}, partition_key=max(told)[0])
-        return dg.MaterializeResult()
+            market = warehouse.open()
+            derive(market, wanted, this_pass(context), record)
+        return record.result(market.recent_rows(table.name))
 
     return derived

@@ -20,7 +20,7 @@ import pyarrow as pa
 from assets.market.market import Market
 from domain.market.answer import check_answer
 from domain.market.catalogue import Endpoint
-from domain.market.completeness import Judgement
+from domain.market.completeness import SAYS_SO, Judgement
 from domain.market.observed import Cell
 from domain.market.plan import FILL
 from domain.market.trading import TradingCalendar, published_at, shanghai
@@ -72,6 +72,8 @@ class DayReport:
     retries: int = 0
     announced: bool = False
     """Whether an earlier pass of the same run already logged its event."""
+    explained: bool = False
+    """Partial, and the source has said the same before."""
 
 
 @dataclass
@@ -309,9 +311,18 @@ class _FetchPass:
             self.harvest.committed[day] = version.rows
             self.report(
                 DayReport(
-                    day, "committed", version, answer.judgement, snapshot, answer.seconds, self.this.retry
+                    day,
+                    "committed",
+                    version,
+                    answer.judgement,
+                    snapshot,
+                    answer.seconds,
+                    self.this.retry,
+                    explained=_explained(before[self._cell_key(day)], version, answer.judgement),
                 )
             )
+        # Writes the answers: a killed run must not leave finished work behind as unfinished.
+        self.hold.check()
 
     def _record(
         self,
@@ -335,7 +346,7 @@ class _FetchPass:
                     "status": answer.judgement.status,
                     "expected": answer.judgement.expected,
                     "ratio": answer.judgement.ratio,
-                    "fetches": int(cell.detail.get("fetches", 0)) + 1,
+                    "fetches": _fetches(cell, answer.judgement),
                     "seconds": round(answer.seconds, 3),
                 },
                 run_id=self.this.run_id,
@@ -347,6 +358,17 @@ class _FetchPass:
 
     def _cell_key(self, day: date) -> tuple[str, str]:
         return self.endpoint.name, str(day)
+
+
+def _explained(cell: Cell, version: Version, judgement: Judgement) -> bool:
+    again = cell.seen_count + 1 if cell.recorded == version else 1
+    return judgement.status == "partial" and again >= SAYS_SO
+
+
+def _fetches(cell: Cell, judgement: Judgement) -> int:
+    """How often in a row the day was fetched and judged so: a day that turns partial is asked again soon."""
+    alike = cell.detail.get("status") == judgement.status
+    return int(cell.detail.get("fetches", 0)) + 1 if alike else 1
 
 
 @dataclass(frozen=True)
@@ -398,6 +420,7 @@ def _freshness(
             rows_today=harvest.committed.get(today, 0) if newest and newest[0] == today else None,
             at=now,
         )
-    blamed = [*harvest.settled.values(), *(harvest.later.values() if this.final else ())]
-    if blamed:
-        market.sources.failed(endpoint.source, blamed[0], at=now)
+    if harvest.settled:
+        market.sources.failed(endpoint.source, next(iter(harvest.settled.values())), at=now)
+    elif harvest.later and this.final:
+        market.sources.failed(endpoint.source, _final_word(endpoint, harvest.later, this), at=now)

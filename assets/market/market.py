@@ -77,12 +77,14 @@ class Market:
     def calendar(self) -> TradingCalendar:
         """What the lake's calendar says; an unreadable one says nothing and is fetched again by the plan."""
         name = self.catalogue.calendar.name
-        years = [y for y in self.lake.partitions(f"market.{name}") if self.cell(name, y).version.rows]
+        versions = self.lake.versions(f"market.{name}", self.lake.partitions(f"market.{name}"))
+        years = [year for year, version in versions.items() if version.rows and not version.damaged]
         if not years:
             return TradingCalendar.of((), ())
         days = self.lake.sql(
             f"SELECT cal_date, year, is_open FROM market.{name} "
-            f"WHERE exchange = 'SSE' AND year IN ({', '.join(years)})"
+            f"WHERE exchange = 'SSE' AND year IN ({', '.join(years)})",
+            partitions={f"market.{name}": years},
         )
         open_days = days.filter(days["is_open"])["cal_date"].to_pylist()
         counts = days.group_by("year").aggregate([("cal_date", "count")]).to_pylist()
@@ -97,7 +99,8 @@ class Market:
     def suspensions(self, days: Sequence[date]) -> pa.Table:
         return self.lake.sql(
             "SELECT trade_date, ts_code, suspend_timing, suspend_type FROM market.suspensions "
-            f"WHERE trade_date IN ({dates(days)})"
+            f"WHERE trade_date IN ({dates(days)})",
+            partitions={"market.suspensions": [str(d) for d in days]},
         )
 
     def expected(self, days: Sequence[date]) -> dict[tuple[str, str], int | None]:
@@ -134,6 +137,11 @@ class Market:
             for name in names
             for p, version in self.lake.versions(name, partitions).items()
         }
+
+    def recent_rows(self, name: str, count: int = 60) -> list[tuple[str, int]]:
+        """The rows of a table's newest partitions, as they were recorded, oldest first."""
+        facts = sorted(self.provenance.facts([name]).items())[-count:]
+        return [(partition, fact.rows) for (_, partition), fact in facts]
 
     def observe(self, now: datetime | None = None) -> Observed:
         """Look at everything the plan judges. Bounded: the gap window, and the references."""

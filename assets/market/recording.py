@@ -1,14 +1,18 @@
 """How a run tells Dagster what it committed: events, metadata, checks and a plot. No rules here."""
 
+from collections.abc import Iterator, Sequence
+
 import dagster as dg
 
 from assets.market.fetch import DayReport
 from assets.policies.definition import asset_key
 from assets.policies.plot import bars
 from domain.market.catalogue import Endpoint
+from domain.shared.table import Table
 
 WHOLE = "whole_day"
 UNIQUE = "unique_key"
+FRESH = "fresh"
 
 
 def check_specs(endpoint: Endpoint) -> list[dg.AssetCheckSpec]:
@@ -19,17 +23,22 @@ def check_specs(endpoint: Endpoint) -> list[dg.AssetCheckSpec]:
             asset=key,
             description="Every stock that should have a row has one: 99 %, or the source says so.",
         ),
+        dg.AssetCheckSpec(
+            FRESH,
+            asset=key,
+            description="Its source answers. A sensor turns this red when it no longer does.",
+        ),
         dg.AssetCheckSpec(UNIQUE, asset=key, description=f"{', '.join(endpoint.table.key)} is unique."),
     ]
 
 
 class Recorder:
-    """Collects the reports of one run and tells them day by day, as they come."""
+    """Takes the reports of one run and tells them day by day, as they come. `checked` tables tell checks."""
 
-    def __init__(self, context: dg.AssetExecutionContext, endpoint: Endpoint) -> None:
+    def __init__(self, context: dg.AssetExecutionContext, table: Table, *, checked: bool = False) -> None:
         self.context = context
-        self.endpoint = endpoint
-        self.key = asset_key(endpoint.table)
+        self.key = asset_key(table)
+        self.checked = checked
         self.reports: list[DayReport] = []
 
     def __call__(self, report: DayReport) -> None:
@@ -42,48 +51,52 @@ class Recorder:
                 dg.AssetMaterialization(self.key, partition=str(report.day), metadata=metadata)
             )
         self.context.add_asset_metadata(metadata, asset_key=self.key, partition_key=str(report.day))
-        if report.judgement is not None and not report.announced:
+        if self.checked and report.judgement is not None and not report.announced:
             self._check(report)
 
     def _check(self, report: DayReport) -> None:
-        for name, passed in ((WHOLE, _whole(report)), (UNIQUE, True)):
-            self.context.log_event(
-                dg.AssetCheckEvaluation(
-                    asset_key=self.key,
-                    check_name=name,
-                    passed=passed,
-                    severity=dg.AssetCheckSeverity.WARN,
-                    metadata={"judgement": str(report.judgement)},
-                    partition=str(report.day),
-                )
+        """Per day only what may differ from day to day: the other checks are told once for the run."""
+        self.context.log_event(
+            dg.AssetCheckEvaluation(
+                asset_key=self.key,
+                check_name=WHOLE,
+                passed=_whole(report),
+                severity=dg.AssetCheckSeverity.WARN,
+                metadata={"judgement": str(report.judgement)},
+                partition=str(report.day),
             )
-
-    def result(self) -> dg.MaterializeResult:
-        committed = [r for r in self.reports if r.judgement is not None]
-        if committed:
-            newest = max(committed, key=lambda r: r.day)
-            plot = bars([(str(r.day), r.version.rows) for r in sorted(committed, key=lambda r: r.day)])
-            self.context.add_asset_metadata(
-                {"plot": dg.MetadataValue.md(plot)}, asset_key=self.key, partition_key=str(newest.day)
-            )
-        thin = [str(r.day) for r in committed if not _whole(r)]
-        return dg.MaterializeResult(
-            asset_key=self.key,
-            check_results=[
-                dg.AssetCheckResult(
-                    check_name=WHOLE,
-                    passed=not thin,
-                    severity=dg.AssetCheckSeverity.WARN,
-                    metadata={"days": len(committed), "thin_days": ", ".join(thin)},
-                ),
-                # The lake refuses a frame with a doubled key, so a commit is the proof.
-                dg.AssetCheckResult(check_name=UNIQUE, passed=True, metadata={"days": len(committed)}),
-            ],
         )
+
+    def result(self, recent: Sequence[tuple[str, int]] = ()) -> dg.MaterializeResult:
+        """The end of the run. `recent` are the rows of the table's newest days: its plot."""
+        committed = [r for r in self.reports if r.outcome == "committed"]
+        if committed and recent:
+            newest = max(r.day for r in committed)
+            self.context.add_asset_metadata(
+                {"rows_of_recent_days": dg.MetadataValue.md(bars(recent))},
+                asset_key=self.key,
+                partition_key=str(newest),
+            )
+        return dg.MaterializeResult(
+            asset_key=self.key, check_results=list(self._aggregates(committed)) if self.checked else []
+        )
+
+    def _aggregates(self, committed: Sequence[DayReport]) -> Iterator[dg.AssetCheckResult]:
+        days = len(committed)
+        thin = [str(r.day) for r in committed if not _whole(r)]
+        yield dg.AssetCheckResult(
+            check_name=WHOLE,
+            passed=not thin,
+            severity=dg.AssetCheckSeverity.WARN,
+            metadata={"days": days, "thin_days": ", ".join(thin)},
+        )
+        yield dg.AssetCheckResult(check_name=FRESH, passed=True, metadata={"days": days})
+        # The lake refuses a frame with a doubled key, so a commit is the proof.
+        yield dg.AssetCheckResult(check_name=UNIQUE, passed=True, metadata={"days": days})
 
 
 def _whole(report: DayReport) -> bool:
-    return report.judgement is None or report.judgement.status in ("complete", "asked")
+    return report.judgement is None or report.explained or report.judgement.status in ("complete", "asked")
 
 
 def day_metadata(report: DayReport) -> dict[str, dg.MetadataValue]:

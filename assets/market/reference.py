@@ -24,12 +24,9 @@ def reference_assets(catalogue: Catalogue, waits: Sequence[float]) -> list[dg.As
         pool=TUSHARE,
     )
     def trade_cal(context: dg.AssetExecutionContext, warehouse: MarketWarehouse) -> dg.MaterializeResult:
-        with classified():
-            report = fetch_calendar(
-                warehouse.open(),
-                int(context.partition_key),
-                this_pass(context, waits),
-            )
+        this = this_pass(context, waits)
+        with classified(this.final):
+            report = fetch_calendar(warehouse.open(), int(context.partition_key), this)
         return dg.MaterializeResult(metadata=_metadata(report, "dagster/partition_row_count"))
 
     @dg.asset(
@@ -38,8 +35,9 @@ def reference_assets(catalogue: Catalogue, waits: Sequence[float]) -> list[dg.As
         pool=TUSHARE,
     )
     def stock_basic(context: dg.AssetExecutionContext, warehouse: MarketWarehouse) -> dg.MaterializeResult:
-        with classified():
-            report = fetch_stocks(warehouse.open(), this_pass(context, waits))
+        this = this_pass(context, waits)
+        with classified(this.final):
+            report = fetch_stocks(warehouse.open(), this)
         return dg.MaterializeResult(metadata=_metadata(report, "dagster/row_count"))
 
     return [trade_cal, stock_basic]

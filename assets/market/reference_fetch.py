@@ -24,6 +24,7 @@ from resources.ledger.provenance import Fact
 EXCHANGES = ("SSE", "SZSE", "BSE")
 LIST_STATUS = ("L", "D", "P", "G")
 SHRUNK_BELOW = 0.90
+NOT_ANNOUNCED = "not_announced"
 
 
 def fetch_calendar(market: Market, year: int, this: Pass) -> DayReport:
@@ -76,7 +77,7 @@ def _calendar_of(market: Market, endpoint: Endpoint, exchange: str, year: int) -
         raise NotYetData(
             f"{endpoint.endpoint} {exchange} {year}: {frame.num_rows} of {whole} days"
             + (", not announced yet" if ahead else ""),
-            reason_code="not_announced" if ahead else "incomplete",
+            reason_code=NOT_ANNOUNCED if ahead else "incomplete",
         )
     years = pa.array([year] * frame.num_rows, pa.int32())
     return frame.add_column(0, endpoint.table.schema.field("year"), years)
@@ -104,23 +105,7 @@ def _fetch(
     ) as hold:
         if key not in hold.keys:
             return DayReport(shanghai(market.clock()).date(), "held_elsewhere")
-        try:
-            frame = ask()
-            committed = commit(frame, hold.check)
-        except PerennialError as error:
-            in_run = isinstance(error, TransientResourceError) and getattr(error, "retry_in_run", True)
-            if this.final or not in_run:
-                market.sources.failed(endpoint.source, error, at=market.clock())
-            if in_run and this.final:
-                raise TransientResourceError(
-                    f"{endpoint.endpoint} failed after {this.retry} retries: {error.message}",
-                    reason_code=error.reason_code,
-                    remedy=error.remedy,
-                ) from error
-            if isinstance(error, TransientResourceError) and not in_run:
-                # Put off here: the hold would keep the work for a pass that never comes.
-                hold.defer(key, error)
-            raise
+        committed = commit(_asked(market, endpoint, ask, this), hold.check)
         version = committed.versions.get(partition) or market.lake.version(endpoint.table.name, partition)
         _record(market, endpoint, partition, this, version, committed, time.monotonic() - began)
         hold.complete(key)
@@ -128,6 +113,25 @@ def _fetch(
     return DayReport(
         date.min, "committed", version, judgement, committed.snapshot_id, time.monotonic() - began, this.retry
     )
+
+
+def _asked(market: Market, endpoint: Endpoint, ask: Callable[[], pa.Table], this: Pass) -> pa.Table:
+    """The answer. A failure that ends the run is the source's, and said in the words people search for."""
+    try:
+        return ask()
+    except PerennialError as error:
+        in_run = isinstance(error, TransientResourceError) and getattr(error, "retry_in_run", True)
+        if in_run and not this.final:
+            raise
+        last = error
+        if in_run:
+            words = f"{endpoint.endpoint} failed after {this.retry} retries: {error.message}"
+            last = TransientResourceError(words, reason_code=error.reason_code, remedy=error.remedy)
+        if error.reason_code != NOT_ANNOUNCED:  # the source is well; the year is early
+            market.sources.failed(endpoint.source, last, at=market.clock())
+        if last is error:
+            raise
+        raise last from error
 
 
 def _record(

@@ -9,15 +9,16 @@ from domain.shared.error import PerennialError, TransientResourceError
 
 
 @contextmanager
-def classified() -> Iterator[None]:
+def classified(final: bool = True) -> Iterator[None]:
     """Let the op's retry policy see only what seconds can mend; everything else ends the step at once.
 
-    Unclassified exceptions end it too: the ledger spaces their few attempts.
+    Unclassified exceptions end it too: the ledger spaces their few attempts. After the `final` pass the error
+    is the step's own failure; left to the policy, the step would only say that its retries are used up.
     """
     try:
         yield
     except TransientResourceError as error:
-        if getattr(error, "retry_in_run", True):
+        if not final and getattr(error, "retry_in_run", True):
             raise
         raise _failure(error) from error
     except PerennialError as error:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from html import escape
 
 WIDTH, HEIGHT, MOST = 480, 60, 60
+WIDEST = 24
+"""A chart of one day is a bar, not a wall."""
 
 
 def bars(values: Sequence[tuple[str, float]], ceiling: float | None = None) -> str:
@@ -20,7 +22,7 @@ def bars(values: Sequence[tuple[str, float]], ceiling: float | None = None) -> s
     )
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT + 14}">'
-        f'<path d="{path}" stroke="#3b6fd4" stroke-width="{max(step - 1, 1):.1f}"/>'
+        f'<path d="{path}" stroke="#3b6fd4" stroke-width="{min(max(step - 1, 1), WIDEST):.1f}"/>'
         f'<text y="{HEIGHT + 12}" font-size="10">{escape(shown[0][0])}</text>'
         f'<text x="{WIDTH}" y="{HEIGHT + 12}" font-size="10" text-anchor="end">{escape(shown[-1][0])}</text>'
         "</svg>"

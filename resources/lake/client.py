@@ -37,7 +37,14 @@ __all__ = ["CATALOG_NAME", "Commit", "Lake", "MaintenanceReport"]
 class Lake:
     """See `open`. Safe to share between threads; every process opens its own."""
 
-    def __init__(self, place: Place, tables: Iterable[Table], memory_limit: str, threads: int) -> None:
+    def __init__(
+        self,
+        place: Place,
+        tables: Iterable[Table],
+        views: Mapping[str, str],
+        memory_limit: str,
+        threads: int,
+    ) -> None:
         self.tables: dict[str, Table] = {}
         for table in tables:
             check_table(table)
@@ -54,7 +61,7 @@ class Lake:
         self._writer = Writer(
             Catalog(place, locks), self._engine, self._views, self._index, self._versions, locks
         )
-        self._query = Query(self._engine, self._views, self.tables)
+        self._query = Query(self._engine, self._views, self.tables, dict(views))
         self._maintenance = Maintenance(self._writer)
 
     @classmethod
@@ -65,15 +72,17 @@ class Lake:
         warehouse: str,
         home: Path,
         tables: Iterable[Table],
+        views: Mapping[str, str] | None = None,
         memory_limit: str = "1GB",
         threads: int = 2,
     ) -> Lake:
         """A lake at these addresses. Nothing is read, created or connected to before it is used.
 
-        `home` holds lock files and caches. The catalog is `sqlite:////path` or `postgresql://…`, the
-        warehouse `file:///path`, a plain absolute path or `s3://bucket/path`.
+        `views` name SELECTs over the tables, for readers of `sql`. `home` holds lock files and caches.
+        The catalog is `sqlite:////path` or `postgresql://…`, the warehouse `file:///path`, a plain
+        absolute path or `s3://bucket/path`.
         """
-        return cls(Place.of(catalog_url, warehouse, home), tables, memory_limit, threads)
+        return cls(Place.of(catalog_url, warehouse, home), tables, views or {}, memory_limit, threads)
 
     def replace(
         self,

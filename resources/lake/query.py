@@ -27,7 +27,7 @@ _NOT_THE_FILES = (
     duckdb.PermissionException,
     duckdb.OutOfMemoryException,
 )
-_REMEDY = "ask one SELECT (or DESCRIBE, SUMMARIZE, SHOW TABLES); the lake is changed by its assets only"
+_REMEDY = "ask one SELECT (or DESCRIBE, SUMMARIZE, SHOW ALL TABLES); the lake is changed by its assets only"
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ class Query:
     engine: Engine
     views: Views
     tables: Mapping[str, Table]
+    computed: Mapping[str, str]
+    """SELECTs of our own over the tables, by the name readers use."""
 
     def run(
         self,
@@ -50,20 +52,39 @@ class Query:
         for name in partitions:
             check_known(self.tables, name)
         with self.engine.connect() as connection:
-            names = [n for n in referenced(connection, query, (*self.tables, *extra)) if n not in extra]
+            known = (*self.tables, *self.computed, *extra)
+            asked = referenced(connection, query, known)
+            computed = {n: self.computed[n] for n in asked if n in self.computed}
+            beneath = [
+                n for sql in computed.values() for n in referenced(connection, sql, tuple(self.tables))
+            ]
+            names = [n for n in dict.fromkeys([*asked, *beneath]) if n in self.tables]
             views = self.views.of_all([self.tables[n] for n in names], as_of)
             views |= {n: views[n].holding(wanted) for n, wanted in partitions.items() if n in views}
             self._furnish(connection, views, extra)
+            for name, sql in computed.items():
+                _schema(connection, name)
+                connection.execute(f"CREATE VIEW {_identifier(name)} AS {sql}").fetchall()
             _close(connection, [self.engine.store.sql_path(f.path) for v in views.values() for f in v.files])
             try:
                 return connection.sql(query, params=params).to_arrow_table()
             except duckdb.Error as error:
                 self._blame(views, error)
+                if isinstance(error, duckdb.CatalogException):
+                    raise self._unknown(error, extra) from error
                 raise engine_error(error) from error
 
+    def _unknown(self, error: duckdb.Error, extra: Mapping[str, pa.Table]) -> InvalidInput:
+        """A name nobody knows: DuckDB would suggest its own tables, people want ours."""
+        names = ", ".join(sorted({*self.tables, *self.computed, *extra}))
+        first = str(error).strip().splitlines()[0]
+        return InvalidInput(
+            f"the query cannot be run: {first}", reason_code="invalid_sql", remedy=f"tables: {names}"
+        )
+
     def _furnish(self, connection: Any, views: Mapping[str, View], extra: Mapping[str, pa.Table]) -> None:
-        for schema in {name.split(".", 1)[0] for name in (*views, *extra)}:
-            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}").fetchall()
+        for name in (*views, *extra):
+            _schema(connection, name)
         for name, view in views.items():
             with self.engine.explained(view.table, view.files):  # the first file is opened here already
                 rows = self.engine.relation(connection, view)
@@ -132,6 +153,10 @@ def _close(connection: Any, paths: Sequence[str]) -> None:
         "lock_configuration = true",
     ):
         connection.execute(f"SET {setting}").fetchall()
+
+
+def _schema(connection: Any, name: str) -> None:
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(name.split('.', 1)[0])}").fetchall()
 
 
 def _identifier(name: str) -> str:

@@ -19,7 +19,7 @@ class LakeResource(dg.ConfigurableResource):
     threads: int = 2
 
     def open(self) -> "Lake":
-        from domain.registry import tables
+        from domain.registry import tables, views
         from resources.lake.client import Lake
 
         return Lake.open(
@@ -27,6 +27,7 @@ class LakeResource(dg.ConfigurableResource):
             warehouse=self.warehouse,
             home=Path(self.home),
             tables=tables(),
+            views=views(),
             memory_limit=self.memory_limit,
             threads=self.threads,
         )

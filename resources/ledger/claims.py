@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine
 from domain.shared.work import Item, Kind
 from resources.ledger.engine import reading, writing
 from resources.ledger.model import Work
-from resources.ledger.rows import Change, KeyState, create, lock_births, read_keys, write
+from resources.ledger.rows import Change, KeyState, create, lock_name, read_keys, write
 from resources.ledger.transitions import claimed, first_generation
 
 
@@ -49,7 +49,7 @@ def take(
                 return _claim(connection, keys, states, claimant)
     # Only the transaction that may create rows waits for others that do.
     with writing(engine) as connection:
-        lock_births(connection, kind.name)
+        lock_name(connection, kind.name)
         states = read_keys(connection, kind.name, keys, lock=True)
         absent = _absent(states, claimant)
         rows = [_wished(kind, key, states[key].last, fingerprints, claimant.now) for key in absent]

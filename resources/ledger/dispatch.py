@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, and_, case, func, not_
 from resources.ledger.engine import reading, writing
 from resources.ledger.model import Dispatch, Work
 from resources.ledger.rows import Change, as_work, lock_ids, select_work, write
-from resources.ledger.schema import RUNNING, WAITING, work
+from resources.ledger.schema import RUNNING, WAITING, is_running, is_waiting, work
 from resources.ledger.transitions import claimed, dispatched
 
 Order = Literal["oldest", "newest"]
@@ -51,7 +51,7 @@ def dispatch(
         dispatches: list[Dispatch] = []
         for name, rows in groups:
             dispatch_id = secrets.token_hex(8)
-            batch = [ours[row.id] for row in rows if row.id in ours]
+            batch = [ours[number] for number in sorted(row.id for row in rows) if number in ours]
             sent = [Change(row, dispatched(row, dispatch_id, now), "dispatched") for row in batch]
             changes += sent
             if sent:
@@ -66,9 +66,9 @@ def claim(
     """Take due rows for a worker process, each row for exactly one of all that ask."""
     with writing(engine) as connection:
         rows: list[Work] = []
-        load = _load_by_tenant(connection, kind, now)
-        for position, tenant in enumerate(load):
-            share = -(-(limit - len(rows)) // (len(load) - position))
+        tenants = _waiting_tenants(connection, kind)
+        for position, tenant in enumerate(tenants):
+            share = -(-(limit - len(rows)) // (len(tenants) - position))
             query = (
                 select_work()
                 .where(_due(kind, now), work.c.tenant == tenant)
@@ -88,10 +88,10 @@ def _due(kind: str, now: datetime) -> ColumnElement[bool]:
     other = work.alias("other")
     blocked = (
         select(other.c.id)
-        .where(other.c.kind == work.c.kind, other.c.key == work.c.key, other.c.status == RUNNING)
+        .where(other.c.kind == work.c.kind, other.c.key == work.c.key, is_running(other))
         .exists()
     )
-    return and_(work.c.kind == kind, work.c.status.in_(WAITING), work.c.not_before <= now, not_(blocked))
+    return and_(work.c.kind == kind, is_waiting(), work.c.not_before <= now, not_(blocked))
 
 
 def _still_due(row: Work, busy: frozenset[str], now: datetime) -> bool:
@@ -103,6 +103,26 @@ def _due_rows(connection: Connection, kind: str, order: Order, now: datetime) ->
     turn = func.row_number().over(partition_by=work.c.tenant, order_by=[work.c.priority.desc(), age])
     query = select_work().where(_due(kind, now)).order_by(turn, work.c.priority.desc(), age).limit(CANDIDATES)
     return [as_work(row) for row in connection.execute(query)]
+
+
+def _waiting_tenants(connection: Connection, kind: str) -> list[str]:
+    """Tenants with waiting rows, the one with the fewest running rows first; found tenant by tenant."""
+    waiting = and_(work.c.kind == kind, is_waiting())
+    found = select(func.min(work.c.tenant).label("tenant")).where(waiting).cte("found", recursive=True)
+    following = select(func.min(work.c.tenant)).where(waiting, work.c.tenant > found.c.tenant)
+    found = found.union_all(
+        select(following.correlate(found).scalar_subquery()).where(found.c.tenant.is_not(None))
+    )
+    names = connection.execute(select(found.c.tenant).where(found.c.tenant.is_not(None))).scalars().all()
+    running: dict[str, int] = {}
+    if len(names) > 1:
+        query = (
+            select(work.c.tenant, func.count())
+            .where(work.c.kind == kind, is_running())
+            .group_by(work.c.tenant)
+        )
+        running = {row[0]: row[1] for row in connection.execute(query)}
+    return sorted(names, key=lambda name: (running.get(name, 0), name))
 
 
 def _load_by_tenant(connection: Connection, kind: str, now: datetime) -> dict[str, int]:

@@ -6,6 +6,9 @@ that looks into a database driver's messages.
 
 from __future__ import annotations
 
+import random
+import sqlite3
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +20,9 @@ from sqlalchemy import column as sql_column
 
 from domain.shared.error import InvalidInput, PerennialError, PermanentRunnerError, TransientResourceError
 from resources.ledger.schema import HEAD, VERSION_TABLE
+
+SQLITE_PATIENCE = 30
+"""Seconds a SQLite transaction waits for its turn."""
 
 _WRITES = "ledger_writes"
 _MIGRATE = "run `perennial migrate`, or let `make up` do it"
@@ -65,7 +71,7 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     # The driver's own transaction handling begins late and DEFERRED; `_begin_sqlite` says BEGIN instead.
     connection.isolation_level = None
     cursor = connection.cursor()
-    cursor.execute("PRAGMA busy_timeout = 30000")
+    cursor.execute(f"PRAGMA busy_timeout = {SQLITE_PATIENCE * 1000}")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute("PRAGMA synchronous = NORMAL")
     cursor.close()
@@ -73,8 +79,32 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
 
 def _begin_sqlite(connection: Connection) -> None:
     # A deferred transaction that turns into a writer cannot wait for its turn: it fails "locked".
-    writes = connection.get_execution_options().get(_WRITES, False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    if connection.get_execution_options().get(_WRITES, False):
+        _begin_immediate(connection.connection.driver_connection)
+    else:
+        connection.exec_driver_sql("BEGIN")
+
+
+def _begin_immediate(connection: Any) -> None:
+    """Wait for the write lock by asking every few milliseconds.
+
+    SQLite's own waiting asks ever more rarely, up to ten times a second, so those who have waited longest
+    have the poorest chance: of eight busy writers one starved for more than 30 seconds.
+    """
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        deadline = time.monotonic() + SQLITE_PATIENCE
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(random.uniform(0.0005, 0.004))  # noqa: S311
+            else:
+                return
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {SQLITE_PATIENCE * 1000}")
 
 
 @contextmanager
@@ -172,6 +202,8 @@ def speaking(engine: Engine) -> Iterator[None]:
     try:
         yield
     except (exc.OperationalError, exc.InterfaceError) as error:
+        raise _translated(engine, error.orig) from error
+    except sqlite3.OperationalError as error:  # from `_begin_immediate`, which SQLAlchemy does not wrap
         raise _translated(engine, error) from error
     except exc.TimeoutError as error:
         raise TransientResourceError(
@@ -180,8 +212,8 @@ def speaking(engine: Engine) -> Iterator[None]:
         ) from error
 
 
-def _translated(engine: Engine, error: exc.DBAPIError) -> PerennialError:
-    said = (str(error.orig).strip().splitlines() or ["no message"])[0]
+def _translated(engine: Engine, error: BaseException | None) -> PerennialError:
+    said = (str(error).strip().splitlines() or ["no message"])[0]
     message = f"the ledger at {place(engine)} refused: {said}"
     if "readonly" in said or "read-only" in said:
         return PermanentRunnerError(

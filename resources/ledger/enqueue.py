@@ -13,7 +13,7 @@ from domain.shared.error import InvalidInput
 from domain.shared.work import Item, Kind
 from resources.ledger.engine import writing
 from resources.ledger.model import EnqueueReport, Work
-from resources.ledger.rows import Change, create, lock_births, read_keys, write
+from resources.ledger.rows import Change, create, lock_name, read_keys, write
 from resources.ledger.transitions import judge_wish
 
 PARAMS_LIMIT = 4_096
@@ -29,7 +29,7 @@ def enqueue(engine: Engine, kinds: Mapping[str, Kind], items: Sequence[Item], no
     for name in sorted(by_kind):
         kind = kind_named(kinds, name)
         with writing(engine) as connection:
-            lock_births(connection, name)
+            lock_name(connection, name)
             _enqueue_kind(connection, kind, by_kind[name], now, report)
     return report
 

@@ -150,7 +150,10 @@ class Hold:
     def _end_with(self, error: BaseException) -> None:
         outcome = outcome_of(error)
         comes_back = (
-            not self._request.final and outcome.cause is not None and outcome.cause.kind == "transient"
+            not self._request.final
+            and outcome.cause is not None
+            and outcome.cause.kind == "transient"
+            and getattr(error, "retry_in_run", True)
         )
         if comes_back:
             self._flush()

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, delete, func, or_, select
 from resources.ledger.engine import reading, writing
 from resources.ledger.model import Event, Work
 from resources.ledger.rows import as_work, select_work
-from resources.ledger.schema import CANCELLED, FAILED, RUNNING, work, work_event
+from resources.ledger.schema import CANCELLED, FAILED, is_running, work, work_event
 
 PURGE_BATCH = 5_000
 """Rows one transaction deletes, so that retention never holds up a heartbeat."""
@@ -44,7 +44,7 @@ def find(
 
 def running(engine: Engine) -> list[Work]:
     with reading(engine) as connection:
-        rows = connection.execute(select_work().where(work.c.status == RUNNING).order_by(work.c.id))
+        rows = connection.execute(select_work().where(is_running()).order_by(work.c.id))
         return [as_work(row) for row in rows]
 
 
@@ -77,7 +77,13 @@ def purge(engine: Engine, older_than: datetime) -> int:
         .exists()
     )
     forgettable = or_(has_later, ~(work.c.status.in_([FAILED, CANCELLED]) | work.c.once))
-    batch = select(work.c.id).where(work.c.finished_at < older_than, forgettable).limit(PURGE_BATCH)
+    batch = (
+        select(work.c.id)
+        .where(work.c.finished_at < older_than, forgettable)
+        .order_by(work.c.id)
+        .limit(PURGE_BATCH)
+        .with_for_update(skip_locked=True)
+    )
     gone = 0
     while True:
         with writing(engine) as connection:

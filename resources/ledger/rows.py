@@ -15,12 +15,12 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, bindparam, func, insert, select, text, tuple_, update
+from sqlalchemy import Connection, bindparam, func, insert, select, text, update
 from sqlalchemy import Select as SqlSelect
 from sqlalchemy.engine import Row
 
 from resources.ledger.model import Work
-from resources.ledger.schema import ACTIVE, RUNNING, WAITING, work, work_event
+from resources.ledger.schema import ACTIVE, RUNNING, WAITING, is_waiting, work, work_event
 
 CHUNK = 1_000
 """Values in one IN list."""
@@ -69,24 +69,26 @@ def select_work() -> SqlSelect[Any]:
     return select(*[work.c[name] for name in _COLUMNS])
 
 
-def lock_births(connection: Connection, kind: str) -> None:
-    """Nobody else creates rows of this kind until the transaction ends.
+def lock_name(connection: Connection, name: str) -> None:
+    """Nobody else passes here with this name until the transaction ends.
 
-    On Postgres rows that do not exist yet cannot be locked; on SQLite a writer is alone anyway.
+    For rows that do not exist yet: Postgres cannot lock those, and on SQLite a writer is alone anyway.
     """
     if connection.dialect.name == "postgresql":
-        number = zlib.crc32(kind.encode())
+        number = zlib.crc32(name.encode())
         connection.execute(
-            text("SELECT pg_advisory_xact_lock(:ledger, :kind)"),
-            {"ledger": 0x1ED6E4, "kind": number - 2**32 if number >= 2**31 else number},
+            text("SELECT pg_advisory_xact_lock(:ledger, :name)"),
+            {"ledger": 0x1ED6E4, "name": number - 2**32 if number >= 2**31 else number},
         )
 
 
 def read_keys(connection: Connection, kind: str, keys: Collection[str], *, lock: bool) -> dict[str, KeyState]:
     """The state of each key, all of them present in the answer."""
     states = {key: KeyState() for key in keys}
-    # Sorted, so that transactions of many chunks meet their keys in the same order.
-    for chunk in chunks(sorted(states)):
+    # One statement where it locks: ids of one chunk may lie below those of the chunk before. SQLite, which
+    # has no row locks, does not take as many values at once.
+    size = max(len(states), 1) if lock and connection.dialect.name == "postgresql" else CHUNK
+    for chunk in chunks(states, size):
         newest = (
             select(func.max(work.c.id)).where(work.c.kind == kind, work.c.key.in_(chunk)).group_by(work.c.key)
         )
@@ -135,7 +137,7 @@ def lock_waiting_siblings(connection: Connection, rows: Sequence[Work]) -> dict[
         for chunk in chunks(sorted(keys)):
             query = (
                 select_work()
-                .where(work.c.kind == kind, work.c.key.in_(chunk), work.c.status.in_(WAITING))
+                .where(work.c.kind == kind, work.c.key.in_(chunk), is_waiting())
                 .order_by(work.c.id)
                 .with_for_update()
             )
@@ -197,13 +199,12 @@ def append_events(connection: Connection, happened: Sequence[tuple[Work, str]], 
 
 def renew(connection: Connection, fences: dict[int, int], lease_until: datetime) -> set[int]:
     """Prolong the leases of rows still running under these fences; gives the ids of those that were."""
-    renewed: set[int] = set()
-    for chunk in chunks(sorted(fences.items())):
-        statement = (
-            update(work)
-            .where(tuple_(work.c.id, work.c.fence).in_(chunk), work.c.status == RUNNING)
-            .values(lease_until=lease_until)
-            .returning(work.c.id)
-        )
-        renewed |= set(connection.execute(statement).scalars())
-    return renewed
+    # Locked in the order of ids first: an UPDATE takes its locks in an order of its own.
+    running = [
+        row.id
+        for row in lock_ids(connection, fences)
+        if row.status == RUNNING and row.fence == fences[row.id]
+    ]
+    for chunk in chunks(running):
+        connection.execute(update(work).where(work.c.id.in_(chunk)).values(lease_until=lease_until))
+    return set(running)

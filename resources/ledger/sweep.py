@@ -12,7 +12,7 @@ from domain.shared.work import Kind
 from resources.ledger.engine import reading, writing
 from resources.ledger.model import WORKER, Swept, Work
 from resources.ledger.rows import Change, as_work, lock_ids, select_work
-from resources.ledger.schema import FAILED, RUNNING, work
+from resources.ledger.schema import FAILED, RUNNING, is_running
 from resources.ledger.settle import policy_of, write_settled
 from resources.ledger.transitions import orphaned
 
@@ -29,7 +29,7 @@ def sweep(
 ) -> list[Swept]:
     finished = frozenset(finished_runs)
     with reading(engine) as connection:
-        running = map(as_work, connection.execute(select_work().where(work.c.status == RUNNING)))
+        running = map(as_work, connection.execute(select_work().where(is_running())))
         suspects = [row.id for row in running if _why_orphan(row, finished, machine_now)]
     if not suspects:
         return []

@@ -26,6 +26,10 @@ from resources.ledger.schema import (
 LEASE = timedelta(seconds=60)
 """How long a holder is believed without a heartbeat, on the machine clock."""
 
+STILL_WANTED = timedelta(seconds=60)
+"""Wanted again within so long after it ended: the work did not help. Some looks, however busy."""
+FREE_REPEATS = 2
+
 DISPATCH_PATIENCE = Backoff(base=timedelta(seconds=120), factor=2, cap=timedelta(minutes=15))
 """How long a dispatched row waits for its run to claim it before it may be dispatched again."""
 
@@ -116,15 +120,16 @@ def first_generation(item: Item, kind: Kind, now: datetime) -> Work:
 def next_generation(item: Item, kind: Kind, last: Work, now: datetime) -> Work:
     """A generation after one that ended well. Wanted again for the same reason, it waits ever longer.
 
-    The wait counts from the end of the last generation, so a key that stayed healthy meanwhile is done
-    at once; the row of repeats breaks when the reason changes or the key was quiet for the whole cap.
+    Work that did not help is wanted again at the very next look. A key that was quiet for longer was
+    helped, and is broken anew; so is one whose reason changed: both are done at once, as are the first
+    repeats, because the same thing may well break twice.
     """
     row = first_generation(item, kind, now)
     ended = last.finished_at or last.updated_at
-    if last.fingerprint != item.fingerprint or now - ended > kind.regrowth.cap:
+    if last.fingerprint != item.fingerprint or now - ended > STILL_WANTED:
         return row
     repeats = last.repeats + 1
-    wait = timedelta(0) if repeats == 1 else kind.regrowth.delay(repeats - 2)
+    wait = timedelta(0) if repeats <= FREE_REPEATS else kind.regrowth.delay(repeats - FREE_REPEATS - 1)
     return replace(row, repeats=repeats, not_before=max(row.not_before, ended + wait))
 
 

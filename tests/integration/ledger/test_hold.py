@@ -9,7 +9,7 @@ from sqlalchemy import event
 
 from domain.shared.error import InvalidInput, PermanentRunnerError, TransientResourceError
 from domain.shared.work import Item
-from resources.ledger.client import HeldElsewhere, LeaseLost
+from resources.ledger.client import HeldElsewhere, Hold, LeaseLost, Work
 
 FILL = "market.fill"
 FINITE = "records.hook"
@@ -30,6 +30,18 @@ def the(ledger, key: str):
 def leave_with(ledger, error: BaseException, *keys: str, **more: object) -> None:
     with pytest.raises(type(error)), hold(ledger, *keys, **more):
         raise error
+
+
+def half_done(held: Hold) -> None:
+    """A pass that finishes `a` and then meets a transient error."""
+
+    def run() -> None:
+        with held:
+            held.complete("a")
+            raise TransientResourceError("b is down")
+
+    with pytest.raises(TransientResourceError):
+        run()
 
 
 # Opening
@@ -64,10 +76,11 @@ def test_a_run_without_keys_holds_nothing(ledger):
 
 def test_keys_of_another_live_run_are_named_after_the_rest_is_done(ledger):
     with hold(ledger, "a", run="first"):
-        with pytest.raises(HeldElsewhere, match="a is being done by first") as refusal:
-            with hold(ledger, "a", "b", run="second") as second:
-                assert second.keys == ("b",)
-                assert second.busy == {"a": "first"}
+        second = hold(ledger, "a", "b", run="second")
+        with pytest.raises(HeldElsewhere, match="a is being done by first") as refusal, second:
+            pass
+        assert second.keys == ("b",)
+        assert second.busy == {"a": "first"}
         assert refusal.value.reason_code == "held_elsewhere"
         assert isinstance(refusal.value, TransientResourceError)
         assert the(ledger, "b").status == "completed"
@@ -92,18 +105,13 @@ def test_a_repeated_pass_keeps_the_hold_and_the_attempt(ledger):
 
 
 def test_the_pass_before_cannot_write_any_more(ledger):
-    with pytest.raises(LeaseLost):
-        with hold(ledger, "a") as zombie:
-            with hold(ledger, "a"):
-                with pytest.raises(LeaseLost):
-                    zombie.check()
+    with pytest.raises(LeaseLost), hold(ledger, "a") as zombie, hold(ledger, "a"), pytest.raises(LeaseLost):
+        zombie.check()
     assert the(ledger, "a").status == "completed"
 
 
 def test_what_an_earlier_pass_finished_is_not_done_again(ledger):
-    with pytest.raises(TransientResourceError), hold(ledger, "a", "b", final=False) as first:
-        first.complete("a")
-        raise TransientResourceError("b is down")
+    half_done(hold(ledger, "a", "b", final=False))
     with hold(ledger, "a", "b") as second:
         assert second.keys == ("b",)
         assert second.done == ("a",)
@@ -223,9 +231,7 @@ def test_an_interrupt_gives_the_work_back_uncounted(ledger, clock, error):
 
 
 def test_answers_given_before_an_error_stand(ledger):
-    with pytest.raises(TransientResourceError), hold(ledger, "a", "b") as held:
-        held.complete("a")
-        raise TransientResourceError("b is down")
+    half_done(hold(ledger, "a", "b"))
     assert (the(ledger, "a").status, the(ledger, "b").status) == ("completed", "deferred")
 
 
@@ -243,12 +249,18 @@ def test_before_the_last_pass_other_errors_are_final_all_the_same(ledger):
 
 
 def test_a_wish_made_during_a_run_that_then_fails_waits_with_the_runs_backoff(ledger, clock):
-    with pytest.raises(TransientResourceError), hold(ledger, "a"):
-        (behind,) = ledger.enqueue([Item(FILL, "a", "f2")]).created
-        raise TransientResourceError("down")
+    born: list[Work] = []
+
+    def run() -> None:
+        with hold(ledger, "a"):
+            born.extend(ledger.enqueue([Item(FILL, "a", "f2")]).created)
+            raise TransientResourceError("down")
+
+    with pytest.raises(TransientResourceError):
+        run()
     newer, older = ledger.find(key_prefix="a")
     assert (older.status, older.reason_code) == ("cancelled", "superseded")
-    assert (newer.id, newer.status, newer.fingerprint, newer.attempts) == (behind.id, "deferred", "f2", 1)
+    assert (newer.id, newer.status, newer.fingerprint, newer.attempts) == (born[0].id, "deferred", "f2", 1)
     assert newer.not_before == clock() + timedelta(seconds=60)
 
 
@@ -256,18 +268,25 @@ def test_a_wish_made_during_a_run_that_then_fails_waits_with_the_runs_backoff(le
 
 
 def test_a_cancelled_row_is_left_alone_and_its_holder_is_told(ledger):
-    with pytest.raises(LeaseLost, match="market.fill a"):
+    def run() -> None:
         with hold(ledger, "a", "b") as held:
             ledger.cancel(held.work["a"].id)
             with pytest.raises(LeaseLost):
                 held.check()
+
+    with pytest.raises(LeaseLost, match=r"market\.fill a"):
+        run()
     assert (the(ledger, "a").status, the(ledger, "b").status) == ("cancelled", "completed")
 
 
 def test_a_lost_row_does_not_hide_the_bodys_own_error(ledger):
-    with pytest.raises(ZeroDivisionError) as failure, hold(ledger, "a") as held:
-        ledger.cancel(held.work["a"].id)
-        raise ZeroDivisionError
+    def run() -> None:
+        with hold(ledger, "a") as held:
+            ledger.cancel(held.work["a"].id)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as failure:
+        run()
     assert "left alone: a" in failure.value.__notes__[0]
 
 
@@ -307,9 +326,9 @@ def test_the_heartbeat_renews_and_writes_answers_meanwhile(ledger, machine, monk
         for _ in range(200):
             beaten.wait(5)
             beaten.clear()
-            if the(ledger, "a").status == "completed" and the(ledger, "b").lease_until == machine() + timedelta(
-                seconds=60
-            ):
+            if the(ledger, "a").status == "completed" and the(
+                ledger, "b"
+            ).lease_until == machine() + timedelta(seconds=60):
                 break
         else:
             pytest.fail("no heartbeat came")

@@ -17,7 +17,9 @@ def finish(ledger, key: str, fingerprint: str = "f", *, failing: bool = False, o
 
 
 def test_find_filters_and_shows_the_newest_first(ledger):
-    ledger.enqueue([Item(FILL, key, "f") for key in ("a_1", "a_2", "ab1")] + [Item("records.hook", "a_1", "f")])
+    ledger.enqueue(
+        [Item(FILL, key, "f") for key in ("a_1", "a_2", "ab1")] + [Item("records.hook", "a_1", "f")]
+    )
     assert [row.key for row in ledger.find(kind=FILL)] == ["ab1", "a_2", "a_1"]
     assert [row.key for row in ledger.find(kind=FILL, key_prefix="a_")] == ["a_2", "a_1"], "_ is no wildcard"
     assert [row.key for row in ledger.find(limit=1)] == ["a_1"]

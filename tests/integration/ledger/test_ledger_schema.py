@@ -25,7 +25,9 @@ def shape(engine) -> dict[str, object]:
     """Everything a database says of our tables, definitions word for word."""
     with engine.connect() as connection:
         if engine.dialect.name == "sqlite":
-            query = "SELECT name, sql FROM sqlite_master WHERE tbl_name <> :version AND name NOT LIKE 'sqlite_%'"
+            query = (
+                "SELECT name, sql FROM sqlite_master WHERE tbl_name <> :version AND name NOT LIKE 'sqlite_%'"
+            )
         else:
             query = (
                 "SELECT indexname, indexdef FROM pg_indexes"
@@ -48,7 +50,9 @@ def test_up_down_and_up_again(engine):
     assert shape(engine) == {}
     migrate(engine)
     assert shape(engine) == once
-    assert {name.split(".")[0] for name in once} >= set(metadata.tables) or engine.dialect.name == "postgresql"
+    assert {name.split(".")[0] for name in once} >= set(
+        metadata.tables
+    ) or engine.dialect.name == "postgresql"
 
 
 def test_what_migrations_build_is_what_the_code_believes(engine):

@@ -40,7 +40,12 @@ def test_the_same_content_again_is_counted_not_recommitted(provenance, clock):
     clock.advance(hours=6)
     provenance.record([fact(detail={"status": "source_says_so"}, run_id="second")])
     found = only(provenance)
-    assert (found.seen_count, found.generation, found.committed_at, found.checked_at) == (2, 1, first, clock())
+    assert (found.seen_count, found.generation, found.committed_at, found.checked_at) == (
+        2,
+        1,
+        first,
+        clock(),
+    )
     assert (found.snapshot_id, found.run_id, found.detail) == (7, "second", {"status": "source_says_so"})
 
 

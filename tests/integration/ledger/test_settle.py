@@ -9,7 +9,7 @@ from sqlalchemy import insert, select
 
 from domain.shared.error import InvalidInput, TransientResourceError
 from domain.shared.work import Item
-from resources.ledger.client import LeaseLost
+from resources.ledger.client import LeaseLost, Swept
 from resources.ledger.schema import pipeline_member
 
 FILL = "market.fill"
@@ -24,9 +24,9 @@ def claimed(ledger, key: str = "a", *, kind: str = FILL, holder: str = "worker:1
 
 def running_under(ledger, run: str, key: str = "a", kind: str = FILL):
     """A row whose run went away without a word."""
-    with pytest.raises(TransientResourceError):
-        with ledger.hold(kind, [key], run, final=False, heartbeat=False):
-            raise TransientResourceError("between passes")
+    held = ledger.hold(kind, [key], run, final=False, heartbeat=False)
+    with pytest.raises(TransientResourceError), held:
+        raise TransientResourceError("between passes")
     return ledger.find(key_prefix=key)[0]
 
 
@@ -85,19 +85,29 @@ def test_a_row_of_a_finished_run_is_queued_again_with_its_attempts(ledger, clock
     assert (after.status, after.attempts, after.not_before, after.lease_until) == ("queued", 1, clock(), None)
 
 
-def test_an_unrenewed_lease_is_an_orphan_and_a_renewed_one_is_never_stolen(ledger, machine):
+def test_a_renewed_lease_is_never_stolen(ledger, machine):
     with ledger.hold(FILL, ["a"], "run", heartbeat=False) as hold:
-        for _ in range(100):
+        for _ in range(20):
             machine.advance(seconds=59)
             assert ledger.sweep(finished_runs=()) == []
             hold.check()
-        machine.advance(seconds=61)
-        (swept,) = ledger.sweep(finished_runs=())
-        assert (swept.why, swept.run_id) == ("lease_expired", "run")
-        with pytest.raises(LeaseLost):
-            hold.check()
-        hold._claims.held.clear()
-        hold._lost.clear()
+
+
+def test_an_unrenewed_lease_is_an_orphan_and_its_holder_is_told(ledger, machine):
+    hold = ledger.hold(FILL, ["a"], "run", heartbeat=False)
+    swept: list[Swept] = []
+
+    def run() -> None:
+        with hold:
+            machine.advance(seconds=61)
+            swept.extend(ledger.sweep(finished_runs=()))
+
+    with pytest.raises(LeaseLost):
+        run()
+    assert [(one.why, one.run_id) for one in swept] == [("lease_expired", "run")]
+    assert ledger.get(swept[0].work.id) == swept[0].work, "the late holder wrote nothing"
+    with pytest.raises(LeaseLost):
+        hold.check()
 
 
 def test_a_stopped_business_clock_ends_no_lease_and_a_moving_one_neither(ledger, clock):

@@ -91,8 +91,8 @@ def test_sqlite_finds_due_rows_by_their_index(tmp_path):
     with ledger.engine.connect() as connection:
         plans = [
             str(connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {said}", values).all())
-            for said, values in asked
-            if said.startswith(("SELECT", "WITH"))
+            for said, values in list(asked)
+            if "FROM work" in said
         ]
     ledger.close()
     assert len(plans) > 0

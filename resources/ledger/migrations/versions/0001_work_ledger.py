@@ -5,6 +5,8 @@ A migration is history: it repeats the columns as they were then and imports not
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
@@ -22,7 +24,7 @@ STATUSES = "'queued', 'deferred', 'running', 'completed', 'failed', 'skipped', '
 
 
 def _index(
-    name: str, table: str, columns: list[str], where: str | None = None, *, unique: bool = False
+    name: str, table: str, columns: list[Any], where: str | None = None, *, unique: bool = False
 ) -> None:
     condition = sa.text(where) if where else None
     op.create_index(name, table, columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
@@ -94,7 +96,7 @@ def _create_work() -> None:
     _index("uq_work_waiting", "work", ["kind", "key"], WAITING, unique=True)
     _index("uq_work_running", "work", ["kind", "key"], "status = 'running'", unique=True)
     _index("ix_work_kind_key_id", "work", ["kind", "key", "id"])
-    _index("ix_work_due", "work", ["kind", "tenant", "id"], WAITING)
+    _index("ix_work_due", "work", ["kind", "tenant", sa.text("priority DESC"), "id"], WAITING)
     _index("ix_work_finished_at", "work", ["finished_at"], "finished_at IS NOT NULL")
     op.create_table(
         "work_event",

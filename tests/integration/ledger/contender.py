@@ -1,0 +1,111 @@
+"""One of several processes that fight over a ledger. Run as a script: what it won goes to stdout as JSON."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+from datetime import timedelta
+
+from domain.shared.backoff import Backoff
+from domain.shared.clock import machine_clock
+from domain.shared.work import Item, Kind
+from resources.ledger.client import HeldElsewhere, Ledger
+from resources.ledger.provenance import Fact
+
+CLAIMED = Kind("race.claimed", transient=Backoff(base=timedelta(seconds=1)))
+DISPATCHED = Kind("race.dispatched", transient=Backoff(base=timedelta(seconds=1)))
+HELD = Kind("race.held", transient=Backoff(base=timedelta(seconds=1)))
+KINDS = (CLAIMED, DISPATCHED, HELD)
+ROUNDS = 25
+
+
+def open_ledger(url: str) -> Ledger:
+    return Ledger.open(url, kinds=KINDS, clock=machine_clock)
+
+
+def wish(ledger: Ledger, items: int, rng: random.Random) -> int:
+    """The same wishes as everybody, in an order of its own."""
+    wishes = [
+        Item(kind.name, f"k{n}", "f", once=True) for kind in (CLAIMED, DISPATCHED) for n in range(items)
+    ]
+    rng.shuffle(wishes)
+    batches = [wishes[start : start + 500] for start in range(0, len(wishes), 500)]
+    return sum(len(ledger.enqueue(batch).created) for batch in batches)
+
+
+def claim(ledger: Ledger, name: str) -> list[int]:
+    won: list[int] = []
+    while rows := ledger.claim(CLAIMED.name, holder=f"worker:{name}", limit=20):
+        for row in rows:
+            ledger.complete(row.id, row.fence)
+            won.append(row.id)
+    return won
+
+
+def dispatch(ledger: Ledger, name: str) -> list[int]:
+    won: list[int] = []
+    # A dispatch that finds only rows others are just taking gives nothing; that is not the end.
+    while ledger.find(kind=DISPATCHED.name, status="queued", limit=1):
+        sent = ledger.dispatch(DISPATCHED.name, limit=4, group=lambda row: row.key[-2:])
+        for one in sent:
+            with ledger.hold(one.rows[0].kind, one.keys, f"{name}:{one.id}", heartbeat=False) as hold:
+                won += [row.id for row in hold.work.values()]
+        if not sent and not _undispatched(ledger):
+            return won
+    return won
+
+
+def _undispatched(ledger: Ledger) -> bool:
+    return any(
+        row.dispatch_id is None for row in ledger.find(kind=DISPATCHED.name, status="queued", limit=None)
+    )
+
+
+def hold_all(ledger: Ledger, name: str, rng: random.Random) -> list[int]:
+    """Overlapping keys in changing order: whoever comes second is told, and nothing deadlocks."""
+    won: list[int] = []
+    for number in range(ROUNDS):
+        keys = [f"k{n}" for n in rng.sample(range(60), 30)]
+        try:
+            with ledger.hold(HELD.name, keys, f"{name}:{number}", heartbeat=False) as hold:
+                won += [row.id for row in hold.work.values()]
+                hold.check()
+                ledger.enqueue([Item(HELD.name, key, f"{name}{number}") for key in keys[:10]])
+        except HeldElsewhere:
+            continue
+    return won
+
+
+def fight(url: str, name: str, items: int) -> dict[str, object]:
+    ledger = open_ledger(url)
+    rng = random.Random(name)
+    ledger.migrate()
+    created = wish(ledger, items, rng)
+    claimed = claim(ledger, name)
+    dispatched = dispatch(ledger, name)
+    held = hold_all(ledger, name, rng)
+    for _ in range(ROUNDS):
+        ledger.provenance.record([Fact("race.table", "p", 1, "same")])
+    return {
+        "created": created,
+        "claimed": claimed,
+        "dispatched": dispatched,
+        "held": held,
+    }
+
+
+def cling(url: str) -> None:
+    """Hold two keys until killed."""
+    ledger = open_ledger(url)
+    with ledger.hold(HELD.name, ["a", "b"], "doomed"):
+        print("holding", flush=True)
+        time.sleep(600)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "cling":
+        cling(sys.argv[2])
+    else:
+        print(json.dumps(fight(sys.argv[2], sys.argv[3], int(sys.argv[4]))))
