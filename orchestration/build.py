@@ -1,5 +1,7 @@
 """Puts the house together: settings in, Dagster definitions out. Pure wiring, no environment, no I/O."""
 
+import warnings
+
 import dagster as dg
 
 from assets.lake_maintenance import lake_maintenance
@@ -9,21 +11,30 @@ from assets.market.history import history_asset
 from assets.market.reference import reference_assets
 from assets.market.warehouse import MarketWarehouse
 from assets.policies.partitions import weekdays
-from domain.market.catalogue import Catalogue, catalogue
+from assets.run_retention import run_retention
+from domain.market.catalogue import catalogue
 from orchestration.schedules import upkeep_schedules
 from orchestration.services import SANDBOX_TOKEN
 from orchestration.settings import Settings
 from resources.lake.resource import LakeResource
 from resources.ledger.resource import LedgerResource
 from resources.tushare.resource import TushareResource
+from sensors.market.freshness import market_freshness_sensor
 from sensors.market.gap_fill import daily_schedule, gap_fill_sensor
 from sensors.work_sweep import work_sweep_sensor
 
 DATABASE = "PERENNIAL_DATABASE_URL"
 
 
-def build_definitions(settings: Settings, market: Catalogue | None = None) -> dg.Definitions:
-    market = market or catalogue()
+def build_definitions(settings: Settings) -> dg.Definitions:
+    with warnings.catch_warnings():
+        # Backfill policies are marked beta; that we use them is decided, not news at every start.
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        return _definitions(settings)
+
+
+def _definitions(settings: Settings) -> dg.Definitions:
+    market = catalogue()
     days = weekdays(settings.market_start)
     waits = settings.tushare_retry_delays
     fetched = [*reference_assets(market, waits), *daily_assets(market, days, waits)]
@@ -32,11 +43,11 @@ def build_definitions(settings: Settings, market: Catalogue | None = None) -> dg
     by_day = dg.AssetSelection.assets(*(a for a in [*fetched, *derived] if a.partitions_def == days))
     kept_alive = dg.AssetSelection.assets(*fetched, *derived)
     return dg.Definitions(
-        assets=[*fetched, *derived, history, lake_maintenance],
-        sensors=[gap_fill_sensor(kept_alive), work_sweep_sensor],
+        assets=[*fetched, *derived, history, lake_maintenance, run_retention],
+        sensors=[gap_fill_sensor(kept_alive), market_freshness_sensor, work_sweep_sensor],
         schedules=[
             daily_schedule(by_day, f"{settings.daily_at.minute} {settings.daily_at.hour} * * 1-5"),
-            *upkeep_schedules(history, lake_maintenance),
+            *upkeep_schedules(history, [lake_maintenance, run_retention]),
         ],
         resources=build_resources(settings),
         # A step process costs seconds of imports; nothing here needs isolation.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from domain.shared.error import PerennialError
-from orchestration.health import house_findings
+from orchestration.house import house_findings
 from orchestration.services import open_ledger, open_market
 from orchestration.settings import Settings
 
@@ -48,7 +48,7 @@ def _folders(settings: Settings) -> str:
 
 
 def _ledger(settings: Settings) -> str:
-    ledger = open_ledger(settings, write=True)
+    ledger = open_ledger(settings)
     counts = {s: n for kind in ledger.counts().values() for s, n in kind.items()}
     return f"schema is current; {counts or 'no work yet'}"
 
@@ -76,7 +76,7 @@ def _source(settings: Settings) -> str:
     from domain.market.trading import shanghai
     from resources.tushare.request import Request
 
-    market = open_market(settings, write=True)
+    market = open_market(settings)
     year = shanghai(market.clock()).year
     schema = market.catalogue.calendar.source_schema
     params = {"exchange": "SSE", "start_date": f"{year}0101", "end_date": f"{year}0131"}

@@ -57,6 +57,8 @@ SHARED: dict[str, Any] = {
         "poll_interval_seconds": 60,
         "free_slots_after_run_end_seconds": 60,
     },
+    # Else every event of a run is a DEBUG line on the terminal; the events themselves are kept either way.
+    "python_logs": {"python_log_level": "INFO"},
     "retention": {
         "schedule": {"purge_after_days": 30},
         "sensor": {"purge_after_days": {"skipped": 1, "success": 30, "failure": 30, "started": 30}},

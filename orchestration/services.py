@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from domain.registry import kinds, tables
+from domain.registry import kinds, tables, views
+from orchestration.house import require_writable
 from orchestration.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def open_lake(settings: Settings) -> Lake:
         warehouse=settings.warehouse,
         home=settings.home,
         tables=tables(),
+        views=views(),
         memory_limit=settings.memory_limit,
         threads=settings.threads,
     )
@@ -33,6 +35,8 @@ def open_ledger(settings: Settings, *, write: bool = False) -> Ledger:
     """`write` makes the schema and stamps the source; a look does neither."""
     from resources.ledger.client import Ledger
 
+    if write:
+        require_writable(settings)
     ledger = Ledger.open(settings.database_url, kinds=kinds(), clock=settings.business_clock())
     if write:
         ledger.migrate()
@@ -83,7 +87,8 @@ def source_fingerprint(settings: Settings) -> str:
     return digest(
         [
             settings.source,
-            settings.tushare_url or "",
+            # Where the sandbox listens is nobody's decision: `up` gives it a port, a command another.
+            "" if settings.source == "sandbox" else settings.tushare_url or "",
             settings.tushare_token or SANDBOX_TOKEN,
             settings.tushare_points,
         ]

@@ -65,7 +65,7 @@ FIELDS: tuple[Field, ...] = (
         "warehouse",
         values.warehouse_uri,
         "`lake/warehouse` in the home folder",
-        "Where the lake's data files live: a folder or a URI of `file`, `s3`, `gs`, `abfss`.",
+        "Where the lake's data files live: a folder or a URI of `file` or `s3`.",
         "s3://bucket/warehouse",
     ),
     Field(

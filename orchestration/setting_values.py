@@ -144,12 +144,12 @@ def is_postgres(url: str) -> bool:
 def warehouse_uri(raw: str) -> str:
     """An absolute URI. Paths are not percent-encoded: the lake's file layer takes them literally."""
     scheme = urlsplit(raw).scheme
-    if scheme in ("s3", "s3a", "gs", "abfs", "abfss"):
+    if scheme == "s3":
         if not urlsplit(raw).netloc:
             raise ValueError("complete: it names no bucket, as in s3://bucket/warehouse")
         return raw.rstrip("/")
     if scheme not in ("", "file"):
-        raise ValueError("a folder or a URI of file, s3, gs or abfss")
+        raise ValueError("a folder or a URI of file or s3")
     path = raw.removeprefix("file://") if scheme == "file" else raw
     return f"file://{absolute_path(path)}"
 

@@ -32,10 +32,11 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass(frozen=True)
 class Command:
-    """One child: its name in messages and logs, and what to run."""
+    """One child: its name in messages and logs, what to run, and which of its lines nobody needs."""
 
     name: str
     argv: Sequence[str]
+    noise: re.Pattern[str] | None = None
 
 
 class AlreadyRunning(Exception):
@@ -74,6 +75,7 @@ class Child:
 
     def __init__(self, command: Command, environment: Mapping[str, str], working: Path, logs: Path) -> None:
         self.name = command.name
+        self._noise = command.noise
         self.log = logs / f"{command.name}.log"
         self._process = subprocess.Popen(
             command.argv,
@@ -120,6 +122,8 @@ class Child:
         with lines, contextlib.closing(log):
             for line in lines:
                 text = _COLOUR.sub("", line.rstrip("\n"))
+                if self._noise is not None and self._noise.search(text):
+                    continue
                 log.emit(LogRecord(self.name, 0, "", 0, text, None, None))
                 say(f"{self.name:<10} | {text}")
 

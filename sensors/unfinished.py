@@ -1,6 +1,8 @@
-"""Which dispatches have a run that is not finished: the ledger must not send their work again."""
+"""What the runs that are not finished are doing: the ledger must not send their work again."""
 
 import dagster as dg
+
+from domain.shared.table import ALL
 
 DISPATCH = "perennial/dispatch"
 
@@ -16,3 +18,14 @@ UNFINISHED = [
 def unfinished_dispatches(instance: dg.DagsterInstance) -> set[str]:
     runs = instance.get_runs(filters=dg.RunsFilter(statuses=UNFINISHED))
     return {run.tags[DISPATCH] for run in runs if DISPATCH in run.tags}
+
+
+def keys_under_way(instance: dg.DagsterInstance) -> set[str]:
+    """The `table:partition` of all that dispatched runs are doing, did or will do before they end."""
+    runs = instance.get_runs(filters=dg.RunsFilter(statuses=UNFINISHED))
+    return {
+        f"{key.path[-1]}:{run.tags.get('dagster/partition', ALL)}"
+        for run in runs
+        if DISPATCH in run.tags
+        for key in run.asset_selection or ()
+    }

@@ -14,7 +14,11 @@ from resources.ledger.resource import LedgerResource
 from sensors.unfinished import DISPATCH
 
 SILENT_AFTER = timedelta(minutes=3)
-"""A started run of ours that holds no work and has logged nothing for so long is dead."""
+"""A started run that came for work, holds none and has logged nothing for so long is dead."""
+ORIGIN = "perennial/origin"
+"""The tag of runs that a command started; they too come for work."""
+LONG_SILENT_AFTER = timedelta(minutes=30)
+"""The same for runs a person started in the UI: they may do something that holds no work, such as upkeep."""
 
 
 @dg.sensor(
@@ -50,17 +54,19 @@ def sweep(instance: dg.DagsterInstance, ledger: Ledger) -> tuple[int, int]:
         )
     silent = list(_silent(instance, holders | dead))
     for run in silent:
-        instance.report_run_failed(run, f"its worker has shown no life for {SILENT_AFTER}")
+        instance.report_run_failed(run, "its worker has shown no life: it holds no work and logs nothing")
     return len(swept), len(dead) + len(silent)
 
 
 def _silent(instance: dg.DagsterInstance, known: Iterable[str]) -> Iterable[dg.DagsterRun]:
-    """Runs of ours that started, hold nothing, and have been quiet: killed before they took their work."""
+    """Runs that started, hold nothing, and have been quiet: killed before they took work, or between two."""
     skip = set(known)
-    horizon = datetime.now(UTC) - SILENT_AFTER
+    now = datetime.now(UTC)
     for record in instance.get_run_records(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):
         run = record.dagster_run
-        if run.run_id in skip or DISPATCH not in run.tags or record.update_timestamp > horizon:
+        comes_for_work = DISPATCH in run.tags or ORIGIN in run.tags
+        horizon = now - (SILENT_AFTER if comes_for_work else LONG_SILENT_AFTER)
+        if run.run_id in skip or record.update_timestamp > horizon:
             continue
         newest = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
         if not newest or newest[0].event_log_entry.timestamp < horizon.timestamp():

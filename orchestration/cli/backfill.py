@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from assets.market.fetch import ONLY, ONLY_NEEDED
+from assets.market.fetch import ONLY, ONLY_NEEDED, CalendarMissing
 from domain.market.plan import FILL
-from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
+from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
 from domain.market.trading import newest_published
 from domain.shared.error import InvalidInput
 from orchestration.cli.output import say
 from orchestration.cli.progress import progress
-from orchestration.cli.runner import Runner, runner, tell
+from orchestration.cli.runner import Runner, runner, take_back, tell
 
 if TYPE_CHECKING:
     from assets.market.market import Market
@@ -35,20 +35,26 @@ class Backfilled:
     days: int
     needed: int
     closed: int
+    early: int
     failed: list[tuple[str, str, str]]
+    ran_well: bool = True
+    """A forced run may fail and leave every day whole: it had been so before."""
 
     @property
     def ok(self) -> bool:
-        return not self.failed
+        return self.ran_well and not self.failed
 
     @property
     def line(self) -> str:
+        beside = f"({self.closed} closed days{f', {self.early} not due yet' if self.early else ''})"
         if not self.days:
-            return f"no trading day to fill ({self.closed} closed days)"
+            return f"no trading day to fill {beside}"
         if not self.needed:
-            return f"nothing to do: all {self.days} trading days are whole ({self.closed} closed days)"
-        outcome = "all whole now" if self.ok else f"{len(self.failed)} pieces are not whole"
-        return f"{self.needed} of {self.days} trading days needed work, {outcome} ({self.closed} closed days)"
+            return f"nothing to do: all {self.days} trading days are whole {beside}"
+        outcome = f"{len(self.failed)} pieces are not whole" if self.failed else "all whole now"
+        if not self.ran_well and not self.failed:
+            outcome = "the run failed, all are whole as before"
+        return f"{self.needed} of {self.days} trading days needed work, {outcome} {beside}"
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -56,14 +62,18 @@ class Backfilled:
             "trading_days": self.days,
             "needed": self.needed,
             "closed_days": self.closed,
+            "not_due_yet": self.early,
             "failed": [{"table": t, "day": d, "why": w} for t, d, w in self.failed],
         }
 
 
 def run_backfill(settings: Settings, market: Market, wish: Wish) -> Backfilled:
+    _check_range(settings, wish)
+    ran_well = True
     with runner(settings) as run:
+        take_back(market, run)
         _references(market, run, wish)
-        days, closed = _days(settings, market, wish)
+        days, closed, early = _days(market, wish)
         tables = _tables(market, wish)
         needed = days if wish.force else _needed(market, days, tables)
         if needed:
@@ -72,7 +82,23 @@ def run_backfill(settings: Settings, market: Market, wish: Wish) -> Backfilled:
             with progress():
                 end = run.run(tables, days=(str(needed[0]), str(needed[-1])), tags=tags)
             tell(f"{needed[0]} … {needed[-1]}", tables, end)
-    return Backfilled(len(days), len(needed), closed, _not_whole(market, needed, tables))
+            ran_well = end.success
+            if wish.first is None:
+                # What the last look over the history found is mended now: look again.
+                tell("history", [HISTORY_GAPS.table], run.run([HISTORY_GAPS.table]))
+    left = _not_whole(market, needed, tables)
+    return Backfilled(len(days), len(needed), closed, early, left, ran_well)
+
+
+def _check_range(settings: Settings, wish: Wish) -> None:
+    if wish.first is None or wish.last is None:
+        return
+    if wish.first > wish.last:
+        raise InvalidInput(f"the range ends before it begins: {wish.first} > {wish.last}")
+    if wish.first < settings.market_start:
+        raise InvalidInput(
+            f"the warehouse begins on {settings.market_start}", remedy="see PERENNIAL_MARKET_START"
+        )
 
 
 def _references(market: Market, run: Runner, wish: Wish) -> None:
@@ -88,29 +114,22 @@ def _references(market: Market, run: Runner, wish: Wish) -> None:
         tell("ALL", [name], run.run([name]))
 
 
-def _days(settings: Settings, market: Market, wish: Wish) -> tuple[list[date], int]:
+def _days(market: Market, wish: Wish) -> tuple[list[date], int, int]:
+    """The trading days asked for that are due, and how many of the range are closed or not due yet."""
     calendar = market.calendar()
-    newest = newest_published(calendar, market.clock(), market.rules.daily_at)
     if wish.first is None or wish.last is None:
         gaps = market.lake.sql("SELECT DISTINCT trade_date FROM market.history_gaps ORDER BY 1")
-        return gaps["trade_date"].to_pylist(), 0
-    if wish.first > wish.last:
-        raise InvalidInput(f"the range ends before it begins: {wish.first} > {wish.last}")
-    if wish.first < settings.market_start:
-        raise InvalidInput(
-            f"the warehouse begins on {settings.market_start}",
-            remedy="see PERENNIAL_MARKET_START",
-        )
+        return gaps["trade_date"].to_pylist(), 0, 0
     if missing := [y for y in range(wish.first.year, wish.last.year + 1) if y not in calendar.years]:
-        raise InvalidInput(
+        raise CalendarMissing(
             f"the trading calendar of {', '.join(map(str, missing))} could not be had",
             remedy="see `perennial work list --key normalized_trade_cal`",
         )
-    last = min(wish.last, newest) if newest else wish.last
-    if wish.last > last and calendar.between(last, wish.last)[1:]:
-        say(f"days after {last} are not due yet and left out")
-    days = list(calendar.between(wish.first, last))
-    return days, (last - wish.first).days + 1 - len(days) if last >= wish.first else 0
+    newest = newest_published(calendar, market.clock(), market.rules.daily_at)
+    asked = calendar.between(wish.first, wish.last)
+    due = [day for day in asked if newest and day <= newest]
+    closed = (wish.last - wish.first).days + 1 - len(asked)
+    return due, closed, len(asked) - len(due)
 
 
 def _tables(market: Market, wish: Wish) -> list[str]:

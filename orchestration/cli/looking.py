@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from domain.shared.error import PerennialError
 from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.environments import load_settings
 from orchestration.services import open_lake, open_ledger, open_market
 
 if TYPE_CHECKING:
+    from domain.market.watchdog import Watch
     from domain.shared.health import Finding
+    from orchestration.settings import Settings
 
 plan_app = typer.Typer(no_args_is_help=True)
 check_app = typer.Typer(no_args_is_help=True)
@@ -41,7 +44,15 @@ def status(json: Json = False) -> None:
 
 def _show(found: Sequence[Finding]) -> None:
     table(
-        ["health", "domain", "subject", "reason", "since", "next attempt", "what a person can do"],
+        [
+            "health",
+            "domain",
+            "subject",
+            "reason",
+            "since (UTC)",
+            "next attempt (UTC)",
+            "what a person can do",
+        ],
         [
             (
                 f.health,
@@ -79,11 +90,7 @@ def plan_market(json: Json = False) -> None:
 @check_app.command("market")
 def check_market(json: Json = False) -> None:
     """The watchdog: newest day near and whole, no source failing. One line; exit 0 or 1."""
-    from domain.market.watchdog import watch
-
-    market = open_market(load_settings())
-    now = market.clock()
-    seen = watch(market.catalogue, market.observe(now), market.sources.all(), now, market.rules)
+    seen = _watch(load_settings())
     if json:
         document(
             {"ok": seen.ok, "line": seen.line, "latest_day": seen.latest_day, "problems": list(seen.problems)}
@@ -93,12 +100,30 @@ def check_market(json: Json = False) -> None:
     raise typer.Exit(0 if seen.ok else 1)
 
 
+def _watch(settings: Settings) -> Watch:
+    from domain.market.watchdog import Watch, watch
+
+    try:
+        market = open_market(settings)
+        now = market.clock()
+        return watch(market.catalogue, market.observe(now), market.sources.all(), now, market.rules)
+    except PerennialError as error:
+        # A watchdog that cannot look says so in its one line; cron reads nothing else.
+        return Watch(False, f"ALERT market: {error.message.splitlines()[0]}", None, (error.message,))
+
+
 def _names(name: str, query: str) -> bool:
     return re.search(rf"\b{re.escape(name)}\b", query, re.IGNORECASE) is not None
 
 
 def sql(
-    query: Annotated[str, typer.Argument(help="One reading statement. Tables: market.normalized_daily …")],
+    query: Annotated[
+        str,
+        typer.Argument(
+            help="One reading statement. SHOW ALL TABLES lists the lake's; the ledger has "
+            "market.source_freshness, ops.work, ops.work_event and ops.partition_fact."
+        ),
+    ],
     as_of: Annotated[
         datetime | None,
         typer.Option("--as-of", help="Read the lake as it was then (UTC)."),
@@ -112,11 +137,7 @@ def sql(
 
     settings = load_settings()
     views = open_ledger(settings).views()
-    wanted = {
-        name: view()
-        for name, view in views.items()
-        if re.search(rf"\b{re.escape(name)}\b", query, re.IGNORECASE)
-    }
+    wanted = {name: view() for name, view in views.items() if _names(name, query)}
     moment = as_of.replace(tzinfo=UTC) if as_of is not None and as_of.tzinfo is None else as_of
     result = open_lake(settings).sql(query, as_of=moment, extra=wanted)
     if json:

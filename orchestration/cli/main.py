@@ -29,6 +29,7 @@ app.command()(looking.sql)
 app.command()(operate.up)
 app.command()(operate.demo)
 app.command()(operate.doctor)
+app.command()(operate.migrate)
 app.command()(operate.settings)
 
 

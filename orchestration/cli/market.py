@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from assets.market.market import Market
     from domain.shared.health import Finding
     from orchestration.settings import Settings
+    from resources.ledger.model import Work
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -40,10 +41,8 @@ def _drive(json: bool, *, hurry: bool) -> None:
 
     settings = load_settings()
     market = open_market(settings, write=True)
-    if hurry:
-        _hurry(market)
     with runner(settings) as run:
-        drive(market, run)
+        drive(market, run, hurry=_asked_for(market) if hurry else None)
     found = _findings(settings)
     note = _today(market)
     open_ends = [f for f in found if f.health in ("broken", "stale", "healing")]
@@ -56,19 +55,13 @@ def _drive(json: bool, *, hurry: bool) -> None:
     raise typer.Exit(1 if open_ends else 0)
 
 
-def _hurry(market: Market) -> None:
-    """A person asks now: the references and the newest day do not wait for their next attempt."""
-    from domain.market.plan import FILL, REFRESH
+def _asked_for(market: Market) -> Callable[[Work], bool]:
+    """The references and the newest day: what a person who runs `daily` asks for."""
+    from domain.market.plan import REFRESH
     from domain.market.trading import newest_published
 
     newest = newest_published(market.calendar(), market.clock(), market.rules.daily_at)
-    waiting = [
-        *market.ledger.find(REFRESH, status="deferred", limit=None),
-        *market.ledger.find(FILL, status="deferred", limit=None),
-    ]
-    for row in waiting:
-        if row.kind == REFRESH or row.key.endswith(f":{newest}"):
-            market.ledger.retry(row.id)
+    return lambda row: row.kind == REFRESH or row.key.endswith(f":{newest}")
 
 
 def _findings(settings: Settings) -> list[Finding]:
@@ -105,7 +98,7 @@ def backfill(
     force: Annotated[bool, typer.Option("--force", help="Fetch days again that are whole.")] = False,
     gaps: Annotated[
         bool,
-        typer.Option("--gaps", help="What the look over the whole history found."),
+        typer.Option("--gaps", help="Instead of a range: the days that `look-back` found."),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -144,8 +137,10 @@ def look_back(json: Json = False) -> None:
     market = open_market(settings, write=True)
     with runner(settings) as run:
         end = run.run(["history_gaps"])
-    for error in end.errors:
-        say(f"failed: {error}")
+    if not end.success:
+        for error in end.errors:
+            say(f"failed: {error}")
+        raise typer.Exit(1)
     rows = market.lake.sql(
         "SELECT * FROM market.history_gaps ORDER BY trade_date DESC, table_name"
     ).to_pylist()

@@ -55,6 +55,16 @@ def doctor(json: Json = False) -> None:
     raise typer.Exit(0 if all(f.ok for f in found) else 1)
 
 
+def migrate(json: Json = False) -> None:
+    """Bring the work ledger's schema to this program's; `up` and every command that writes do it too."""
+    from orchestration.services import open_ledger
+    from resources.ledger.engine import place
+
+    ledger = open_ledger(load_settings(), write=True)
+    where = place(ledger.engine)
+    document({"ledger": where, "migrated": True}) if json else answer(f"the ledger at {where} is current")
+
+
 def settings(json: Json = False) -> None:
     """Every setting, its value here, and what it does. Secrets are hidden."""
     from orchestration.setting_fields import FIELDS

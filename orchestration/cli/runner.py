@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,8 +15,10 @@ from sensors.market.look import Look, Start
 
 if TYPE_CHECKING:
     import dagster as dg
+    from dagster_shared.error import SerializableErrorInfo
 
     from assets.market.market import Market
+    from resources.ledger.model import Work
 
 ROUNDS = 10_000
 """A bound no honest drive reaches: each round starts days that were not started before."""
@@ -33,11 +35,11 @@ class Runner:
     """Dagster, opened once per command: the instance, the definitions, the one job over all assets."""
 
     def __init__(self, settings: Settings, instance: dg.DagsterInstance) -> None:
-        from orchestration.definitions import defs
+        from orchestration.build import build_definitions
 
         self.settings = settings
         self.instance = instance
-        self._job = defs.resolve_implicit_global_asset_job_def()
+        self._job = build_definitions(settings).resolve_implicit_global_asset_job_def()
 
     def run(
         self,
@@ -50,7 +52,9 @@ class Runner:
         """Materialise market tables: unpartitioned, one partition, or a range of days in one run."""
         import dagster as dg
 
-        all_tags = {"perennial/origin": "command", **(tags or {})}
+        from sensors.work_sweep import ORIGIN
+
+        all_tags = {ORIGIN: "command", **(tags or {})}
         if days is not None:
             all_tags |= {
                 "dagster/asset_partition_range_start": days[0],
@@ -86,33 +90,70 @@ def _errors(result: dg.ExecuteInProcessResult) -> Iterator[str]:
         if event.is_step_failure and event.step_failure_data.error is not None:
             data = event.step_failure_data
             words = data.user_failure_data.description if data.user_failure_data else None
-            yield words or event.step_failure_data.error.message.strip().splitlines()[0]
+            yield words or _first_line(event.step_failure_data.error)
+
+
+def _first_line(error: SerializableErrorInfo) -> str:
+    """After the last pass Dagster speaks of its own policy; what failed stands behind it."""
+    if error.cls_name == "RetryRequestedFromPolicy" and error.cause is not None:
+        error = error.cause
+    line: str = error.message.strip().splitlines()[0]
+    kind, _, words = line.partition(": ")
+    return words if words and "." in kind and " " not in kind else line
 
 
 @contextmanager
 def runner(settings: Settings) -> Iterator[Runner]:
+    from assets.policies.pools import LIMITS
     from orchestration.instance import open_instance
+    from orchestration.pools import apply_pools
 
     with open_instance(settings) as instance:
+        apply_pools(instance, LIMITS)
         yield Runner(settings, instance)
 
 
-def drive(market: Market, runner: Runner) -> Look:
-    """Look and run until a look finds nothing that is due: what the daemon does, without one."""
-    from sensors.market.look import look
-    from sensors.unfinished import unfinished_dispatches
-    from sensors.work_sweep import sweep
+def drive(market: Market, runner: Runner, hurry: Callable[[Work], bool] | None = None) -> Look:
+    """Look and run until a look finds nothing that is due: what the daemon does, without one.
 
-    swept, ended = sweep(runner.instance, market.ledger)
-    if swept or ended:
-        say(f"took back {swept} pieces of work from dead workers, ended {ended} runs they left")
+    `hurry` chooses waiting work that is not to wait for its next attempt: a person asks now.
+    """
+    from sensors.market.look import look
+    from sensors.unfinished import keys_under_way, unfinished_dispatches
+
+    take_back(market, runner)
+    if hurry is not None:
+        _make_due(market, unfinished_dispatches(runner.instance), hurry)
     for _ in range(ROUNDS):
-        seen = look(market, unfinished_dispatches(runner.instance))
+        at_work = keys_under_way(runner.instance)
+        seen = look(market, unfinished_dispatches(runner.instance), under_way=at_work)
         if not seen.starts:
             return seen
         for start in seen.starts:
             tell(start.partition, start.tables, runner.start(start))
     raise PerennialError(f"{ROUNDS} rounds of healing and still more to do", reason_code="no_end")
+
+
+def take_back(market: Market, runner: Runner) -> None:
+    """What the sweep sensor does: work of dead workers is free again, their runs are ended."""
+    from sensors.work_sweep import sweep
+
+    swept, ended = sweep(runner.instance, market.ledger)
+    if swept or ended:
+        say(f"took back {swept} pieces of work from dead workers, ended {ended} runs they left")
+
+
+def _make_due(market: Market, unfinished: Collection[str], hurry: Callable[[Work], bool]) -> None:
+    from domain.market.plan import FILL, REFRESH
+    from sensors.market.look import wish
+
+    wish(market)
+    now = market.clock()
+    for kind in (REFRESH, FILL):
+        for row in market.ledger.find(kind, status=("queued", "deferred"), limit=None):
+            # A run is on its way for what was dispatched.
+            if row.not_before > now and row.dispatch_id not in unfinished and hurry(row):
+                market.ledger.retry(row.id)
 
 
 def tell(partition: str, tables: Sequence[str], end: RunEnd) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import http.client
+import re
 import socket
 import sys
 from collections.abc import Callable
@@ -20,6 +21,11 @@ from orchestration.settings import PROJECT_ROOT, Settings
 from orchestration.supervisor import AlreadyRunning, Command, Supervisor, kill_marked, only_one, say
 
 _LOOPBACK = "127.0.0.1"
+_ROUTINE = re.compile(
+    r" - INFO - (Checking for new runs for sensor: |(Sensor|Schedule) \S+ skipped: |Priority sorting and "
+    r"checking tag |Creating new run for |Launching run for |Collected \d+ runs for monitoring|Checking run )"
+)
+"""What the daemon says every few seconds though nothing happens, or before it says that it happened."""
 
 
 def run_up(settings: Settings, *, before_start: Callable[[], None] = lambda: None) -> int:
@@ -102,7 +108,8 @@ def ui_command(settings: Settings, workspace: Path) -> Command:
 
 def daemon_command(settings: Settings, workspace: Path) -> Command:
     argv = [sys.executable, "-m", "dagster._daemon", "run", "--workspace", str(workspace)]
-    return Command("daemon", [*argv, *_logging(settings)])
+    noise = None if settings.log_level == "DEBUG" else _ROUTINE
+    return Command("daemon", [*argv, *_logging(settings)], noise)
 
 
 def _logging(settings: Settings) -> list[str]:

@@ -39,7 +39,7 @@ def list_work(
         document([asdict(row) for row in rows])
         return
     table(
-        ["id", "kind", "key", "status", "reason", "attempts", "not before", "run", "error"],
+        ["id", "kind", "key", "status", "reason", "attempts", "not before (UTC)", "run", "error"],
         [
             (
                 str(r.id),
@@ -73,7 +73,7 @@ def show(work_id: Id, json: Json = False) -> None:
         [(name, str(value)) for name, value in asdict(row).items() if value not in (None, "")],
     )
     table(
-        ["at", "event", "status", "attempt", "reason", "error"],
+        ["at (UTC)", "event", "status", "attempt", "reason", "error"],
         [(e.at, e.event, e.status, e.attempt, e.reason_code, (e.error or "").split("\n")[0]) for e in events],
     )
 

@@ -8,7 +8,7 @@ from assets.market.warehouse import MarketWarehouse
 from domain.market.trading import shanghai
 from domain.shared.table import ALL
 from sensors.market.look import Look, Start, look
-from sensors.unfinished import DISPATCH, unfinished_dispatches
+from sensors.unfinished import DISPATCH, keys_under_way, unfinished_dispatches
 
 
 def gap_fill_sensor(assets: dg.AssetSelection) -> dg.SensorDefinition:
@@ -21,7 +21,8 @@ def gap_fill_sensor(assets: dg.AssetSelection) -> dg.SensorDefinition:
         description="Finds days that are missing, thin, damaged or changed, and references that are due.",
     )
     def gap_fill(context: dg.SensorEvaluationContext, warehouse: MarketWarehouse) -> dg.SensorResult:
-        seen = look(warehouse.open(), unfinished_dispatches(context.instance))
+        at_work = keys_under_way(context.instance)
+        seen = look(warehouse.open(), unfinished_dispatches(context.instance), under_way=at_work)
         return dg.SensorResult(
             run_requests=[run_request(start) for start in seen.starts],
             skip_reason=None if seen.starts else _nothing(seen),
@@ -43,7 +44,8 @@ def daily_schedule(assets: dg.AssetSelection, cron: str) -> dg.ScheduleDefinitio
         context: dg.ScheduleEvaluationContext, warehouse: MarketWarehouse
     ) -> Iterator[dg.RunRequest | dg.SkipReason]:
         market = warehouse.open()
-        seen = look(market, unfinished_dispatches(context.instance), references=False)
+        at_work = keys_under_way(context.instance)
+        seen = look(market, unfinished_dispatches(context.instance), references=False, under_way=at_work)
         for start in seen.starts:
             yield run_request(start)
         if not seen.starts:

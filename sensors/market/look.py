@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from assets.market.market import Market
 from domain.market.plan import FILL, REFRESH, Plan
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
+from resources.ledger.attention import attention
 from resources.ledger.model import Dispatch, Work
 
 DERIVED = (ADJUSTED_DAILY.table, COVERAGE.table, REVISIONS.table)
@@ -34,14 +35,18 @@ class Look:
     starts: tuple[Start, ...]
 
 
-def look(market: Market, unfinished: Collection[str] = (), references: bool = True) -> Look:
+def look(
+    market: Market,
+    unfinished: Collection[str] = (),
+    references: bool = True,
+    under_way: Collection[str] = (),
+) -> Look:
     """`unfinished` names the dispatches whose run is queued or running: their work is not sent twice.
+    `under_way` names the keys those runs care for, up to their end.
 
     Without `references` these are wished for, and left for another look to start.
     """
-    plan = market.plan()
-    live = {row.key for kind in (FILL, REFRESH) for row in market.ledger.find(kind, status=LIVE, limit=None)}
-    market.ledger.enqueue([v.item() for v in plan.take(market.rules.limit, live.__contains__)])
+    plan = wish(market, under_way)
     dispatches = [
         *(market.ledger.dispatch(REFRESH, limit=REFERENCES, busy=unfinished) if references else ()),
         *market.ledger.dispatch(FILL, limit=market.rules.limit, group=_day, order="newest", busy=unfinished),
@@ -49,7 +54,19 @@ def look(market: Market, unfinished: Collection[str] = (), references: bool = Tr
     return Look(plan, tuple(_start(market, d) for d in dispatches))
 
 
-LIVE = ("queued", "deferred", "running")
+def wish(market: Market, under_way: Collection[str] = ()) -> Plan:
+    """Plan, and ask the ledger for what is due and nobody is at.
+
+    Between a run's commit and its record of it the plan sees a change nobody recorded, and between its
+    steps a derived table that lags. Looked at again after the run, either is gone or real.
+    """
+    # Before the plan: what ends while it looks may have been seen half done.
+    known = {row.key: row.status for row in attention(market.ledger.engine, (FILL, REFRESH))}
+    at_work = {*under_way, *(key for key, status in known.items() if status == "running")}
+    plan = market.plan()
+    chosen = plan.take(market.rules.limit, {*known, *at_work}.__contains__)
+    market.ledger.enqueue([v.item() for v in chosen if v.key not in at_work])
+    return plan
 
 
 def _day(row: Work) -> str:

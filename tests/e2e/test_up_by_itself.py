@@ -1,0 +1,65 @@
+"""`perennial up` on an empty folder: all is on, the newest days come by themselves, the UI shows what."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.running import Running
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+
+def test_an_empty_home_fills_its_newest_days_without_a_hand(first_up: Running):
+    first_up.settled()
+    days = first_up.days()
+    assert len(days) >= 6
+    assert all(v.rows > 5_000 for v in first_up.versions(days).values())
+    assert {run["status"] for run in first_up.runs()} == {"SUCCESS"}
+    done = first_up.command("check", "market")
+    assert (done.returncode, done.stdout[:9]) == (0, "OK market"), done.stdout
+
+
+def test_every_sensor_and_schedule_is_on(first_up: Running):
+    query = """{ repositoriesOrError { ... on RepositoryConnection { nodes {
+      sensors { name sensorState { status } } schedules { name scheduleState { status } } } } } }"""
+    (code,) = first_up.graphql(query)["repositoriesOrError"]["nodes"]
+    states = {s["name"]: s["sensorState"]["status"] for s in code["sensors"]}
+    states |= {s["name"]: s["scheduleState"]["status"] for s in code["schedules"]}
+    assert {"market_gap_fill_sensor", "work_sweep_sensor", "market_daily_schedule"} <= states.keys()
+    assert set(states.values()) == {"RUNNING"}
+
+
+def test_the_automation_page_shows_them(page: Page):
+    page.goto("/automation")
+    for name in ("market_gap_fill_sensor", "work_sweep_sensor", "market_daily_schedule"):
+        page.get_by_text(name, exact=True).wait_for()
+
+
+def test_an_assets_page_shows_what_people_look_for(page: Page):
+    page.goto("/assets/market/normalized_daily")
+    for text in ("Opening price [CNY]", "market.normalized_daily", "data-platform", "Iceberg", "tushare"):
+        page.get_by_text(text, exact=True).first.wait_for()
+    page.get_by_text(re.compile("One row per stock and trading day")).first.wait_for()
+    page.get_by_role("link", name="market", exact=True).first.wait_for()
+    page.get_by_role("link", name="market_gap_fill_sensor").wait_for()
+
+
+def test_a_day_shows_its_rows_and_a_plot(page: Page, first_up: Running):
+    first_up.settled()
+    day = first_up.days()[-1]
+    page.goto(f"/assets/market/normalized_daily?view=partitions&partition={day}")
+    page.get_by_text("dagster/partition_row_count", exact=True).wait_for()
+    page.get_by_text(str(first_up.versions([day])[day].rows), exact=True).first.wait_for()
+    page.locator('img[src^="data:image/svg+xml"]').wait_for()
+
+
+def test_the_terminal_is_told_what_happens_and_nothing_else(first_up: Running):
+    first_up.settled()
+    noise = re.compile("DEBUG|Traceback|Warning|Checking for new runs|skipped: ")
+    assert [line for line in first_up.said if noise.search(line)] == []

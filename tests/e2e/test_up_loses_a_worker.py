@@ -1,0 +1,66 @@
+"""kill -9: of a run at work, and of the daemon."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from orchestration.cli.up import free_port
+from orchestration.settings import Settings
+from orchestration.supervisor import marked
+from tests.e2e.running import DAILY, Running
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+
+def test_a_killed_run_is_ended_and_its_day_healed(up: Running):
+    day = up.days()[1]
+    before, whole = up.newest_work(), up.versions([day])
+    up.sandbox("POST", "faults", {"api": "daily", "kind": "stall", "seconds": 25, "times": 1})
+    up.break_lake(f"--drop-day={day}")
+
+    def at_work() -> list[str]:
+        return [r.run_id for r in up.work(before) if r.key == f"{DAILY}:{day}" and r.status == "running"]
+
+    (run_id,) = up.wait(at_work, 60, "the run to be at work")
+    up.wait(lambda: up.sandbox("GET", "calls?api=daily"), 30, "the stalled call")
+    os.kill(_worker(up, run_id), signal.SIGKILL)
+    killed = time.monotonic()
+
+    up.wait(lambda: up.runs(runIds=[run_id])[0]["status"] == "FAILURE", 120, "the run to be ended")
+    print(f"run ended after {time.monotonic() - killed:.1f} s")
+    up.wait(lambda: up.versions([day]) == whole, 180, f"{day} to be healed")
+    print(f"healed after {time.monotonic() - killed:.1f} s")
+    up.settled()
+    rows = [r for r in up.work(before) if r.key == f"{DAILY}:{day}"]
+    assert [r.status for r in rows] == ["completed"]
+    assert rows[0].run_id != run_id
+
+
+def test_without_the_daemon_everything_stops_and_says_so(tmp_path: Path):
+    settings = Settings(home=tmp_path / "home", ui_port=free_port(), sandbox_port=free_port())
+    running = Running(settings)
+    running.start()
+    daemon = next(pid for pid in marked(str(settings.home)) if "dagster._daemon" in _cmdline(pid))
+    os.kill(daemon, signal.SIGKILL)
+    said = running.ended()
+    assert running.process.returncode == 1
+    log = settings.home / "logs" / "daemon.log"
+    assert f"daemon ended by itself with exit code -9, so all stops. Its log: {log}" in said
+    assert marked(str(settings.home)) == []
+
+
+def _worker(up: Running, run_id: str) -> int:
+    """The process Dagster says it started for the run."""
+    found = re.search(r"Started process for run \(pid: (\d+)\)", "\n".join(up.messages(run_id)))
+    assert found
+    return int(found[1])
+
+
+def _cmdline(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text()

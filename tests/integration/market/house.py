@@ -1,0 +1,258 @@
+"""A whole house under test: a home folder, a sandbox exchange on a socket, one clock, the real command.
+
+Only the network's far end and the clock are set up; everything between is the product as it runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+import sys
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+
+from assets.market.market import Market
+from domain.market.trading import SHANGHAI
+from domain.shared.clock import stopped_at
+from orchestration.build import build_definitions
+from orchestration.cli.main import main
+from orchestration.environments import load_settings
+from orchestration.instance import open_instance
+from orchestration.services import open_market
+from orchestration.settings import Settings
+from resources.ledger.model import Work
+from sandbox.exchange import Exchange
+from sandbox.faults import Fault
+from sandbox.server import SandboxServer
+
+FETCHED = ("normalized_daily", "normalized_adj_factor", "normalized_daily_basic", "suspensions")
+DERIVED = ("adjusted_daily", "coverage", "revisions")
+API = {
+    "normalized_daily": "daily",
+    "normalized_adj_factor": "adj_factor",
+    "normalized_daily_basic": "daily_basic",
+    "suspensions": "suspend_d",
+    "normalized_trade_cal": "trade_cal",
+    "normalized_stock_basic": "stock_basic",
+}
+
+EVENING = "2024-09-30T18:31"
+"""The Monday before a week's holiday, one minute after the daily look: a prepared house is whole then."""
+TODAY = "2024-09-30"
+PREPARED = ("2024-09-23", "2024-09-24", "2024-09-25", "2024-09-26", "2024-09-27", "2024-09-30")
+"""The days a prepared house has: the whole gap window of that evening."""
+AFTER_HOLIDAY = "2024-10-08"
+"""The next trading day."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class House:
+    def __init__(self, home: Path, exchange: Exchange, port: int, patch: pytest.MonkeyPatch) -> None:
+        self.home = home
+        self.exchange = exchange
+        self._port = port
+        self._patch = patch
+        self._now = EVENING
+        self.server: SandboxServer | None = None
+        patch.setenv("PERENNIAL_HOME", str(home))
+        patch.setenv("PERENNIAL_SOURCE", "sandbox")
+        patch.setenv("TUSHARE_URL", f"http://127.0.0.1:{port}")
+        patch.setenv("TUSHARE_RETRY_DELAYS", "0,0,0")
+        for name in ("TUSHARE_TOKEN", "DAGSTER_HOME"):
+            patch.delenv(name, raising=False)
+        self.at(EVENING)
+
+    # The surroundings
+
+    def at(self, moment: str) -> None:
+        """Stop both clocks, the platform's and the source's, at a moment in Shanghai."""
+        self._now = moment
+        self._patch.setenv("PERENNIAL_NOW", moment)
+        if self.server is not None:
+            self.server.clock.stop_at(self.now)
+
+    def later(self, **by: float) -> None:
+        self.at((self.now + timedelta(**by)).isoformat())
+
+    def next_minute(self) -> None:
+        """The source's minute is over: calls it had refused for their number are free again."""
+        with self.market.ledger.engine.begin() as connection:
+            connection.exec_driver_sql("DELETE FROM pace")
+
+    @property
+    def now(self) -> datetime:
+        moment = datetime.fromisoformat(self._now)
+        return moment if moment.tzinfo else moment.replace(tzinfo=SHANGHAI)
+
+    def set(self, **environment: str) -> None:
+        for name, value in environment.items():
+            self._patch.setenv(name, value)
+
+    def start_source(self) -> SandboxServer:
+        self.server = SandboxServer(self.exchange, clock=stopped_at(self.now), port=self._port)
+        self.server.start()
+        return self.server
+
+    def stop_source(self) -> None:
+        if self.server is not None:
+            self.server.stop()
+            self.server = None
+
+    @property
+    def source(self) -> SandboxServer:
+        assert self.server is not None, "the source is stopped"
+        return self.server
+
+    def fault(self, api: str, kind: str, **details: Any) -> None:
+        self.source.faults.add(Fault(api, kind, **details))
+
+    def mended(self) -> None:
+        self.source.faults.clear()
+
+    def calls(self, api: str | None = None) -> int:
+        return self.source.calls.count(api)
+
+    # The command
+
+    def run(self, *arguments: str) -> Said:
+        """`perennial …` in this process, exactly as its console script starts it."""
+        out, err = io.StringIO(), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["perennial", *arguments])
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                try:
+                    main()
+                    code: Any = 0
+                except SystemExit as end:
+                    code = end.code or 0
+        return Said(int(code), out.getvalue(), err.getvalue())
+
+    def status(self) -> dict[str, dict[str, Any]]:
+        """Every finding of `status --json`, by its subject."""
+        return {f["subject"]: f for f in self.run("status", "--json").json["findings"]}
+
+    # What became of it
+
+    @property
+    def settings(self) -> Settings:
+        return load_settings()
+
+    @property
+    def market(self) -> Market:
+        return open_market(self.settings, write=True)
+
+    def sql(self, query: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.market.lake.sql(query).to_pylist()
+        return rows
+
+    def frame(self, table: str, day: str) -> pa.Table:
+        return self.market.lake.sql(f"SELECT * FROM market.{table} WHERE trade_date = DATE '{day}'")
+
+    def rows(self, table: str, day: str) -> int:
+        return int(self.frame(table, day).num_rows)
+
+    def drop(self, table: str, *days: str) -> None:
+        """Take days away behind the platform's back."""
+        lake = self.market.lake
+        nothing = lake.tables[f"market.{table}"].schema.empty_table()
+        lake.replace_range(f"market.{table}", list(days), nothing, allow_empty=True)
+
+    def content(self, tables: Sequence[str] = (*FETCHED, *DERIVED)) -> dict[tuple[str, str], str]:
+        """The content hash of every partition, by table and partition."""
+        lake = self.market.lake
+        return {
+            (table, partition): str(version)
+            for table in tables
+            for partition, version in lake.versions(
+                f"market.{table}", lake.partitions(f"market.{table}")
+            ).items()
+        }
+
+    def snapshots(self) -> dict[str, int | None]:
+        lake = self.market.lake
+        return {table: lake.snapshot_id(table) for table in lake.tables}
+
+    def work(self, key: str = "") -> list[Work]:
+        """The rows of the ledger whose key begins so, oldest first."""
+        return sorted(self.market.ledger.find(key_prefix=key or None, limit=None), key=lambda row: row.id)
+
+    def newest(self, key: str) -> Work:
+        return self.work(key)[-1]
+
+    # Dagster
+
+    @cached_property
+    def definitions(self) -> dg.Definitions:
+        return build_definitions(self.settings)
+
+    def sensor(self, name: str) -> dg.SensorDefinition:
+        return next(sensor for sensor in self.definitions.sensors or () if sensor.name == name)
+
+    def schedule(self, name: str) -> dg.ScheduleDefinition:
+        found = next(schedule for schedule in self.definitions.schedules or () if schedule.name == name)
+        assert isinstance(found, dg.ScheduleDefinition)
+        return found
+
+    @contextlib.contextmanager
+    def instance(self) -> Iterator[dg.DagsterInstance]:
+        with open_instance(self.settings) as instance:
+            yield instance
+
+    def materialize(
+        self,
+        instance: dg.DagsterInstance,
+        tables: Collection[str],
+        partition: str | None = None,
+        days: tuple[str, str] | None = None,
+        tags: dict[str, str] | None = None,
+    ) -> dg.ExecuteInProcessResult:
+        """What a click does: a partition, or a range of them as one run."""
+        span = (
+            {"dagster/asset_partition_range_start": days[0], "dagster/asset_partition_range_end": days[1]}
+            if days
+            else {}
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Dagster's own, about itself
+            return self.definitions.resolve_implicit_global_asset_job_def().execute_in_process(
+                instance=instance,
+                asset_selection=[dg.AssetKey(["market", table]) for table in tables],
+                partition_key=partition,
+                tags={**span, **(tags or {})},
+                raise_on_error=False,
+            )
+
+
+def restore(template: Path, home: Path) -> None:
+    shutil.rmtree(home, ignore_errors=True)
+    if template.exists():
+        shutil.copytree(template, home)
+
+
+def expected_rows(exchange: Exchange, day: str) -> dict[str, int]:
+    """How many rows each table has on a day, counted without the platform."""
+    when = date.fromisoformat(day)
+    return {table: exchange.truth(API[table], when).num_rows for table in FETCHED}

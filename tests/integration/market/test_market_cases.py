@@ -1,0 +1,168 @@
+"""The table of cases: a moment, a command, and what it says, returns and leaves in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.integration.market.house import DERIVED, FETCHED, House
+
+DAY_OF = [*FETCHED, *DERIVED]
+RECHECKED = [*FETCHED, *DERIVED]
+REFERENCES = {"normalized_trade_cal:2024": "completed", "normalized_stock_basic:ALL": "completed"}
+
+
+def whole(*days: str) -> dict[str, str]:
+    """The work rows of days that were fetched, with what derives from them."""
+    return {f"{table}:{day}": "completed" for day in days for table in DAY_OF}
+
+
+@dataclass(frozen=True)
+class Case:
+    """`now` and `command` are done, `work` is every row of the ledger that they added, with its status."""
+
+    name: str
+    now: str
+    command: str
+    says: str
+    code: int = 0
+    work: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    calls: int | None = None
+
+
+NEAR = {"PERENNIAL_GAP_WINDOW_DAYS": "1", "PERENNIAL_GAP_LIMIT": "1"}
+
+CASES = [
+    Case(
+        "a day at 18:29",
+        now="2024-10-08T18:29",
+        command="market daily",
+        says="2024-10-08 is due from 18:30 Asia/Shanghai; the newest due day is 2024-09-30",
+        work=REFERENCES,
+    ),
+    Case(
+        "a day at 18:31, the first after a week's holiday",
+        now="2024-10-08T18:31",
+        command="market daily",
+        says="2024-10-08 is a trading day and due",
+        # The two days before the holiday are asked once more, for revisions.
+        work=REFERENCES | whole("2024-10-08", "2024-09-30", "2024-09-27"),
+    ),
+    Case(
+        "a Saturday",
+        now="2024-10-05T18:31",
+        command="market daily",
+        says="2024-10-05 (Saturday) is closed; the newest trading day is 2024-09-30",
+        work=REFERENCES,
+    ),
+    Case(
+        "a holiday",
+        now="2024-10-01T18:31",
+        command="market daily",
+        says="2024-10-01 (Tuesday) is closed; the newest trading day is 2024-09-30",
+        work=REFERENCES,
+    ),
+    Case(
+        "a week into the holiday",
+        now="2024-10-07T18:31",
+        command="market daily",
+        says="2024-10-07 (Monday) is closed; the newest trading day is 2024-09-30",
+        work=REFERENCES,
+    ),
+    Case(
+        "31 December",
+        now="2024-12-31T18:31",
+        command="market daily",
+        says="2024-12-31 is a trading day and due",
+        settings=NEAR,
+        work=REFERENCES | {"normalized_trade_cal:2025": "completed"} | whole("2024-12-31", "2024-12-30"),
+    ),
+    Case(
+        "a backfill over a day that is there",
+        now="2024-09-30T18:31",
+        command="market backfill --from 2024-09-26 --to 2024-09-26",
+        says="nothing to do: all 1 trading days are whole (0 closed days)",
+        calls=0,
+    ),
+    Case(
+        "a backfill over days of which some are there",
+        now="2024-09-30T18:31",
+        command="market backfill --from 2024-09-19 --to 2024-09-24",
+        says="2 of 4 trading days needed work, all whole now (2 closed days)",
+        work=whole("2024-09-19", "2024-09-20"),
+        calls=8,
+    ),
+    Case(
+        "a backfill of days that are there, by force",
+        now="2024-09-30T18:31",
+        command="market backfill --from 2024-09-27 --to 2024-09-27 --force",
+        says="1 of 1 trading days needed work, all whole now (0 closed days)",
+        work=whole("2024-09-27"),
+        calls=4,
+    ),
+    Case(
+        "a range with closed days at both ends",
+        now="2024-09-30T18:31",
+        command="market backfill --from 2024-09-14 --to 2024-09-22",
+        says="3 of 3 trading days needed work, all whole now (6 closed days)",
+        work=whole("2024-09-18", "2024-09-19", "2024-09-20"),
+        calls=12,
+    ),
+    Case(
+        "a range of nothing but closed days",
+        now="2024-10-05T18:31",
+        command="market backfill --from 2024-10-01 --to 2024-10-05",
+        says="no trading day to fill (5 closed days)",
+        calls=0,
+    ),
+    Case(
+        "a backfill of a day before its hour",
+        now="2024-10-08T18:29",
+        command="market backfill --from 2024-10-08 --to 2024-10-08",
+        says="no trading day to fill (0 closed days, 1 not due yet)",
+        calls=0,
+    ),
+    Case(
+        "a range that ends before it begins",
+        now="2024-09-30T18:31",
+        command="market backfill --from 2024-09-24 --to 2024-09-20",
+        says="error: the range ends before it begins: 2024-09-24 > 2024-09-20",
+        code=2,
+        calls=0,
+    ),
+    Case(
+        "a table that does not exist",
+        now="2024-09-30T18:31",
+        command="market backfill --from 2024-09-20 --to 2024-09-20 --table daily",
+        says="error: there is no market table 'daily'",
+        code=2,
+        calls=0,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(house: House, case: Case) -> None:
+    before = {row.id for row in house.work()}
+    house.set(**case.settings)
+    house.at(case.now)
+    said = house.run(*case.command.split())
+    assert (said.code, (said.out or said.err).splitlines()[0]) == (case.code, case.says), said.err
+    assert {row.key: row.status for row in house.work() if row.id not in before} == case.work
+    if case.calls is not None:
+        assert house.calls() == case.calls
+
+
+def test_the_same_day_backfilled_twice_is_fetched_once_and_stays_byte_for_byte(house: House) -> None:
+    command = ("market", "backfill", "--from", "2024-09-20", "--to", "2024-09-20")
+    assert house.run(*command).out.startswith("1 of 1 trading days needed work, all whole now")
+    rows = {table: house.frame(table, "2024-09-20") for table in DAY_OF}
+    snapshots, calls = house.snapshots(), house.calls()
+    assert house.run(*command).out.startswith("nothing to do")
+    assert (house.snapshots(), house.calls()) == (snapshots, calls)
+    assert house.run(*command, "--force").code == 0
+    assert house.calls() == 2 * calls
+    assert {table: house.frame(table, "2024-09-20") for table in DAY_OF} == rows

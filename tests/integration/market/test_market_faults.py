@@ -1,0 +1,203 @@
+"""Every way the sandbox misbehaves: what the ledger says, that nothing wrong is kept, that it heals."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from domain.market.plan import FILL
+from tests.integration.market.house import AFTER_HOLIDAY, TODAY, House, expected_rows
+from tests.integration.market.house import API as API_OF
+
+TABLE = "normalized_adj_factor"
+API = "adj_factor"
+KEY = f"{TABLE}:{TODAY}"
+MINUTE = timedelta(minutes=1)
+PASSES = 4
+
+
+@dataclass(frozen=True)
+class Case:
+    """`calls`: how often a run asked. `wait`: from when to when the next attempt is put off."""
+
+    kind: str
+    reason: str
+    calls: int = 1
+    wait: tuple[timedelta, timedelta] = (MINUTE, MINUTE)
+    details: dict[str, Any] = field(default_factory=dict)
+    table: str = TABLE
+
+
+SECONDS_HELP = [
+    Case("http_500", "source_down", PASSES),
+    Case("http_502", "source_down", PASSES),
+    Case("http_503", "source_down", PASSES),
+    Case("stall", "source_down", PASSES, details={"seconds": 30}),
+    Case("reset", "source_down", PASSES),
+    Case("truncate", "source_down", PASSES),
+    Case("html", "source_down", PASSES),
+]
+ONLY_LATER_HELPS = [
+    Case("http_429", "rate_limit", wait=(timedelta(seconds=1), MINUTE)),
+    Case("rate_limit", "rate_limit"),
+    Case("hour_quota", "quota", wait=(timedelta(0), timedelta(hours=1))),
+    Case("day_quota", "quota", wait=(timedelta(0), timedelta(days=1))),
+    Case("empty_day", "empty_answer", table="normalized_daily"),  # published at 16:00: not overdue yet
+    Case("partial_day", "incomplete", details={"keep": 0.5}),
+    Case("duplicate_rows", "bad_answer"),
+]
+
+
+@pytest.mark.parametrize("case", [*SECONDS_HELP, *ONLY_LATER_HELPS], ids=lambda case: case.kind)
+def test_a_transient_fault_keeps_nothing_is_put_off_and_heals(house: House, case: Case) -> None:
+    table, api, key = case.table, API_OF[case.table], f"{case.table}:{TODAY}"
+    content = house.content([table])
+    house.drop(table, TODAY)
+    house.set(TUSHARE_TIMEOUT_SECONDS="1" if case.kind == "stall" else "30")
+    house.fault(api, case.kind, **case.details)
+
+    ask(house, table)
+    row = house.newest(key)
+    assert (row.status, row.reason_code, row.attempts) == ("deferred", case.reason, 1), row.error
+    assert house.calls(api) == case.calls
+    assert case.wait[0] <= row.not_before - house.now <= case.wait[1]
+    assert row.error is not None
+    if case.calls == PASSES:
+        assert row.error.startswith(f"{api} failed after 3 retries: ")
+    assert house.rows(table, TODAY) == 0
+
+    house.mended()
+    house.at(row.not_before.isoformat())
+    house.next_minute()
+    ask(house, table)
+    assert (house.newest(key).id, house.newest(key).status) == (row.id, "completed")
+    assert house.content([table]) == content
+
+
+def ask(house: House, table: str) -> None:
+    """Dispatch what is due of this table, and run that alone: the fault's own work and nothing else."""
+    market, key = house.market, f"{table}:{TODAY}"
+    market.ledger.enqueue([v.item() for v in market.plan().due if v.key == key])
+    assert [d.keys for d in market.ledger.dispatch(FILL, limit=9)] == [(key,)]
+    with house.instance() as instance:
+        house.materialize(instance, [table], TODAY)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "action"),
+    [
+        ("bad_token", "token", "set TUSHARE_TOKEN to a valid token; the work is then asked for again"),
+        ("no_permission", "permission", "raise the account's points or remove the table from the catalogue"),
+    ],
+)
+def test_a_permanent_fault_waits_for_a_changed_configuration(
+    house: House, kind: str, reason: str, action: str
+) -> None:
+    content = house.content()
+    house.drop(TABLE, TODAY)
+    house.fault(API, kind)
+    assert house.run("market", "heal").code == 1
+    failed = house.newest(KEY)
+    assert (failed.status, failed.reason_code) == ("failed", reason)
+    assert house.calls(API) == 1
+    finding = house.status()[KEY]
+    assert (finding["health"], finding["next_attempt"], finding["action"]) == ("broken", None, action)
+
+    house.later(hours=3)
+    assert house.run("market", "heal").code == 1
+    assert house.calls(API) == 1, "it asked again although nobody had changed anything"
+
+    house.mended()
+    house.set(TUSHARE_TOKEN="sandbox-5000")
+    assert house.run("market", "heal").code == 0
+    assert house.content() == content
+    assert house.newest(KEY).id > failed.id
+
+
+def test_an_empty_answer_long_after_publication_is_reported_as_overdue(house: House) -> None:
+    house.drop(TABLE, TODAY)
+    house.fault(API, "empty_day")
+    ask(house, TABLE)
+    row = house.newest(KEY)
+    assert row.reason_code == "empty_overdue"
+    assert row.error == (
+        "adj_factor 2024-09-30: empty answer for an open day, though it was due at 09:30 Asia/Shanghai"
+    )
+
+
+def test_a_day_not_quite_whole_is_kept_asked_again_and_explained_by_the_same_answer(house: House) -> None:
+    whole = expected_rows(house.exchange, TODAY)[TABLE]
+    house.drop(TABLE, TODAY)
+    house.fault(API, "partial_day", keep=0.95)
+    assert house.run("market", "heal").code == 1
+    held = house.rows(TABLE, TODAY)
+    assert 0.90 * whole < held < 0.99 * whole
+    assert (house.newest(KEY).status, house.newest(KEY).reason_code) == ("completed", "partial")
+    assert covered(house) == (held, whole, "partial", whole - held)
+    watched = house.run("check", "market")
+    assert (watched.code, f"{TABLE} of {TODAY} is partial" in watched.out) == (1, True)
+    assert house.status()[KEY]["health"] == "healing"
+
+    house.later(minutes=59)
+    house.run("market", "heal")
+    assert house.calls(API) == 1, "asked again before the hour was over"
+    house.later(minutes=1)
+    assert house.run("market", "heal").code == 0
+    assert house.calls(API) == 2
+    assert covered(house) == (held, whole, "explained", whole - held)
+    assert house.run("check", "market").code == 0
+    finding = house.status()[KEY]
+    assert (finding["health"], finding["reason_code"]) == ("explained", "source_says_so")
+
+    house.later(hours=6)
+    assert house.run("market", "heal").code == 0
+    assert house.calls(API) == 2, "an explained day is no gap"
+
+
+def covered(house: House) -> tuple[int, int, str, int]:
+    row = house.sql(
+        f"SELECT * FROM market.coverage WHERE trade_date = DATE '{TODAY}' AND table_name = '{TABLE}'"
+    )[0]
+    return row["rows"], row["expected"], row["status"], row["missing_stocks"]
+
+
+def test_a_revised_day_keeps_what_was_believed_before(house: House) -> None:
+    old = {row["ts_code"]: row for row in house.frame("normalized_daily", TODAY).to_pylist()}
+    adjusted = house.content(["adjusted_daily"])
+    house.fault("daily", "revised_day")
+    with house.instance() as instance:
+        ended = house.materialize(
+            instance, ["normalized_daily", "adjusted_daily", "coverage", "revisions"], TODAY
+        )
+    assert ended.success
+    new = {row["ts_code"]: row for row in house.frame("normalized_daily", TODAY).to_pylist()}
+    changed = {
+        code: (
+            {k: old[code][k] for k in ("vol", "amount") if old[code][k] != new[code][k]},
+            {k: new[code][k] for k in ("vol", "amount") if old[code][k] != new[code][k]},
+        )
+        for code in old
+        if old[code] != new[code]
+    }
+    assert 0.02 * len(old) < len(changed) < 0.1 * len(old)
+    told = house.sql(f"SELECT * FROM market.revisions WHERE trade_date = DATE '{TODAY}'")
+    assert {row["ts_code"]: (json.loads(row["old"]), json.loads(row["new"])) for row in told} == changed
+    assert {(row["table_name"], row["change"], row["seen"]) for row in told} == {
+        ("normalized_daily", "changed", house.now)
+    }
+    assert house.content(["adjusted_daily"]) != adjusted, "what is derived follows"
+    assert house.status() == {}
+
+
+def test_the_evening_after_asks_the_newest_days_again_and_finds_the_revision(house: House) -> None:
+    house.set(PERENNIAL_GAP_LIMIT="2")
+    house.at(f"{AFTER_HOLIDAY}T18:31")
+    house.fault(API, "revised_day", day=date.fromisoformat(TODAY))
+    assert house.run("market", "daily").code == 0
+    told = house.sql("SELECT DISTINCT trade_date, table_name, change FROM market.revisions")
+    assert [(str(r["trade_date"]), r["table_name"], r["change"]) for r in told] == [(TODAY, TABLE, "changed")]
+    assert house.status() == {}

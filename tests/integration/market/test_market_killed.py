@@ -1,0 +1,105 @@
+"""A range run killed half-way: it shows exactly what it committed, and another run finishes the rest."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import date, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from domain.shared.clock import machine_clock
+from tests.integration.market.house import FETCHED, House
+
+ROOT = Path(__file__).parents[3]
+AUGUST = ("2024-08-29", "2024-08-30")
+SEPTEMBER = ("2024-09-02", "2024-09-03")
+STUCK = "normalized_adj_factor"
+COMMAND = ("market", "backfill", "--from", AUGUST[0], "--to", SEPTEMBER[-1])
+PATIENCE = 120
+
+
+@pytest.fixture
+def killed(house: House) -> House:
+    """A backfill over two months, killed after its first commit, while it waits for a day of the second."""
+    house.fault("adj_factor", "stall", day=date.fromisoformat(SEPTEMBER[0]), seconds=PATIENCE)
+    house.set(TUSHARE_TIMEOUT_SECONDS=str(PATIENCE))
+    program = "from orchestration.cli.main import main; main()"
+    with house.instance() as instance:
+        victim = subprocess.Popen(
+            [sys.executable, "-c", program, *COMMAND], cwd=ROOT, env=dict(os.environ), stderr=subprocess.PIPE
+        )
+        try:
+            deadline = time.monotonic() + PATIENCE
+            while not (materialized(instance, STUCK) >= set(AUGUST) and finished(house) >= set(AUGUST)):
+                assert victim.poll() is None, victim.communicate()[1]
+                assert time.monotonic() < deadline, "it never committed its first month"
+                time.sleep(0.1)
+        finally:
+            victim.send_signal(signal.SIGKILL)
+            victim.communicate()
+    house.mended()
+    return house
+
+
+def materialized(instance: dg.DagsterInstance, table: str) -> set[str]:
+    return set(instance.get_materialized_partitions(dg.AssetKey(["market", table])))
+
+
+def finished(house: House) -> set[str]:
+    return {r.key.split(":")[1] for r in house.work(f"{STUCK}:2024-0") if r.status == "completed"}
+
+
+def committed(house: House, table: str) -> set[str]:
+    return set(house.market.lake.partitions(f"market.{table}")) & {*AUGUST, *SEPTEMBER}
+
+
+def lease_runs_out(house: House) -> None:
+    """As if the minute had passed for which a holder is believed without a sign of life."""
+    with house.market.ledger.engine.begin() as connection:
+        past = (machine_clock() - timedelta(seconds=1)).replace(tzinfo=None)
+        connection.exec_driver_sql("UPDATE work SET lease_until = ? WHERE status = 'running'", (str(past),))
+
+
+def test_a_killed_range_shows_exactly_what_it_committed_and_the_next_run_does_the_rest(killed: House) -> None:
+    house = killed
+    with house.instance() as instance:
+        assert committed(house, STUCK) == set(AUGUST)
+        for table in FETCHED:
+            shown = materialized(instance, table) & {*AUGUST, *SEPTEMBER}
+            assert shown == committed(house, table), table
+    running = {row.key for row in house.work() if row.status == "running"}
+    assert {f"{STUCK}:{day}" for day in SEPTEMBER} <= running
+
+    finding = house.status()[f"{STUCK}:{SEPTEMBER[0]}"]
+    assert (finding["health"], finding["action"]) == ("healing", "nothing; it is being worked on")
+    lease_runs_out(house)
+    finding = house.status()[f"{STUCK}:{SEPTEMBER[0]}"]
+    assert finding["reason_code"] == "worker_lost"
+
+    house.source.calls.clear()
+    said = house.run(*COMMAND)
+    assert said.code == 0, said.err
+    assert "took back" in said.err
+    asked = {call.params["trade_date"] for call in house.source.calls.recent("adj_factor")}
+    assert asked == {day.replace("-", "") for day in SEPTEMBER}, "what was committed is not fetched again"
+    with house.instance() as instance:
+        for table in FETCHED:
+            assert committed(house, table) == {*AUGUST, *SEPTEMBER}
+            assert materialized(instance, table) >= {*AUGUST, *SEPTEMBER}
+        states = [run.status for run in instance.get_runs()]
+    assert dg.DagsterRunStatus.STARTED not in states
+    assert states.count(dg.DagsterRunStatus.FAILURE) == 1
+    assert house.status() == {}
+
+
+def test_while_its_lease_lasts_the_dead_run_keeps_its_days_and_is_named(killed: House) -> None:
+    said = killed.run(*COMMAND)
+    assert said.code == 1
+    holder = next(row.run_id for row in killed.work() if row.status == "running")
+    assert f"is being done by {holder}" in said.err

@@ -1,0 +1,148 @@
+"""The numbers in the lake, worked out another way from what is the case at the sandbox's exchange."""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+from typing import Any
+
+import pytest
+
+from domain.market.catalogue import catalogue
+from tests.integration.market.house import API, FETCHED, PREPARED, TODAY, House
+
+RICH = ("2024-06-05", "2024-06-06")
+"""In early summer many stocks split and pay dividends."""
+
+
+def by_code(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {row["ts_code"]: row for row in rows}
+
+
+def truth(house: House, table: str, day: str) -> dict[str, dict[str, Any]]:
+    return by_code(house.exchange.truth(API[table], date.fromisoformat(day)).to_pylist())
+
+
+def lake(house: House, table: str, day: str) -> dict[str, dict[str, Any]]:
+    return by_code(house.frame(table, day).to_pylist())
+
+
+@pytest.mark.parametrize("table", FETCHED)
+@pytest.mark.parametrize("day", [PREPARED[0], TODAY])
+def test_every_value_of_a_day_is_the_exchanges_own(house: House, table: str, day: str) -> None:
+    columns = catalogue().by_name(table).table.schema.names
+    want = house.exchange.truth(API[table], date.fromisoformat(day)).select(columns)
+    key = [(name, "ascending") for name in catalogue().by_name(table).table.key]
+    got = house.frame(table, day).select(columns)
+    assert got.sort_by(key).to_pylist() == want.sort_by(key).to_pylist()
+
+
+def test_nothing_is_null_that_the_exchange_knows_and_nothing_unknown_became_zero(house: House) -> None:
+    got, want = lake(house, "normalized_daily_basic", TODAY), truth(house, "normalized_daily_basic", TODAY)
+    losses = {code for code, row in want.items() if row["pe"] is None}
+    assert len(losses) > 100
+    assert {code for code, row in got.items() if row["pe"] is None} == losses
+    assert not [code for code, row in got.items() if row["pe"] == 0]
+    timings = house.sql(
+        "SELECT suspend_timing IS NULL AS whole, count(*) AS n FROM market.suspensions "
+        f"WHERE trade_date = DATE '{TODAY}' AND suspend_type = 'S' GROUP BY 1"
+    )
+    assert {t["whole"]: t["n"] for t in timings}[True] == len(
+        house.exchange.suspended(date.fromisoformat(TODAY))
+    )
+
+
+def test_units_are_what_the_catalogue_says(house: House) -> None:
+    """Volume in lots of 100, amounts in thousands, shares and values in ten thousands, rates in percent."""
+    basic = lake(house, "normalized_daily_basic", TODAY)
+    for code, row in lake(house, "normalized_daily", TODAY).items():
+        average = row["amount"] * 1_000 / (row["vol"] * 100)
+        assert row["low"] - 0.011 <= average <= row["high"] + 0.011, code
+        assert row["change"] == pytest.approx(row["close"] - row["pre_close"], abs=0.005)
+        assert row["pct_chg"] == pytest.approx(100 * row["change"] / row["pre_close"], abs=0.001)
+        values = basic[code]
+        assert values["close"] == row["close"]
+        assert values["total_mv"] == pytest.approx(values["total_share"] * row["close"], rel=1e-4)
+        assert values["circ_mv"] == pytest.approx(values["float_share"] * row["close"], rel=1e-4)
+        turnover = 100 * row["vol"] * 100 / (values["float_share"] * 10_000)
+        assert values["turnover_rate"] == pytest.approx(turnover, abs=0.001)
+
+
+def test_adjusted_prices_are_price_times_factor(house: House) -> None:
+    prices, factors = truth(house, "normalized_daily", TODAY), truth(house, "normalized_adj_factor", TODAY)
+    adjusted = lake(house, "adjusted_daily", TODAY)
+    assert adjusted.keys() == prices.keys()
+    for code, row in adjusted.items():
+        factor = factors[code]["adj_factor"]
+        assert row["adj_factor"] == factor
+        for name in ("open", "high", "low", "close", "pre_close"):
+            assert math.isclose(row[f"hfq_{name}"], prices[code][name] * factor, rel_tol=1e-12)
+        assert (row["vol"], row["amount"]) == (prices[code]["vol"], prices[code]["amount"])
+
+
+def test_adjusted_returns_are_the_returns_a_holder_had(house: House) -> None:
+    """Across splits and dividends the adjusted close moves as close / ex-right previous close does."""
+    tables = ("--table", "normalized_daily", "--table", "normalized_adj_factor", "--table", "suspensions")
+    said = house.run("market", "backfill", "--from", RICH[0], "--to", RICH[1], *tables)
+    assert said.code == 0, said.err
+    before, today = (lake(house, "adjusted_daily", day) for day in RICH)
+    prices = truth(house, "normalized_daily", RICH[1])
+    stepped = [c for c in today.keys() & before.keys() if today[c]["adj_factor"] != before[c]["adj_factor"]]
+    assert len(stepped) > 50, "too few stocks went ex-right: other days would prove more"
+    for code in today.keys() & before.keys():
+        held = today[code]["hfq_close"] / before[code]["hfq_close"]
+        cent = 0.006 / prices[code]["pre_close"]
+        assert held == pytest.approx(prices[code]["close"] / prices[code]["pre_close"], rel=cent + 1e-4), code
+
+
+def test_coverage_counts_who_was_listed_and_traded(house: House) -> None:
+    for text in PREPARED:
+        day = date.fromisoformat(text)
+        listed, suspended = set(house.exchange.listed(day)), set(house.exchange.suspended(day))
+        expected = {
+            "normalized_daily": len(listed - suspended),
+            "normalized_adj_factor": len(listed),
+            "normalized_daily_basic": len(listed - suspended),
+            "suspensions": None,
+        }
+        rows = house.sql(f"SELECT * FROM market.coverage WHERE trade_date = DATE '{text}'")
+        assert {row["table_name"]: row["expected"] for row in rows} == expected
+        assert all(row["ratio"] == 1.0 for row in rows if row["expected"])
+        assert all(
+            (row["missing_stocks"], row["unexpected_stocks"]) in ((0, 0), (None, None)) for row in rows
+        )
+        assert {row["status"] for row in rows} == {"complete"}
+        versions = {t: house.market.lake.version(f"market.{t}", text) for t in FETCHED}
+        assert {row["table_name"]: (row["rows"], row["digest"]) for row in rows} == {
+            table: (version.rows, version.digest) for table, version in versions.items()
+        }
+
+
+def test_coverage_names_the_stocks_that_are_missing(house: House) -> None:
+    day = date.fromisoformat(TODAY)
+    held = house.frame("normalized_daily", TODAY)
+    gone = sorted(held["ts_code"].to_pylist())[100:103]
+    kept = held.filter([code not in gone for code in held["ts_code"].to_pylist()])
+    house.market.lake.replace("market.normalized_daily", TODAY, kept)
+    house.stop_source()
+    with house.instance() as instance:
+        house.materialize(instance, ["coverage"], TODAY)
+    row = house.sql(
+        f"SELECT * FROM market.coverage WHERE trade_date = DATE '{day}' AND table_name = 'normalized_daily'"
+    )[0]
+    assert (row["missing_stocks"], row["missing_sample"]) == (3, " ".join(gone))
+
+
+def test_the_calendar_and_the_stock_list_are_the_exchanges_own(house: House) -> None:
+    day = date.fromisoformat(TODAY)
+    calendar = house.market.lake.sql(
+        "SELECT exchange, cal_date, CAST(is_open AS BIGINT) AS is_open, pretrade_date "
+        "FROM market.normalized_trade_cal WHERE year = 2024 ORDER BY exchange, cal_date"
+    )
+    key = [("exchange", "ascending"), ("cal_date", "ascending")]
+    assert calendar.to_pylist() == house.exchange.truth("trade_cal", day).sort_by(key).to_pylist()
+    columns = catalogue().stocks.table.schema.names
+    stocks = house.market.lake.sql("SELECT * FROM market.normalized_stock_basic ORDER BY ts_code")
+    want = house.exchange.truth("stock_basic", day).select(columns).sort_by("ts_code")
+    assert stocks.select(columns).to_pylist() == want.to_pylist()
+    assert {"L", "D"} <= set(stocks["list_status"].to_pylist())

@@ -1,0 +1,159 @@
+"""A run leaves the same behind whoever started it: sensor, schedule, command, click or backfill."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from tests.integration.market.house import DERIVED, FETCHED, TODAY, House
+
+ALL = (*FETCHED, *DERIVED)
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a run left behind for one day."""
+
+    work: set[tuple[str, str, str, str]]
+    metadata: dict[str, set[str]]
+    row_counts: dict[str, int]
+    checks: dict[tuple[str, str], bool]
+    aggregates: set[tuple[str, str]]
+    content: dict[tuple[str, str], str]
+
+
+def sensor(house: House, instance: dg.DagsterInstance) -> None:
+    resources = dict(house.definitions.resources or {})
+    with (
+        quiet(),
+        dg.build_sensor_context(
+            instance, repository_def=house.definitions.get_repository_def(), resources=resources
+        ) as context,
+    ):
+        asked = house.sensor("market_gap_fill_sensor").evaluate_tick(context)
+    start_all(house, instance, asked.run_requests)
+
+
+def schedule(house: House, instance: dg.DagsterInstance) -> None:
+    resources = dict(house.definitions.resources or {})
+    with (
+        quiet(),
+        dg.build_schedule_context(
+            instance, repository_def=house.definitions.get_repository_def(), resources=resources
+        ) as context,
+    ):
+        asked = house.schedule("market_daily_schedule").evaluate_tick(context)
+    start_all(house, instance, asked.run_requests)
+
+
+def start_all(house: House, instance: dg.DagsterInstance, requests: Sequence[dg.RunRequest] | None) -> None:
+    assert requests, "nothing was asked for"
+    for request in requests:
+        assert request.run_key
+        tables = [key.path[-1] for key in request.asset_selection or ()]
+        assert house.materialize(instance, tables, request.partition_key, tags=dict(request.tags)).success
+
+
+def click(house: House, instance: dg.DagsterInstance) -> None:
+    assert house.materialize(instance, ALL, TODAY).success
+
+
+def backfill(house: House, instance: dg.DagsterInstance) -> None:
+    assert house.materialize(instance, ALL, days=("2024-09-27", TODAY)).success
+
+
+def command(house: House, instance: dg.DagsterInstance) -> None:
+    assert house.run("market", "heal").code == 0
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Dagster's own, about itself
+        yield
+
+
+def left_by(house: House, start: Callable[[House, dg.DagsterInstance], None]) -> Left:
+    for table in FETCHED:
+        house.drop(table, TODAY)
+    before = {row.id for row in house.work()}
+    with house.instance() as instance:
+        runs_before = {run.run_id for run in instance.get_runs()}
+        start(house, instance)
+        work = {
+            (row.kind, row.key, row.status, row.reason_code)
+            for row in house.work()
+            if row.id not in before and row.key.endswith(TODAY)
+        }
+        events = {table: newest_materialization(instance, table) for table in ALL}
+        evaluations = [
+            event.dagster_event.asset_check_evaluation_data
+            for run in instance.get_runs()
+            if run.run_id not in runs_before
+            for event in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
+            if event.dagster_event
+        ]
+    return Left(
+        work=work,
+        metadata={table: set(event.metadata) for table, event in events.items()},
+        row_counts={
+            table: event.metadata["dagster/partition_row_count"].value for table, event in events.items()
+        },
+        checks={(e.asset_key.path[-1], e.check_name): e.passed for e in evaluations if e.partition == TODAY},
+        aggregates={(e.asset_key.path[-1], e.check_name) for e in evaluations if e.partition is None},
+        content=house.content(),
+    )
+
+
+def newest_materialization(instance: dg.DagsterInstance, table: str) -> Any:
+    records = instance.fetch_materializations(
+        dg.AssetRecordsFilter(asset_key=dg.AssetKey(["market", table]), asset_partitions=[TODAY]), limit=1
+    ).records
+    assert records, f"{table} has no materialization of {TODAY}"
+    assert records[0].partition_key == TODAY
+    return records[0].asset_materialization
+
+
+def test_a_click_leaves_rows_metadata_checks_and_whole_tables(house: House) -> None:
+    content = house.content()
+    left = left_by(house, click)
+    assert left.content == content
+    assert left.work == {("market.fill", f"{table}:{TODAY}", "completed", "") for table in ALL}
+    assert left.row_counts == {table: house.rows(table, TODAY) for table in ALL}
+    told = {"dagster/partition_row_count", "content", "seconds", "retries"}
+    assert all(told <= keys for keys in left.metadata.values())
+    assert all(
+        {"expected", "ratio", "rows_of_recent_days"} <= left.metadata[t]
+        for t in FETCHED
+        if t != "suspensions"
+    )
+    assert left.checks == {(table, "whole_day"): True for table in FETCHED}
+    assert left.aggregates == {(t, check) for t in FETCHED for check in ("fresh", "unique_key", "whole_day")}
+
+
+@pytest.mark.parametrize("start", [sensor, schedule, backfill, command], ids=lambda f: f.__name__)
+def test_every_other_origin_leaves_the_same(
+    house: House, start: Callable[[House, dg.DagsterInstance], None], clicked: Left
+) -> None:
+    assert left_by(house, start) == clicked
+
+
+@pytest.fixture(scope="module")
+def clicked(request: pytest.FixtureRequest, place: Any, exchange: Any, port: int, template: Any) -> Left:
+    """What a click leaves; made once, in a house of its own on the same ground."""
+    from tests.integration.market.house import restore
+
+    with pytest.MonkeyPatch.context() as patch:
+        house = House(place / "home", exchange, port, patch)
+        restore(template, house.home)
+        house.start_source()
+        try:
+            return left_by(house, click)
+        finally:
+            house.stop_source()

@@ -1,0 +1,120 @@
+"""The source is down: waits inside a run, longer ones between runs, one clear line, and no hand needed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import dagster as dg
+import pytest
+
+from tests.integration.market.house import TODAY, House
+
+FETCH = "normalized_adj_factor"
+KEY = f"{FETCH}:{TODAY}"
+
+
+class PassingTime:
+    """Time as Dagster's engine sees it: it passes when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds + 0.001
+
+
+@pytest.fixture
+def passing_time(monkeypatch: pytest.MonkeyPatch) -> PassingTime:
+    time = PassingTime()
+    monkeypatch.setattr("dagster._core.execution.plan.active.time", time)
+    return time
+
+
+def test_passes_of_a_run_wait_10_20_and_40_seconds(
+    house: House, passing_time: PassingTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TUSHARE_RETRY_DELAYS")
+    house.drop(FETCH, TODAY)
+    house.fault("adj_factor", "http_502")
+    with house.instance() as instance:
+        ended = house.materialize(instance, [FETCH], TODAY)
+    waits = [
+        e.step_retry_data.seconds_to_wait
+        for e in ended.all_events
+        if e.event_type == dg.DagsterEventType.STEP_UP_FOR_RETRY
+    ]
+    assert waits == [10, 20, 40]
+    assert passing_time.slept == pytest.approx([10, 20, 40], abs=0.1)
+    assert house.calls("adj_factor") == 4
+    row = house.newest(KEY)
+    assert row.error is not None
+    assert row.error.startswith(
+        "adj_factor failed after 3 retries: adj_factor: HTTP 502 from http://127.0.0.1:"
+    )
+    assert (row.status, row.reason_code, row.attempts) == ("deferred", "source_down", 1)
+
+
+def test_an_answer_to_a_later_pass_ends_the_run_well(house: House) -> None:
+    house.drop(FETCH, TODAY)
+    house.fault("adj_factor", "http_502", times=3)
+    with house.instance() as instance:
+        ended = house.materialize(instance, [FETCH], TODAY)
+    assert ended.success
+    metadata = ended.asset_materializations_for_node(f"market__{FETCH}")[0].metadata
+    assert metadata["retries"].value == 3
+    assert (house.newest(KEY).status, house.newest(KEY).attempts) == ("completed", 1)
+
+
+def test_a_dead_source_is_told_everywhere_and_heals_by_itself(house: House) -> None:
+    content = house.content()
+    house.drop(FETCH, TODAY)
+    house.stop_source()
+    house.later(minutes=1)
+
+    said = house.run("market", "daily")
+    assert said.code == 1
+    assert "adj_factor failed after 3 retries" in said.err
+    assert f"healing: {KEY}: adj_factor failed after 3 retries" in said.out
+
+    watched = house.run("check", "market")
+    assert watched.code == 1
+    assert watched.out.startswith(f"ALERT market: {FETCH} of {TODAY} is missing (0 of ")
+    assert "tushare.adj_factor: adj_factor failed after 3 retries" in watched.out
+    assert watched.out.count("\n") == 1
+
+    query = "SELECT * FROM market.source_freshness WHERE source = 'tushare.adj_factor'"
+    told = house.run("sql", query, "--json").json[0]
+    assert told["last_success"] == "2024-09-30T10:31:00+00:00"
+    assert told["last_failure"] == "2024-09-30T10:32:00+00:00"
+    assert told["last_error"].startswith("adj_factor failed after 3 retries: ")
+    finding = house.status()["tushare.adj_factor"]
+    assert (finding["health"], finding["reason_code"]) == ("broken", "source_error")
+
+    house.start_source()
+    house.later(seconds=61)
+    assert house.run("market", "heal").code == 0
+    assert house.content() == content
+    assert house.run("check", "market").out.startswith("OK market")
+    assert house.status() == {}
+
+
+def test_runs_that_fail_are_put_off_ever_longer(house: House) -> None:
+    house.drop(FETCH, TODAY)
+    house.stop_source()
+    house.set(TUSHARE_RETRY_DELAYS="none")
+    put_off = []
+    for _ in range(4):
+        house.run("market", "heal")
+        row = house.newest(KEY)
+        put_off.append(row.not_before - house.now)
+        house.later(seconds=put_off[-1].total_seconds() - 1)
+        house.run("market", "heal")
+        assert house.newest(KEY).attempts == row.attempts, "it was tried before its time"
+        house.later(seconds=1)
+    assert put_off == [timedelta(seconds=s) for s in (60, 120, 240, 480)]
+    assert house.newest(KEY).status == "deferred"
