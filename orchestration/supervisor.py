@@ -93,6 +93,10 @@ class Child:
         self._reader = threading.Thread(target=self._relay, args=(self._process.stdout,), daemon=True)
         self._reader.start()
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def exit_code(self) -> int | None:
         return self._process.poll()
 

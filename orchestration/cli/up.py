@@ -19,6 +19,7 @@ from orchestration.environments import child_environment
 from orchestration.instance import LOCATION, MODULE, dagster_home, write_yaml
 from orchestration.settings import PROJECT_ROOT, Settings
 from orchestration.supervisor import AlreadyRunning, Command, Supervisor, kill_marked, only_one, say
+from resources.tushare.sandbox_process import remember_sandbox
 
 _LOOPBACK = "127.0.0.1"
 _ROUTINE = re.compile(
@@ -67,7 +68,9 @@ def _supervise(settings: Settings, *, own_sandbox: bool) -> int:
     supervisor = Supervisor(str(settings.home), environment, PROJECT_ROOT, settings.home / "logs")
     with supervisor.running():
         if own_sandbox:
-            supervisor.start(sandbox_command(settings))
+            sandbox = supervisor.start(sandbox_command(settings))
+            # A command typed beside us asks this one, with the faults a person set on it.
+            remember_sandbox(settings.home, settings.sandbox_url, sandbox.pid)
         supervisor.start(code_command(port, settings))
         # The UI would show an error, and the daemon wait for its next look, if the code were not there.
         if supervisor.wait_until(lambda: listens(_LOOPBACK, port)):

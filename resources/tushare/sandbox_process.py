@@ -45,7 +45,7 @@ def ensure_sandbox(
     try:
         with FileLock(folder / "server.lock", timeout=2 * start_seconds):
             _children[:] = [child for child in _children if child.poll() is None]
-            return _recorded(folder) or _start(folder, start_seconds, sleeper)
+            return _recorded(folder) or _start(home, start_seconds, sleeper)
     except Timeout:
         reason = f"Another process has been starting the sandbox for {2 * start_seconds:g} s"
     raise SandboxDown(reason, remedy=f"See {folder / 'server.log'}")
@@ -60,7 +60,8 @@ def _recorded(folder: Path) -> str | None:
     return url if _answers(url) else None
 
 
-def _start(folder: Path, start_seconds: float, sleeper: Callable[[float], None]) -> str:
+def _start(home: Path, start_seconds: float, sleeper: Callable[[float], None]) -> str:
+    folder = home / "sandbox"
     port_file = folder / "port"
     port_file.unlink(missing_ok=True)
     log = folder / "server.log"
@@ -80,7 +81,7 @@ def _start(folder: Path, start_seconds: float, sleeper: Callable[[float], None])
     while time.monotonic() < deadline:
         url = _address(port_file)
         if url is not None and _answers(url):
-            _record(folder, url, child.pid)
+            remember_sandbox(home, url, child.pid)
             return url
         if child.poll() is not None:
             raise SandboxDown(
@@ -122,7 +123,10 @@ def _answers(url: str) -> bool:
     return isinstance(answer, dict) and answer.get("sandbox") == "tushare"
 
 
-def _record(folder: Path, url: str, pid: int) -> None:
+def remember_sandbox(home: Path, url: str, pid: int) -> None:
+    """This home's sandbox is there: whoever needs one finds it, and no second is started."""
+    folder = home / "sandbox"
+    folder.mkdir(parents=True, exist_ok=True)
     fresh = folder / "server.json.new"
     fresh.write_text(json.dumps({"url": url, "pid": pid}))
     fresh.replace(folder / "server.json")

@@ -94,6 +94,9 @@ class House:
         if self.server is not None:
             self.server.clock.stop_at(self.now)
 
+    def let_time_run(self) -> None:
+        self._patch.delenv("PERENNIAL_NOW")
+
     def later(self, **by: float) -> None:
         self.at((self.now + timedelta(**by)).isoformat())
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.integration.market.house import FETCHED, House, expected_rows
+import pytest
+
+from tests.integration.market.house import FETCHED, PREPARED, House, expected_rows
 
 
 def test_first_look_makes_everything_healthy(empty_house: House) -> None:
@@ -22,3 +24,27 @@ def test_second_look_does_nothing(house: House) -> None:
     assert said.code == 0
     assert house.calls() == 0
     assert (house.content(), house.snapshots(), house.work()) == (content, snapshots, work)
+
+
+def test_the_demo_can_be_run_again_and_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time it makes and heals the same hole; work that comes back so often would wait, a demo does not."""
+    monkeypatch.setattr("orchestration.cli.demo.DAYS", len(PREPARED))
+    content = house.content()
+    for times in range(1, 5):
+        said = house.run("demo", "--json")
+        assert said.code == 0, said.err
+        assert said.json["healthy"]
+        assert house.calls() == house.calls("daily") == times, "only the demo's own gap is fetched"
+    assert house.content() == content
+
+
+def test_a_look_of_another_source_is_refused(house: House) -> None:
+    """Demo prices and real ones never share a lake."""
+    house.let_time_run()
+    house.set(PERENNIAL_SOURCE="tushare", TUSHARE_TOKEN="0123456789abcdef")
+    said = house.run("market", "heal")
+    assert said.code == 2
+    assert "belongs to source 'sandbox', not 'tushare'" in said.err
+    assert "set PERENNIAL_HOME to another folder" in said.err
+    assert "0123456789abcdef" not in said.err
+    assert house.calls() == 0

@@ -80,11 +80,18 @@ def test_adjusted_prices_are_price_times_factor(house: House) -> None:
         assert (row["vol"], row["amount"]) == (prices[code]["vol"], prices[code]["amount"])
 
 
-def test_adjusted_returns_are_the_returns_a_holder_had(house: House) -> None:
-    """Across splits and dividends the adjusted close moves as close / ex-right previous close does."""
+@pytest.fixture
+def rich_house(house: House) -> House:
+    """A house that also has two days around many splits and dividends."""
     tables = ("--table", "normalized_daily", "--table", "normalized_adj_factor", "--table", "suspensions")
     said = house.run("market", "backfill", "--from", RICH[0], "--to", RICH[1], *tables)
     assert said.code == 0, said.err
+    return house
+
+
+def test_adjusted_returns_are_the_returns_a_holder_had(rich_house: House) -> None:
+    """Across splits and dividends the adjusted close moves as close / ex-right previous close does."""
+    house = rich_house
     before, today = (lake(house, "adjusted_daily", day) for day in RICH)
     prices = truth(house, "normalized_daily", RICH[1])
     stepped = [c for c in today.keys() & before.keys() if today[c]["adj_factor"] != before[c]["adj_factor"]]
@@ -93,6 +100,23 @@ def test_adjusted_returns_are_the_returns_a_holder_had(house: House) -> None:
         held = today[code]["hfq_close"] / before[code]["hfq_close"]
         cent = 0.006 / prices[code]["pre_close"]
         assert held == pytest.approx(prices[code]["close"] / prices[code]["pre_close"], rel=cent + 1e-4), code
+
+
+def test_forward_adjusted_prices_end_at_the_price_of_today(rich_house: House) -> None:
+    """qfq: the newest price is the price itself, older ones are scaled by the factors since."""
+    house = rich_house
+    newest = {code: row["adj_factor"] for code, row in truth(house, "normalized_adj_factor", TODAY).items()}
+    factors = truth(house, "normalized_adj_factor", RICH[0])
+    now, then = lake(house, "qfq_daily", TODAY), lake(house, "qfq_daily", RICH[0])
+    for code, row in truth(house, "normalized_daily", TODAY).items():
+        assert now[code]["qfq_close"] == pytest.approx(row["close"], rel=1e-12)
+    scaled = 0
+    for code, row in truth(house, "normalized_daily", RICH[0]).items():
+        if code in newest:
+            ratio = factors[code]["adj_factor"] / newest[code]
+            scaled += ratio != 1
+            assert then[code]["qfq_close"] == pytest.approx(row["close"] * ratio, rel=1e-12)
+    assert scaled > 50
 
 
 def test_coverage_counts_who_was_listed_and_traded(house: House) -> None:

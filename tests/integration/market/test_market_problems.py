@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from domain.market.plan import FILL
 from domain.shared.clock import machine_clock
+from resources.lake.error import LakeUnwritable
 from tests.integration.market.house import TODAY, House
 
 ROOT = Path(__file__).parents[3]
@@ -70,7 +72,7 @@ def worker_killed(house: House) -> None:
     """A worker that took the day and was never heard of again."""
     house.drop(TABLE, TODAY)
     market = house.market
-    market.ledger.hold("market.fill", [KEY], "run-of-the-dead", heartbeat=False).__enter__()
+    market.ledger.hold(FILL, [KEY], "run-of-the-dead", heartbeat=False).__enter__()
     with market.ledger.engine.begin() as connection:
         past = (machine_clock() - timedelta(seconds=1)).replace(tzinfo=None)
         connection.exec_driver_sql("UPDATE work SET lease_until = ? WHERE status = 'running'", (str(past),))
@@ -147,6 +149,19 @@ def test_status_tells_a_stranger_what_is_wrong(house: House, name: str) -> None:
     assert (found["next_attempt"] is not None) is trouble.next_attempt
     assert found["since"] is not None
     assert "no-such-token" not in str(found)
+
+
+def test_what_seconds_cannot_mend_is_put_off_at_once_though_passes_are_left(house: House) -> None:
+    house.drop(TABLE, TODAY)
+    refused = LakeUnwritable("market.normalized_adj_factor: the lake cannot be written")
+    with (
+        pytest.raises(LakeUnwritable),
+        house.market.ledger.hold(FILL, [KEY], "a-run", final=False, retry_in=timedelta(seconds=40)),
+    ):
+        raise refused
+    assert (house.newest(KEY).status, house.newest(KEY).reason_code) == ("deferred", "lake_unwritable")
+    found = house.status()[KEY]
+    assert found["action"] == "make the warehouse writable; see PERENNIAL_HOME and PERENNIAL_WAREHOUSE"
 
 
 def test_a_person_is_asked_for_only_where_one_is_needed(house: House) -> None:

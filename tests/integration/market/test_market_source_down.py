@@ -118,3 +118,21 @@ def test_runs_that_fail_are_put_off_ever_longer(house: House) -> None:
         house.later(seconds=1)
     assert put_off == [timedelta(seconds=s) for s in (60, 120, 240, 480)]
     assert house.newest(KEY).status == "deferred"
+
+
+def test_a_forced_backfill_that_got_nothing_says_so_though_all_is_whole(house: House) -> None:
+    content = house.content()
+    house.stop_source()
+    said = house.run("market", "backfill", "--from", TODAY, "--to", TODAY, "--force")
+    assert said.code == 1
+    assert said.out.startswith(
+        "1 of 1 trading days needed work, the run failed, all are whole as before (0 closed days)"
+    )
+    assert house.content() == content
+
+
+def test_a_backfill_without_a_calendar_is_no_wrong_usage(house: House) -> None:
+    house.stop_source()
+    said = house.run("market", "backfill", "--from", "2023-05-08", "--to", "2023-05-08")
+    assert said.code == 1
+    assert "error: the trading calendar of 2023 could not be had" in said.err
