@@ -8,6 +8,7 @@ from assets.policies.definition import OWNERS
 from assets.policies.failure import classified
 from domain.market.trading import shanghai
 from domain.registry import tables
+from domain.shared.error import PerennialError
 from resources.lake.resource import LakeResource
 from resources.ledger.resource import LedgerResource
 
@@ -27,20 +28,28 @@ def lake_maintenance(
     store, book = lake.open(), ledger.open()
     now = book.machine_clock()
     month = shanghai(now).date().replace(day=1).isoformat()
-    lines, freed = [], 0
-    with classified():
-        for table in tables():
+    lines, freed, failed = [], 0, []
+    for table in tables():
+        try:
             report = store.maintain(
                 table.name,
                 keep_snapshots=book.provenance.pinned_snapshots(table.name),
                 now=now,
                 compact_before=month,
             )
-            context.log.info("%s: %s", table.name, report)
-            told = (table.name, report.expired_snapshots, report.compacted_files, report.deleted_files)
-            lines.append(f"| {' | '.join(map(str, told))} |")
-            freed += report.deleted_files
-        forgotten = book.purge(now - KEEP_WORK)
+        except PerennialError as error:
+            # One table in trouble must not keep the others from their care.
+            context.log.warning("%s: %s", table.name, error.message)
+            failed.append(f"{table.name}: {error.message}")
+            continue
+        context.log.info("%s: %s", table.name, report)
+        told = (table.name, report.expired_snapshots, report.compacted_files, report.deleted_files)
+        lines.append(f"| {' | '.join(map(str, told))} |")
+        freed += report.deleted_files
+    with classified():
+        forgotten = book.purge(book.clock() - KEEP_WORK)
+    if failed:
+        raise dg.Failure("; ".join(failed), allow_retries=False)
     head = "| table | snapshots expired | files compacted | files deleted |\n|---|---|---|---|\n"
     return dg.MaterializeResult(
         metadata={

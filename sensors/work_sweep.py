@@ -13,7 +13,7 @@ from resources.ledger.model import WORKER
 from resources.ledger.resource import LedgerResource
 from sensors.unfinished import DISPATCH
 
-SILENT_AFTER = timedelta(minutes=3)
+SILENT_AFTER = timedelta(minutes=10)
 """A started run that came for work, holds none and has logged nothing for so long is dead."""
 ORIGIN = "perennial/origin"
 """The tag of runs that a command started; they too come for work."""

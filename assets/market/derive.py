@@ -150,9 +150,8 @@ def _derive(
             for day in month:
                 if inputs[day] is None:
                     missing.append(day)
-                    hold.defer(
-                        f"{table.table}:{day}", InputMissing(f"{table.table} {day}: its inputs are not there")
-                    )
+                    # No attempt will mend it: the plan asks again when the inputs are there.
+                    hold.skip(f"{table.table}:{day}", InputMissing.reason_code)
             if not ready:
                 continue
             commit = market.lake.replace_range(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from assets.market.market import Market
-from domain.market.answer import check_answer
+from domain.market.answer import NotYetData, check_answer
 from domain.market.catalogue import Endpoint
 from domain.market.completeness import SAYS_SO, Judgement
 from domain.market.observed import Cell
@@ -27,12 +27,15 @@ from domain.market.trading import TradingCalendar, published_at, shanghai
 from domain.shared.error import InvalidInput, PerennialError, TransientResourceError
 from domain.shared.table import ABSENT, Version
 from resources.ledger.provenance import Fact
+from resources.tushare.errors import QuotaUsedUp, RateLimited
 
 if TYPE_CHECKING:
     from resources.ledger.client import Hold
     from resources.tushare.request import Request
 
 CODES_PER_CALL = 500
+MINUTES_WAITED = 3
+"""How often a call of a range is made again after the source refused it for the minute."""
 ONLY = "perennial/only"
 ONLY_NEEDED = "needed"
 """The run tag, and its value, that set `Pass.only_needed`."""
@@ -72,6 +75,8 @@ class DayReport:
     retries: int = 0
     announced: bool = False
     """Whether an earlier pass of the same run already logged its event."""
+    why: str = ""
+    """Of a refused day."""
     explained: bool = False
     """Partial, and the source has said the same before."""
 
@@ -108,7 +113,10 @@ def fetch_days(
         ) as hold:
             for told in _again(market, endpoint, hold.done, this):
                 report(told)
-            todo = sorted(date.fromisoformat(k.split(":", 1)[1]) for k in hold.keys)
+            for key, row in hold.settled.items():
+                words = (row.error or row.reason_code).splitlines()[0]
+                harvest.settled[_day(key)] = PartlyDone(words, reason_code=row.reason_code)
+            todo = sorted(map(_day, hold.keys))
             _FetchPass(market, endpoint, this, hold, harvest, report).run(todo)
             if harvest.later:
                 raise _final_word(endpoint, harvest.later, this)
@@ -118,6 +126,22 @@ def fetch_days(
         raise _summary(endpoint, harvest.settled, len(days))
     if early:
         raise early
+
+
+class Unforeseen(PerennialError):
+    """An exception nobody classified, met while one day was fetched. Few attempts, then a person looks."""
+
+    reason_code = "unclassified"
+
+
+def _unforeseen(error: Exception) -> Unforeseen:
+    wrapped = Unforeseen(f"{type(error).__name__}: {error}")
+    wrapped.__cause__ = error
+    return wrapped
+
+
+def _day(key: str) -> date:
+    return date.fromisoformat(key.split(":", 1)[1])
 
 
 def _sort_out(
@@ -159,11 +183,13 @@ def keep_whole(
 ) -> list[date]:
     """The days that need work; the others are reported as they are."""
     needed = market.needed(days, {table})
-    whole = [d for d in days if d not in needed]
+    cells = market.cells([table], [str(d) for d in days])
+    # What nobody ever recorded is not whole, even where the plan has no opinion on it.
+    whole = [d for d in days if d not in needed and cells[table, str(d)].recorded is not None]
     versions = market.lake.versions(f"market.{table}", [str(d) for d in whole])
     for day in whole:
         report(DayReport(day, "kept", versions[str(day)]))
-    return [d for d in days if d in needed]
+    return [d for d in days if d not in set(whole)]
 
 
 class CalendarMissing(TransientResourceError):
@@ -195,6 +221,7 @@ def _again(market: Market, endpoint: Endpoint, done: Sequence[str], this: Pass) 
             detail.get("seconds", 0.0),
             this.retry,
             announced=True,
+            explained=judgement.status == "partial" and fact.seen_count >= SAYS_SO,
         )
 
 
@@ -212,9 +239,8 @@ class _FetchPass:
         months = [list(g) for _, g in groupby(days, key=lambda d: (d.year, d.month))]
         if not months:
             return
-        with ThreadPoolExecutor(
-            self.market.workers, thread_name_prefix=f"fetch-{self.endpoint.endpoint}"
-        ) as pool:
+        pool = ThreadPoolExecutor(self.market.workers, thread_name_prefix=f"fetch-{self.endpoint.endpoint}")
+        try:
             ahead = self._submit(pool, months[0])
             for number, _ in enumerate(months):
                 asked = ahead
@@ -222,6 +248,9 @@ class _FetchPass:
                 self._commit(dict(self._collect(asked)))
                 done = len(self.harvest.committed)
                 progress.info("%s: %d of %d days committed", self.endpoint.name, done, len(days))
+        finally:
+            # Interrupted, nobody wants the calls that have not begun; otherwise there are none left.
+            pool.shutdown(cancel_futures=True)
 
     def _submit(self, pool: ThreadPoolExecutor, days: Sequence[date]) -> dict[date, Future[_Answer]]:
         expected = self.market.expected(days) if self.endpoint.expected != "unknown" else {}
@@ -234,9 +263,20 @@ class _FetchPass:
             raise self.harvest.halt
         began = time.monotonic()
         request = self._request(day)
-        frame = self.market.source.fetch(request, narrow=lambda params: self._narrow(day, params))
+        frame = self._ask(day, request)
         judgement = check_answer(self.endpoint, day, frame, expected, self.market.clock())
         return _Answer(frame, judgement, time.monotonic() - began)
+
+    def _ask(self, day: date, request: Request) -> pa.Table:
+        """One call. In a range, one refused for the minute waits for the next: put off in the ledger, days
+        by the hundred would come back as a run each."""
+        for patience in reversed(range(MINUTES_WAITED)):
+            try:
+                return self.market.source.fetch(request, narrow=lambda params: self._narrow(day, params))
+            except RateLimited:
+                if not patience or len(self.hold.keys) == 1:
+                    raise
+        raise AssertionError("unreachable")
 
     def _request(self, day: date) -> Request:
         from resources.tushare.request import Request
@@ -261,11 +301,19 @@ class _FetchPass:
                 yield day, future.result()
             except PerennialError as error:
                 self._refuse(day, error)
+            except Exception as error:
+                log.exception("%s %s", self.endpoint.endpoint, day)
+                self._refuse(day, _unforeseen(error))
 
     def _refuse(self, day: date, error: PerennialError) -> None:
         """Sort a failure: another pass of this run, a later run, or a person."""
         key = f"{self.endpoint.name}:{day}"
-        if not isinstance(error, TransientResourceError):
+        if isinstance(error, NotYetData):
+            self.report(DayReport(day, "refused", why=error.message))
+        if isinstance(error, Unforeseen):
+            self.hold.defer(key, error)
+            self.harvest.settled[day] = error
+        elif not isinstance(error, TransientResourceError):
             self.hold.fail(key, error)
             self.harvest.settled[day] = error
             self.harvest.halt = error
@@ -274,7 +322,7 @@ class _FetchPass:
         else:
             self.hold.defer(key, error)
             self.harvest.settled[day] = error
-            if error.retry_after is not None:
+            if isinstance(error, QuotaUsedUp):
                 self.harvest.halt = error
 
     def _commit(self, answers: Mapping[date, _Answer]) -> None:
@@ -333,7 +381,7 @@ class _FetchPass:
         parent: int | None,
     ) -> None:
         """Note what was committed. Content that replaced other content of the source's is a revision."""
-        facts: dict[bool, list[Fact]] = {False: [], True: []}
+        facts: dict[int | None, list[Fact]] = {}
         for day, answer in answers.items():
             cell, version = before[self._cell_key(day)], versions[str(day)]
             fact = Fact(
@@ -351,10 +399,11 @@ class _FetchPass:
                 },
                 run_id=self.this.run_id,
             )
-            facts[cell.untouched and cell.version != version].append(fact)
-        self.market.provenance.record(facts[False])
-        # The snapshot just before this commit still shows the old content, whatever has expired since.
-        self.market.provenance.record(facts[True], revision=True, parent_snapshot_id=parent)
+            # The snapshot just before this commit shows the old content, unless some other hand was in the
+            # lake since; then only the snapshot that first had it does.
+            facts.setdefault(parent if cell.untouched else None, []).append(fact)
+        for shows_old, noted in facts.items():
+            self.market.provenance.record(noted, revision=True, parent_snapshot_id=shows_old)
 
     def _cell_key(self, day: date) -> tuple[str, str]:
         return self.endpoint.name, str(day)
@@ -408,9 +457,10 @@ def _summary(endpoint: Endpoint, settled: Mapping[date, PerennialError], asked: 
 def _freshness(
     market: Market, endpoint: Endpoint, harvest: _Harvest, calendar: TradingCalendar, this: Pass
 ) -> None:
-    """Tell the source's freshness: successes first, so that a failure of the same run is the last word."""
+    """Tell the source's freshness. Where a day failed, that is the word: some success beside it is none."""
     now = market.clock()
-    if harvest.committed:
+    failed = bool(harvest.settled or (harvest.later and this.final))
+    if harvest.committed and not failed:
         latest = max(harvest.committed)
         today = shanghai(now).date()
         newest = calendar.newest(1, today)

@@ -1,22 +1,28 @@
 """The weekly look over the whole history: older gaps are reported here, and backfilled on request."""
 
+from collections.abc import Sequence
 from datetime import date
 
 import dagster as dg
 import pyarrow as pa
 
 from assets.market.daily import GROUP
+from assets.market.fetch import CalendarMissing
 from assets.market.market import Market
 from assets.market.warehouse import MarketWarehouse
 from assets.policies.definition import asset_arguments, asset_key
 from assets.policies.failure import classified
 from domain.market.catalogue import Catalogue, Endpoint
+from domain.market.completeness import SAYS_SO
+from domain.market.derived import ADJUSTED_FROM
 from domain.market.observed import Observed
 from domain.market.plan import window
 from domain.market.reckoning import history_gaps
-from domain.market.tables import HISTORY_GAPS
-from domain.shared.table import ALL
+from domain.market.tables import ADJUSTED_DAILY, HISTORY_GAPS
+from domain.shared.table import ALL, Version
 from resources.lake.error import DamagedData
+
+PRICES = "market.normalized_daily"
 
 
 def history_asset(catalogue: Catalogue) -> dg.AssetsDefinition:
@@ -51,9 +57,15 @@ def look_back(market: Market) -> pa.Table:
 def find_gaps(market: Market) -> pa.Table:
     calendar = market.calendar()
     near = window(Observed(calendar, {}), market.clock(), market.rules)
-    first = min(market.lake.partitions("market.normalized_daily"), default=None)
+    first = min(market.lake.partitions(PRICES), default=None)
     if not first or not near:
         return HISTORY_GAPS.schema.empty_table()
+    if unjudged := sorted({int(p[:4]) for p in market.lake.partitions(PRICES)} - calendar.years):
+        years = ", ".join(map(str, unjudged))
+        raise CalendarMissing(
+            f"the trading calendar of {years} is not there, so its gaps cannot be found",
+            remedy=f"materialise market/{market.catalogue.calendar.name} for {years}",
+        )
     days = [d for d in calendar.between(date.fromisoformat(first), near[0]) if d < near[0]]
     counted, damaged = [], set()
     for endpoint in market.catalogue.daily:
@@ -72,7 +84,32 @@ def find_gaps(market: Market) -> pa.Table:
         {**row, "reason": "damaged"} if (row["table_name"], row["trade_date"]) in damaged else row
         for row in gaps.to_pylist()
     ]
+    told += _lagging(market, days)
     return pa.Table.from_pylist(told, schema=HISTORY_GAPS.schema)
+
+
+def _lagging(market: Market, days: Sequence[date]) -> list[dict[str, object]]:
+    """Adjusted prices that were made from other prices or factors than are there now, or never."""
+    inputs = [f"market.{name}" for name in ADJUSTED_FROM]
+    facts = market.provenance.facts([*inputs, ADJUSTED_DAILY.name])
+    rows: list[dict[str, object]] = []
+    for day in days:
+        sources = [facts.get((name, str(day))) for name in inputs]
+        if not all(source and source.rows for source in sources):
+            continue
+        now = {s.table_name.split(".", 1)[1]: str(Version(s.rows, s.digest)) for s in sources if s}
+        made = facts.get((ADJUSTED_DAILY.name, str(day)))
+        if made is None or dict(made.inputs) != now:
+            rows.append(
+                {
+                    "trade_date": day,
+                    "table_name": ADJUSTED_DAILY.table,
+                    "rows": made.rows if made else 0,
+                    "expected": sources[0].rows if sources[0] else None,
+                    "reason": "inputs_changed" if made else "missing",
+                }
+            )
+    return rows
 
 
 def _count(market: Market, endpoint: Endpoint) -> tuple[pa.Table, set[date]]:
@@ -107,6 +144,6 @@ def _explained(market: Market) -> list[tuple[str, date]]:
     return [
         (name.split(".", 1)[1], date.fromisoformat(partition))
         for (name, partition), fact in facts.items()
-        if (fact.seen_count >= 2 and fact.detail.get("status") == "partial")
+        if (fact.seen_count >= SAYS_SO and fact.detail.get("status") == "partial")
         or (name in empty and fact.rows == 0)
     ]

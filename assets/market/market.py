@@ -176,10 +176,13 @@ class Market:
     def busy_days(self, tables: Sequence[str]) -> frozenset[date]:
         """Days on which a fill is running, or about to: a dispatched row is not due again for a while."""
         now = self.clock()
+        rows = self.ledger.find(FILL, status=("queued", "running"), limit=None)
         return frozenset(
             date.fromisoformat(row.key.split(":", 1)[1])
-            for row in self.ledger.find(FILL, status=("queued", "running"), limit=None)
-            if row.key.split(":", 1)[0] in tables and (row.status == "running" or row.not_before > now)
+            for row in rows
+            if row.key.split(":", 1)[0] in tables
+            # A queued row that waits without a dispatch is put off, not under way.
+            and (row.status == "running" or (row.dispatch_id is not None and row.not_before > now))
         )
 
     def plan(self, now: datetime | None = None) -> Plan:

@@ -42,6 +42,9 @@ class Recorder:
         self.reports: list[DayReport] = []
 
     def __call__(self, report: DayReport) -> None:
+        if report.outcome == "refused":
+            self._refused(report)
+            return
         self.reports.append(report)
         metadata = day_metadata(report)
         several = len(self.context.partition_keys) > 1
@@ -53,6 +56,19 @@ class Recorder:
         self.context.add_asset_metadata(metadata, asset_key=self.key, partition_key=str(report.day))
         if self.checked and report.judgement is not None and not report.announced:
             self._check(report)
+
+    def _refused(self, report: DayReport) -> None:
+        """Not data, so no materialization; but the check of that day must not stay green."""
+        self.context.log_event(
+            dg.AssetCheckEvaluation(
+                asset_key=self.key,
+                check_name=WHOLE,
+                passed=False,
+                severity=dg.AssetCheckSeverity.ERROR,
+                metadata={"refused": report.why},
+                partition=str(report.day),
+            )
+        )
 
     def _check(self, report: DayReport) -> None:
         """Per day only what may differ from day to day: the other checks are told once for the run."""

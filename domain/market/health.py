@@ -16,7 +16,7 @@ from domain.shared.health import Finding, Health, WorkRow
 # By the reason codes of errors and verdicts. What is not here needs nobody while it is healing.
 ACTIONS: Mapping[str, str] = {
     "token": "set TUSHARE_TOKEN to a valid token; the work is then asked for again",
-    "permission": "raise the account's points or remove the table from the catalogue",
+    "permission": "raise the account's points, then set TUSHARE_POINTS or `perennial work retry ID`",
     "bad_request": "correct the table's row in the catalogue, then `perennial work retry ID`",
     "wrong_address": "set TUSHARE_URL to the source's base address; the work is then asked for again",
     "truncated": "give the table a way to split its calls, then `perennial work retry ID`",

@@ -91,7 +91,9 @@ HISTORY_GAPS = Table(
         Column("table_name", pa.string(), "Table with the gap", nullable=False),
         Column("rows", pa.int64(), "Rows in the lake", unit="rows", nullable=False),
         Column("expected", pa.int64(), "Rows a whole day has", unit="rows"),
-        Column("reason", pa.string(), "missing, incomplete, partial or damaged", nullable=False),
+        Column(
+            "reason", pa.string(), "missing, incomplete, partial, damaged or inputs_changed", nullable=False
+        ),
     ),
     key=("trade_date", "table_name"),
 )

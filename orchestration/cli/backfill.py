@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from assets.market.market import Market
     from orchestration.settings import Settings
 
+DERIVED = tuple(t.table for t in (ADJUSTED_DAILY, COVERAGE, REVISIONS))
 BACKFILL_TAGS = {"dagster/priority": "-10", "dagster/max_runtime": str(7 * 24 * 3600)}
 
 
@@ -83,11 +84,22 @@ def run_backfill(settings: Settings, market: Market, wish: Wish) -> Backfilled:
                 end = run.run(tables, days=(str(needed[0]), str(needed[-1])), tags=tags)
             tell(f"{needed[0]} … {needed[-1]}", tables, end)
             ran_well = end.success
-            if wish.first is None:
-                # What the last look over the history found is mended now: look again.
-                tell("history", [HISTORY_GAPS.table], run.run([HISTORY_GAPS.table]))
+            if not ran_well:
+                _derive_the_rest(market, run, needed)
+        if wish.first is None:
+            # What the last look over the history found may be mended now: look again.
+            tell("history", [HISTORY_GAPS.table], run.run([HISTORY_GAPS.table]))
     left = _not_whole(market, needed, tables)
     return Backfilled(len(days), len(needed), closed, early, left, ran_well)
+
+
+def _derive_the_rest(market: Market, run: Runner, days: list[date]) -> None:
+    """One bad day ends the step that fetches, and Dagster then skips what derives from it for all days."""
+    rest = sorted(market.needed(days, DERIVED))
+    if rest:
+        tags = {**BACKFILL_TAGS, ONLY: ONLY_NEEDED}
+        end = run.run(DERIVED, days=(str(rest[0]), str(rest[-1])), tags=tags)
+        tell(f"{rest[0]} … {rest[-1]}", DERIVED, end)
 
 
 def _check_range(settings: Settings, wish: Wish) -> None:
@@ -125,7 +137,11 @@ def _days(market: Market, wish: Wish) -> tuple[list[date], int, int]:
             f"the trading calendar of {', '.join(map(str, missing))} could not be had",
             remedy="see `perennial work list --key normalized_trade_cal`",
         )
-    newest = newest_published(calendar, market.clock(), market.rules.daily_at)
+    # A table that is published later than the daily look would fail the whole run for its newest day.
+    hours = [market.catalogue.by_name(name).published for name in wish.tables] or [
+        e.published for e in market.catalogue.daily
+    ]
+    newest = newest_published(calendar, market.clock(), max(market.rules.daily_at, *hours))
     asked = calendar.between(wish.first, wish.last)
     due = [day for day in asked if newest and day <= newest]
     closed = (wish.last - wish.first).days + 1 - len(asked)
@@ -133,12 +149,7 @@ def _days(market: Market, wish: Wish) -> tuple[list[date], int, int]:
 
 
 def _tables(market: Market, wish: Wish) -> list[str]:
-    if wish.tables:
-        return [*wish.tables, *(t.table for t in (ADJUSTED_DAILY, COVERAGE, REVISIONS))]
-    return [
-        *(e.name for e in market.catalogue.daily),
-        *(t.table for t in (ADJUSTED_DAILY, COVERAGE, REVISIONS)),
-    ]
+    return [*(wish.tables or (e.name for e in market.catalogue.daily)), *DERIVED]
 
 
 def _needed(market: Market, days: list[date], tables: list[str]) -> list[date]:

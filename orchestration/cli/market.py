@@ -107,6 +107,11 @@ def backfill(
 
     settings = load_settings()
     market = open_market(settings, write=True)
+    if gaps and force:
+        raise InvalidInput(
+            "--force would fetch every day between the gaps again",
+            remedy="--gaps alone, or a range with --force",
+        )
     if gaps == (first is not None or last is not None):
         raise InvalidInput("give a range or the gaps", remedy="--from DAY --to DAY, or --gaps")
     if not gaps and (first is None or last is None):

@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from resources.lake.client import Lake
 
 
+_OPENED: dict[tuple[object, ...], "Lake"] = {}
+
+
 class LakeResource(dg.ConfigurableResource):
     """Iceberg tables under one warehouse, found through a SQL catalogue."""
 
@@ -22,12 +25,18 @@ class LakeResource(dg.ConfigurableResource):
         from domain.registry import tables, views
         from resources.lake.client import Lake
 
-        return Lake.open(
-            catalog_url=self.catalog_url,
-            warehouse=self.warehouse,
-            home=Path(self.home),
-            tables=tables(),
-            views=views(),
-            memory_limit=self.memory_limit,
-            threads=self.threads,
-        )
+        # One per process: a sensor looks every few seconds, and each lake has caches and connections.
+        known = tables()
+        names = tuple(table.name for table in known)
+        key = (self.catalog_url, self.warehouse, self.home, self.memory_limit, self.threads, names)
+        if key not in _OPENED:
+            _OPENED[key] = Lake.open(
+                catalog_url=self.catalog_url,
+                warehouse=self.warehouse,
+                home=Path(self.home),
+                tables=known,
+                views=views(),
+                memory_limit=self.memory_limit,
+                threads=self.threads,
+            )
+        return _OPENED[key]

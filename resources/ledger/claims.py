@@ -12,16 +12,19 @@ from domain.shared.work import Item, Kind
 from resources.ledger.engine import reading, writing
 from resources.ledger.model import Work
 from resources.ledger.rows import Change, KeyState, create, lock_name, read_keys, write
+from resources.ledger.schema import DEFERRED, FAILED
 from resources.ledger.transitions import claimed, first_generation
 
 
 @dataclass(slots=True)
 class Claims:
-    """What became of the asked keys. `done` names those this very run finished in an earlier pass."""
+    """What became of the asked keys. `done` names those this very run finished in an earlier pass, `settled`
+    those it gave up or put off then."""
 
     held: dict[str, Work] = field(default_factory=dict)
     busy: dict[str, str] = field(default_factory=dict)
     done: dict[str, Work] = field(default_factory=dict)
+    settled: dict[str, Work] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,11 @@ def _done_by(state: KeyState, claimant: Claimant) -> bool:
     return state.last is not None and state.last.run_id == claimant.run_id
 
 
+def _put_off_by(row: Work, claimant: Claimant) -> bool:
+    """An earlier pass of this same run has deferred it: the wait is not over because the run goes on."""
+    return row.status == DEFERRED and row.run_id == claimant.run_id and row.not_before > claimant.now
+
+
 def _wished(kind: Kind, key: str, last: Work | None, fingerprints: Mapping[str, str], now: datetime) -> Work:
     """A row for a key nobody wished for: somebody runs it by hand.
 
@@ -93,7 +101,10 @@ def _claim(
         row = state.running or state.waiting
         if row is None:
             if state.last is not None:
-                claims.done[key] = state.last
+                (claims.settled if state.last.status == FAILED else claims.done)[key] = state.last
+            continue
+        if state.running is None and _put_off_by(row, claimant):
+            claims.settled[key] = row
             continue
         if state.running is not None and state.running.run_id != claimant.run_id:
             claims.busy[key] = state.running.run_id or "unknown"

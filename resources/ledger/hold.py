@@ -81,6 +81,11 @@ class Hold:
         return dict(self._claims.busy)
 
     @property
+    def settled(self) -> Mapping[str, Work]:
+        """What an earlier pass of this same run gave up or put off: not ours any more, and not done."""
+        return dict(self._claims.settled)
+
+    @property
     def done(self) -> tuple[str, ...]:
         return tuple(self._claims.done)
 

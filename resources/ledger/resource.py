@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from resources.ledger.client import Ledger
 
 
+_OPENED: dict[tuple[str, str], "Ledger"] = {}
+
+
 class LedgerResource(dg.ConfigurableResource):
     """The table of intent. `source` is stamped at the first write: another source is refused."""
 
@@ -22,8 +25,12 @@ class LedgerResource(dg.ConfigurableResource):
     def open(self) -> "Ledger":
         from resources.ledger.client import Ledger
 
-        clock = stopped_at(datetime.fromisoformat(self.stopped_at)) if self.stopped_at else machine_clock
-        ledger = Ledger.open(self.url, kinds=kinds(), clock=clock)
+        # One per process: a sensor looks every few seconds, and each ledger has a pool of connections.
+        key = (self.url, self.stopped_at)
+        if key not in _OPENED:
+            clock = stopped_at(datetime.fromisoformat(self.stopped_at)) if self.stopped_at else machine_clock
+            _OPENED[key] = Ledger.open(self.url, kinds=kinds(), clock=clock)
+        ledger = _OPENED[key]
         ledger.migrate()
         ledger.stamp_source(self.source)
         return ledger

@@ -33,7 +33,8 @@ def market_freshness_sensor(
         if source.source not in tables:
             continue
         fresh = freshness(source, calendar, now)
-        told[source.source] = f"{fresh.status}: {fresh.reason}"
+        # Not the reason's words: they count hours, and every hour would be an event.
+        told[source.source] = f"{fresh.status} {source.last_failure if fresh.status == 'error' else ''}"
         if known.get(source.source) == told[source.source]:
             continue
         since = source.last_success

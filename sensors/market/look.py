@@ -15,6 +15,7 @@ from resources.ledger.attention import attention
 from resources.ledger.model import Dispatch, Work
 
 DERIVED = (ADJUSTED_DAILY.table, COVERAGE.table, REVISIONS.table)
+ATTEMPTS_OUTSIDE = 8
 REFERENCES = 8
 """References per look; there are three at most, in January or December four."""
 
@@ -64,9 +65,21 @@ def wish(market: Market, under_way: Collection[str] = ()) -> Plan:
     known = {row.key: row.status for row in attention(market.ledger.engine, (FILL, REFRESH))}
     at_work = {*under_way, *(key for key, status in known.items() if status == "running")}
     plan = market.plan()
+    _leave_to_history(market, plan)
     chosen = plan.take(market.rules.limit, {*known, *at_work}.__contains__)
     market.ledger.enqueue([v.item() for v in chosen if v.key not in at_work])
     return plan
+
+
+def _leave_to_history(market: Market, plan: Plan) -> None:
+    """Work of days that nobody judges any more is given up after some attempts: the weekly look reports them.
+
+    Inside the window a transient failure is never final; outside, it would be tried hourly for ever.
+    """
+    judged = {v.key for v in plan.verdicts}
+    for row in market.ledger.find(FILL, status="deferred", limit=None):
+        if row.attempts >= ATTEMPTS_OUTSIDE and row.key not in judged:
+            market.ledger.cancel(row.id, reason_code="outside_window")
 
 
 def _day(row: Work) -> str:

@@ -219,6 +219,20 @@ class House:
         assert isinstance(found, dg.ScheduleDefinition)
         return found
 
+    def tick_sensor(self, instance: dg.DagsterInstance, name: str, cursor: str | None = None) -> Any:
+        """One look of a sensor, as the daemon has it evaluated."""
+        with quiet(), dg.build_sensor_context(instance, cursor, **self._surroundings) as context:
+            return self.sensor(name).evaluate_tick(context)
+
+    def tick_schedule(self, instance: dg.DagsterInstance, name: str) -> Any:
+        with quiet(), dg.build_schedule_context(instance, **self._surroundings) as context:
+            return self.schedule(name).evaluate_tick(context)
+
+    @property
+    def _surroundings(self) -> dict[str, Any]:
+        resources = dict(self.definitions.resources or {})
+        return {"repository_def": self.definitions.get_repository_def(), "resources": resources}
+
     @contextlib.contextmanager
     def instance(self) -> Iterator[dg.DagsterInstance]:
         with open_instance(self.settings) as instance:
@@ -238,8 +252,7 @@ class House:
             if days
             else {}
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Dagster's own, about itself
+        with quiet():
             return self.definitions.resolve_implicit_global_asset_job_def().execute_in_process(
                 instance=instance,
                 asset_selection=[dg.AssetKey(["market", table]) for table in tables],
@@ -247,6 +260,14 @@ class House:
                 tags={**span, **(tags or {})},
                 raise_on_error=False,
             )
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without Dagster's own warnings about itself."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def restore(template: Path, home: Path) -> None:

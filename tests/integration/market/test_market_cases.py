@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import dagster as dg
 import pytest
 
 from tests.integration.market.house import DERIVED, FETCHED, House
@@ -166,3 +167,42 @@ def test_the_same_day_backfilled_twice_is_fetched_once_and_stays_byte_for_byte(h
     assert house.run(*command, "--force").code == 0
     assert house.calls() == 2 * calls
     assert {table: house.frame(table, "2024-09-20") for table in DAY_OF} == rows
+
+
+def test_a_click_on_a_closed_day_succeeds_and_writes_nothing(house: House) -> None:
+    house.at("2024-10-08T18:31")
+    snapshots, work = house.snapshots(), house.work()
+    with house.instance() as instance:
+        ended = house.materialize(instance, [*FETCHED, *DERIVED], "2024-10-01")
+    assert ended.success
+    for table in (*FETCHED, *DERIVED):
+        told = ended.asset_materializations_for_node(f"market__{table}")[0].metadata
+        assert told["closed"].value is True, table
+    assert (house.snapshots(), house.work(), house.calls()) == (snapshots, work, 0)
+
+
+def test_a_click_before_publication_names_the_hour(house: House) -> None:
+    house.at("2024-10-08T15:00")
+    with house.instance() as instance:
+        ended = house.materialize(instance, ["normalized_daily"], "2024-10-08")
+    failure = ended.all_events[-2].event_specific_data if not ended.success else None
+    told = next(e.step_failure_data for e in ended.all_events if e.is_step_failure)
+    assert failure is not None
+    assert told.user_failure_data is not None
+    assert told.user_failure_data.description == (
+        "daily 2024-10-08 is published at 16:00 Asia/Shanghai; it is 2024-10-08 15:00 there"
+    )
+    assert house.work("normalized_daily:2024-10-08") == []
+    assert house.calls() == 0
+
+
+def test_a_range_with_closed_days_is_whole_in_the_catalogue(house: House) -> None:
+    """In the UI a range over a holiday ends with every partition of it done."""
+    house.at("2024-10-08T18:31")
+    with house.instance() as instance:
+        ended = house.materialize(instance, ["suspensions"], days=("2024-09-27", "2024-10-08"))
+        assert ended.success
+        done = instance.get_materialized_partitions(dg.AssetKey(["market", "suspensions"]))
+    weekdays = {"2024-09-27", "2024-09-30", *(f"2024-10-{day:02}" for day in (1, 2, 3, 4, 7, 8))}
+    assert weekdays <= set(done)
+    assert house.calls() == 3

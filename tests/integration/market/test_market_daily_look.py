@@ -27,7 +27,7 @@ def test_second_look_does_nothing(house: House) -> None:
 
 
 def test_the_demo_can_be_run_again_and_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each time it makes and heals the same hole; work that comes back so often would wait, a demo does not."""
+    """Each time the same hole is made and healed; other work that comes back so often has to wait."""
     monkeypatch.setattr("orchestration.cli.demo.DAYS", len(PREPARED))
     content = house.content()
     for times in range(1, 5):

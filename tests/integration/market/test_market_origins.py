@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,27 +27,11 @@ class Left:
 
 
 def sensor(house: House, instance: dg.DagsterInstance) -> None:
-    resources = dict(house.definitions.resources or {})
-    with (
-        quiet(),
-        dg.build_sensor_context(
-            instance, repository_def=house.definitions.get_repository_def(), resources=resources
-        ) as context,
-    ):
-        asked = house.sensor("market_gap_fill_sensor").evaluate_tick(context)
-    start_all(house, instance, asked.run_requests)
+    start_all(house, instance, house.tick_sensor(instance, "market_gap_fill_sensor").run_requests)
 
 
 def schedule(house: House, instance: dg.DagsterInstance) -> None:
-    resources = dict(house.definitions.resources or {})
-    with (
-        quiet(),
-        dg.build_schedule_context(
-            instance, repository_def=house.definitions.get_repository_def(), resources=resources
-        ) as context,
-    ):
-        asked = house.schedule("market_daily_schedule").evaluate_tick(context)
-    start_all(house, instance, asked.run_requests)
+    start_all(house, instance, house.tick_schedule(instance, "market_daily_schedule").run_requests)
 
 
 def start_all(house: House, instance: dg.DagsterInstance, requests: Sequence[dg.RunRequest] | None) -> None:
@@ -70,13 +52,6 @@ def backfill(house: House, instance: dg.DagsterInstance) -> None:
 
 def command(house: House, instance: dg.DagsterInstance) -> None:
     assert house.run("market", "heal").code == 0
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Dagster's own, about itself
-        yield
 
 
 def left_by(house: House, start: Callable[[House, dg.DagsterInstance], None]) -> Left:
@@ -157,3 +132,26 @@ def clicked(request: pytest.FixtureRequest, place: Any, exchange: Any, port: int
             return left_by(house, click)
         finally:
             house.stop_source()
+
+
+def test_a_whole_house_gives_the_sensor_nothing_to_do(house: House) -> None:
+    with house.instance() as instance:
+        told = house.tick_sensor(instance, "market_gap_fill_sensor")
+    assert (told.run_requests, told.skip_message) == ([], "nothing is due")
+
+
+def test_the_schedule_says_why_it_starts_nothing_on_a_holiday(house: House) -> None:
+    house.at("2024-10-01T18:30")
+    with house.instance() as instance:
+        told = house.tick_schedule(instance, "market_daily_schedule")
+    assert not told.run_requests
+    assert (told.skip_message or "").startswith("2024-10-01 is a closed day; ")
+
+
+def test_what_a_sensor_has_sent_it_does_not_send_again(house: House) -> None:
+    house.drop("normalized_daily", TODAY)
+    with house.instance() as instance:
+        first = house.tick_sensor(instance, "market_gap_fill_sensor")
+        second = house.tick_sensor(instance, "market_gap_fill_sensor")
+    assert [request.partition_key for request in first.run_requests or ()] == [TODAY]
+    assert second.run_requests == []

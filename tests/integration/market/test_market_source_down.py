@@ -136,3 +136,23 @@ def test_a_backfill_without_a_calendar_is_no_wrong_usage(house: House) -> None:
     said = house.run("market", "backfill", "--from", "2023-05-08", "--to", "2023-05-08")
     assert said.code == 1
     assert "error: the trading calendar of 2023 could not be had" in said.err
+
+
+def test_the_check_fresh_turns_red_once_and_green_once(house: House) -> None:
+    key = dg.AssetKey(["market", FETCH])
+    with house.instance() as instance:
+        cursor = house.tick_sensor(instance, "market_freshness_sensor").cursor
+        house.drop(FETCH, TODAY)
+        house.later(minutes=1)
+        house.fault("adj_factor", "http_500")
+        house.run("market", "heal")
+        red = house.tick_sensor(instance, "market_freshness_sensor", cursor)
+        again = house.tick_sensor(instance, "market_freshness_sensor", red.cursor)
+        house.mended()
+        house.later(minutes=1)
+        house.run("market", "heal")
+        green = house.tick_sensor(instance, "market_freshness_sensor", red.cursor)
+    told = [
+        [(e.asset_key, e.check_name, e.passed) for e in tick.asset_events] for tick in (red, again, green)
+    ]
+    assert told == [[(key, "fresh", False)], [], [(key, "fresh", True)]]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import dagster as dg
 
-from tests.integration.market.house import PREPARED, House
+from tests.integration.market.house import PREPARED, House, quiet
 
 OLD = PREPARED[1]
 
@@ -39,8 +37,7 @@ def test_a_gap_outside_the_window_is_reported_and_filled_on_request(house: House
 
 def test_a_nights_care_changes_no_content(house: House) -> None:
     content = house.content()
-    with house.instance() as instance, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Dagster's own, about itself
+    with house.instance() as instance, quiet():
         job = house.definitions.resolve_implicit_global_asset_job_def()
         ended = job.execute_in_process(
             instance=instance, asset_selection=[dg.AssetKey(["ops", "lake_maintenance"])]

@@ -60,3 +60,10 @@ def test_what_is_younger_than_the_horizon_stays(instance: dg.DagsterInstance) ->
     run(instance, broken)
     assert forget_runs(instance, datetime.now(UTC) - timedelta(days=30)) == (0, 0)
     assert len(instance.get_runs()) == 1
+
+
+def test_runs_that_stay_do_not_hide_those_that_may_go(instance: dg.DagsterInstance) -> None:
+    kept = {run(instance, by_day, "monday"), run(instance, by_day, "tuesday"), run(instance, whole)}
+    run(instance, broken)
+    assert forget_runs(instance, datetime.now(UTC) + LATER, at_once=1) == (1, 3)
+    assert {r.run_id for r in instance.get_runs()} == kept
