@@ -25,12 +25,10 @@ class LakeResource(dg.ConfigurableResource):
         from domain.registry import tables, views
         from resources.lake.client import Lake
 
-        # One per process: a sensor looks every few seconds, and each lake has caches and connections.
         known = tables()
-        names = tuple(table.name for table in known)
-        key = (self.catalog_url, self.warehouse, self.home, self.memory_limit, self.threads, names)
-        if key not in _OPENED:
-            _OPENED[key] = Lake.open(
+
+        def opened() -> "Lake":
+            return Lake.open(
                 catalog_url=self.catalog_url,
                 warehouse=self.warehouse,
                 home=Path(self.home),
@@ -39,4 +37,13 @@ class LakeResource(dg.ConfigurableResource):
                 memory_limit=self.memory_limit,
                 threads=self.threads,
             )
+
+        if not self.catalog_url.startswith("postgresql"):
+            # A file may be put back from a backup under a running daemon: nothing is kept open on it.
+            return opened()
+        # One per process: a sensor looks every few seconds, and a server's connections are few.
+        names = tuple(table.name for table in known)
+        key = (self.catalog_url, self.warehouse, self.home, self.memory_limit, self.threads, names)
+        if key not in _OPENED:
+            _OPENED[key] = opened()
         return _OPENED[key]

@@ -25,12 +25,16 @@ class LedgerResource(dg.ConfigurableResource):
     def open(self) -> "Ledger":
         from resources.ledger.client import Ledger
 
-        # One per process: a sensor looks every few seconds, and each ledger has a pool of connections.
-        key = (self.url, self.stopped_at)
-        if key not in _OPENED:
+        def opened() -> "Ledger":
             clock = stopped_at(datetime.fromisoformat(self.stopped_at)) if self.stopped_at else machine_clock
-            _OPENED[key] = Ledger.open(self.url, kinds=kinds(), clock=clock)
-        ledger = _OPENED[key]
+            return Ledger.open(self.url, kinds=kinds(), clock=clock)
+
+        if self.url.startswith("postgresql"):
+            # One per process: a sensor looks every few seconds, and a server's connections are few.
+            key = (self.url, self.stopped_at)
+            ledger = _OPENED[key] if key in _OPENED else _OPENED.setdefault(key, opened())
+        else:
+            ledger = opened()
         ledger.migrate()
         ledger.stamp_source(self.source)
         return ledger

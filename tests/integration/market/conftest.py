@@ -53,7 +53,7 @@ def empty_house(
     place: Path, exchange: Exchange, port: int, template: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[House]:
     """Nothing fetched yet; the source is up."""
-    shutil.rmtree(place / "home", ignore_errors=True)
+    restore(None, place / "home")
     house = House(place / "home", exchange, port, monkeypatch)
     house.start_source()
     yield house

@@ -270,9 +270,10 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def restore(template: Path, home: Path) -> None:
+def restore(template: Path | None, home: Path) -> None:
+    """Make `home` a copy of `template`, or nothing."""
     shutil.rmtree(home, ignore_errors=True)
-    if template.exists():
+    if template is not None:
         shutil.copytree(template, home)
 
 

@@ -25,24 +25,25 @@ PATIENCE = 120
 
 
 @pytest.fixture
-def killed(house: House) -> House:
+def killed(house: House, tmp_path: Path) -> House:
     """A backfill over two months, killed after its first commit, while it waits for a day of the second."""
     house.fault("adj_factor", "stall", day=date.fromisoformat(SEPTEMBER[0]), seconds=PATIENCE)
     house.set(TUSHARE_TIMEOUT_SECONDS=str(PATIENCE))
+    words = tmp_path / "stderr"
     program = "from orchestration.cli.main import main; main()"
-    with house.instance() as instance:
+    with house.instance() as instance, words.open("w") as stderr:
         victim = subprocess.Popen(
-            [sys.executable, "-c", program, *COMMAND], cwd=ROOT, env=dict(os.environ), stderr=subprocess.PIPE
+            [sys.executable, "-c", program, *COMMAND], cwd=ROOT, env=dict(os.environ), stderr=stderr
         )
         try:
             deadline = time.monotonic() + PATIENCE
             while not (materialized(instance, STUCK) >= set(AUGUST) and finished(house) >= set(AUGUST)):
-                assert victim.poll() is None, victim.communicate()[1]
+                assert victim.poll() is None, words.read_text()
                 assert time.monotonic() < deadline, "it never committed its first month"
                 time.sleep(0.1)
         finally:
             victim.send_signal(signal.SIGKILL)
-            victim.communicate()
+            victim.wait()
     house.mended()
     return house
 
