@@ -128,7 +128,7 @@ def window(seen: Observed, now: datetime, rules: Rules) -> tuple[date, ...]:
     days = set(seen.calendar.between(today - timedelta(days=rules.window_days), today))
     newest = newest_published(seen.calendar, now, rules.daily_at)
     if newest:
-        days |= set(seen.calendar.newest(max(rules.limit, rules.recheck_days), newest))
+        days |= set(seen.calendar.newest(rules.limit, newest))
     return tuple(sorted(days))
 
 
