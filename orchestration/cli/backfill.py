@@ -84,7 +84,7 @@ def run_backfill(settings: Settings, market: Market, wish: Wish) -> Backfilled:
                 end = run.run(tables, days=(str(needed[0]), str(needed[-1])), tags=tags)
             tell(f"{needed[0]} … {needed[-1]}", tables, end)
             ran_well = end.success
-            if not ran_well:
+            if wish.tables or not ran_well:
                 _derive_the_rest(market, run, needed)
         if wish.first is None:
             # What the last look over the history found may be mended now: look again.
@@ -94,7 +94,8 @@ def run_backfill(settings: Settings, market: Market, wish: Wish) -> Backfilled:
 
 
 def _derive_the_rest(market: Market, run: Runner, days: list[date]) -> None:
-    """One bad day ends the step that fetches, and Dagster then skips what derives from it for all days."""
+    """What could not be derived in the same run: one bad day ends the step that fetches, and Dagster then
+    skips what derives from it for all days."""
     rest = sorted(market.needed(days, DERIVED))
     if rest:
         tags = {**BACKFILL_TAGS, ONLY: ONLY_NEEDED}
@@ -149,7 +150,10 @@ def _days(market: Market, wish: Wish) -> tuple[list[date], int, int]:
 
 
 def _tables(market: Market, wish: Wish) -> list[str]:
-    return [*(wish.tables or (e.name for e in market.catalogue.daily)), *DERIVED]
+    """Of one table alone, adjusted prices may have nothing to be made from: they follow where they can."""
+    if wish.tables:
+        return [*wish.tables, COVERAGE.table, REVISIONS.table]
+    return [*(e.name for e in market.catalogue.daily), *DERIVED]
 
 
 def _needed(market: Market, days: list[date], tables: list[str]) -> list[date]:

@@ -1,0 +1,72 @@
+"""Ranges of days of which some go wrong: the others are done, and nothing is told better than it is."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from tests.integration.market.house import House
+
+FETCH = "normalized_adj_factor"
+WELL, ILL = "2024-09-10", "2024-09-11"
+LAST = "2024-09-12"
+
+
+def test_a_day_refused_in_the_first_pass_is_not_done_by_the_second(house: House) -> None:
+    house.fault("adj_factor", "http_502", day=date.fromisoformat(WELL), times=1)
+    house.fault("adj_factor", "partial_day", day=date.fromisoformat(ILL), keep=0.5)
+    with house.instance() as instance:
+        ended = house.materialize(instance, [FETCH], days=(WELL, ILL))
+    assert not ended.success, "a range with a refused day is no success"
+    assert house.newest(f"{FETCH}:{WELL}").status == "completed"
+    refused = house.newest(f"{FETCH}:{ILL}")
+    assert (refused.status, refused.reason_code, refused.attempts) == ("deferred", "incomplete", 1)
+    assert house.rows(FETCH, ILL) == 0
+    assert house.calls("adj_factor") == 3, "one failed, one repeated, one refused and left to the ledger"
+
+
+def test_a_success_beside_a_failure_is_no_success_of_the_source(house: House) -> None:
+    house.later(minutes=1)
+    house.fault("adj_factor", "partial_day", day=date.fromisoformat(ILL), keep=0.5)
+    with house.instance() as instance:
+        house.materialize(instance, [FETCH], days=(WELL, ILL))
+    assert house.rows(FETCH, WELL) > 0
+    assert house.status()["tushare.adj_factor"]["reason_code"] == "source_error"
+    assert house.run("check", "market").code == 1
+
+
+def test_one_bad_day_keeps_nothing_from_the_days_beside_it(house: House) -> None:
+    house.fault("adj_factor", "partial_day", day=date.fromisoformat(ILL), keep=0.5)
+    said = house.run("market", "backfill", "--from", WELL, "--to", LAST)
+    assert said.code == 1
+    for day in (WELL, LAST):
+        assert house.rows("adjusted_daily", day) == house.rows("normalized_daily", day) > 0
+        assert house.rows("coverage", day) > 0
+    assert house.rows("adjusted_daily", ILL) == 0
+
+
+def test_what_has_nothing_to_be_made_from_is_left_alone(house: House) -> None:
+    said = house.run("market", "backfill", "--from", WELL, "--to", WELL, "--table", "suspensions")
+    assert said.code == 0
+    assert house.rows("suspensions", WELL) > 0
+    assert house.work(f"adjusted_daily:{WELL}") == []
+    with house.instance() as instance:
+        assert WELL not in instance.get_materialized_partitions(_key("adjusted_daily"))
+
+
+def test_a_table_that_completes_the_inputs_brings_what_derives_from_them(house: House) -> None:
+    for table in ("suspensions", "normalized_daily", FETCH):
+        said = house.run("market", "backfill", "--from", WELL, "--to", WELL, "--table", table)
+        assert said.code == 0, said.err
+    assert house.rows("adjusted_daily", WELL) == house.rows("normalized_daily", WELL) > 0
+
+
+def test_gaps_cannot_be_forced(house: House) -> None:
+    said = house.run("market", "backfill", "--gaps", "--force")
+    assert said.code == 2
+    assert "every day between" in said.err
+
+
+def _key(table: str) -> object:
+    import dagster as dg
+
+    return dg.AssetKey(["market", table])
