@@ -6,7 +6,7 @@ import os
 import shutil
 import time as clock
 from collections.abc import Iterator
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,16 +33,16 @@ def first_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Started on an empty folder; leaves nothing behind."""
     home = tmp_path_factory.mktemp("e2e") / "home"
     now = datetime.now(SHANGHAI)
-    tick = now + TICK_AHEAD
+    tick = (now + TICK_AHEAD).replace(second=0, microsecond=0)
     settings = Settings(
         home=home,
         ui_port=free_port(),
         sandbox_port=free_port(),
         gap_window_days=_window(now.date()),
-        daily_at=time(tick.hour, tick.minute),
+        daily_at=tick.time(),
         tushare_retry_delays=(1.0, 1.0),
     )
-    running = Running(settings)
+    running = Running(settings, ticks_at=tick)
     try:
         running.start()
         yield running
@@ -59,9 +59,9 @@ def up(first_up: Running) -> Iterator[Running]:
 
     Tests hurt different days: the ledger puts off, ever longer, what has to be done again and again.
     """
-    at = datetime.combine(datetime.now(SHANGHAI).date(), first_up.settings.daily_at, SHANGHAI)
-    ahead = (at - datetime.now(SHANGHAI)).total_seconds()
-    if 0 < ahead < TICK_AHEAD.total_seconds() + 60:
+    assert first_up.ticks_at is not None
+    ahead = (first_up.ticks_at - datetime.now(SHANGHAI)).total_seconds()
+    if ahead > 0:
         clock.sleep(ahead + 10)
     first_up.settled()
     yield first_up

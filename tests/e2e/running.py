@@ -14,7 +14,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,10 +36,11 @@ class Running:
 
     settings: Settings
     extra: Mapping[str, str] = field(default_factory=dict)
+    ticks_at: datetime | None = None
+    """The daily schedule's first minute after the start."""
     said: list[str] = field(default_factory=list)
 
     def start(self) -> None:
-        self.started_at = datetime.now(UTC)
         self.process = subprocess.Popen(
             [COMMAND, "up"],
             env=self.environment,
