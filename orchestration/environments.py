@@ -22,6 +22,9 @@ from orchestration.settings import PROJECT_ROOT, Settings, default_home
 
 PREFIXES = ("PERENNIAL_", "TUSHARE_")
 
+_BATCH = "DAGSTER_EVENT_BATCH_SIZE"
+_EVENTS_AT_ONCE = "1000"
+
 _log = logging.getLogger("perennial.settings")
 
 _PREFIX = re.compile(f"^({'|'.join(PREFIXES)})+")
@@ -60,7 +63,12 @@ def load_settings(environ: Mapping[str, str] | None = None, *, clock: Clock = ma
 def child_environment(settings: Settings) -> dict[str, str]:
     """This process's environment with `settings` over it, for a child process. Never log it."""
     foreign = {name: value for name, value in os.environ.items() if not name.startswith(PREFIXES)}
-    return foreign | settings.for_child()
+    return {**foreign, _BATCH: os.environ.get(_BATCH, _EVENTS_AT_ONCE)} | settings.for_child()
+
+
+def batch_events() -> None:
+    """Let Dagster write the events of a range of partitions together, unless the person says otherwise."""
+    os.environ.setdefault(_BATCH, _EVENTS_AT_ONCE)
 
 
 def export_database_url(settings: Settings) -> None:

@@ -42,7 +42,7 @@ def _market_findings(settings: Settings) -> list[Finding]:
     market = open_market(settings)
     now = market.clock()
     seen = market.observe(now)
-    gaps = market.lake.sql("SELECT count(DISTINCT trade_date) AS days FROM market.history_gaps")["days"][
+    gaps = market.lake.query("SELECT count(DISTINCT trade_date) AS days FROM market.history_gaps")["days"][
         0
     ].as_py()
     return findings(

@@ -69,7 +69,13 @@ SHARED: dict[str, Any] = {
 def embedded_config(base: str) -> dict[str, Any]:
     """SQLite, logs and artifacts under `base`."""
     return {
-        "storage": {"sqlite": {"base_dir": base}},
+        "storage": {
+            "custom": {
+                "module": "orchestration.event_log",
+                "class": "EmbeddedStorage",
+                "config": {"base_dir": base},
+            }
+        },
         "compute_logs": {
             "module": "dagster._core.storage.local_compute_log_manager",
             "class": "LocalComputeLogManager",

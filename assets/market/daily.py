@@ -5,7 +5,8 @@ from datetime import date
 
 import dagster as dg
 
-from assets.market.fetch import ONLY, ONLY_NEEDED, Pass, fetch_days
+from assets.market.fetch import fetch_days
+from assets.market.passes import ONLY, ONLY_NEEDED, Pass
 from assets.market.recording import Recorder, check_specs
 from assets.market.warehouse import MarketWarehouse
 from assets.policies.definition import asset_arguments, asset_key

@@ -12,8 +12,9 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from assets.market.fetch import CalendarMissing, DayReport, Pass, keep_whole, progress
+from assets.market.fetch import keep_whole
 from assets.market.market import Market, dates
+from assets.market.passes import CalendarMissing, DayReport, Pass, Report, progress
 from domain.market.derived import ADJUSTED_FROM, adjusted_inputs, coverage_inputs
 from domain.market.observed import Observed
 from domain.market.plan import FILL
@@ -24,7 +25,6 @@ from domain.shared.error import TransientResourceError
 from domain.shared.table import Table
 from resources.ledger.provenance import Fact
 
-Report = Callable[[DayReport], None]
 Compute = Callable[[Observed, Sequence[date]], pa.Table]
 Inputs = Callable[[Observed, str], "dict[str, str] | None"]
 
@@ -39,7 +39,7 @@ class InputMissing(TransientResourceError):
 def derive_adjusted(market: Market, days: Sequence[date], this: Pass, report: Report) -> None:
     def compute(_: Observed, wanted: Sequence[date]) -> pa.Table:
         daily, factors = (
-            market.lake.sql(
+            market.lake.query(
                 f"SELECT * FROM market.{name} WHERE trade_date IN ({dates(wanted)})",
                 partitions={f"market.{name}": [str(d) for d in wanted]},
             )
@@ -54,7 +54,7 @@ def derive_coverage(market: Market, days: Sequence[date], this: Pass, report: Re
     def compute(seen: Observed, wanted: Sequence[date]) -> pa.Table:
         whole = [e for e in market.catalogue.daily if e.expected != "unknown"]
         present = [
-            market.lake.sql(
+            market.lake.query(
                 f"SELECT '{e.name}' AS table_name, trade_date, ts_code FROM {e.table.name} "
                 f"WHERE trade_date IN ({dates(readable)})",
                 partitions={e.table.name: [str(d) for d in readable]},
@@ -98,7 +98,7 @@ def derive_revisions(market: Market, days: Sequence[date], this: Pass, report: R
             old, new = (
                 endpoint.table.schema.empty_table()
                 if snapshot is None
-                else market.lake.sql(
+                else market.lake.query(
                     query,
                     as_of={revision.table_name: snapshot},
                     partitions={revision.table_name: [revision.partition]},
@@ -111,17 +111,15 @@ def derive_revisions(market: Market, days: Sequence[date], this: Pass, report: R
         market.provenance.mark_recorded(pending)
         versions = market.lake.versions(REVISIONS.name, [str(d) for d in wanted])
         for key in hold.keys:
-            day = date.fromisoformat(key.split(":", 1)[1])
             hold.complete(key)
-            report(DayReport(day, "committed", versions[str(day)]))
+        held = [key.split(":", 1)[1] for key in hold.keys]
+        report([DayReport(date.fromisoformat(d), "committed", versions[d]) for d in held])
 
 
 def _open_days(calendar: TradingCalendar, days: Sequence[date], report: Report) -> list[date]:
     if unknown := sorted({d.year for d in days if not calendar.knows(d)}):
         raise CalendarMissing(f"the trading calendar of {', '.join(map(str, unknown))} is not there")
-    for day in days:
-        if not calendar.is_open(day):
-            report(DayReport(day, "closed"))
+    report([DayReport(d, "closed") for d in days if not calendar.is_open(d)])
     return [d for d in sorted(days) if calendar.is_open(d)]
 
 
@@ -175,15 +173,18 @@ def _derive(
             )
             for day in ready:
                 hold.complete(f"{table.table}:{day}")
-                report(
+            report(
+                [
                     DayReport(
-                        day,
+                        d,
                         "committed",
-                        commit.versions[str(day)],
+                        commit.versions[str(d)],
                         snapshot_id=commit.snapshot_id,
                         seconds=seconds,
                     )
-                )
+                    for d in ready
+                ]
+            )
             progress.info("%s: %d of %d days committed", table.table, held.index(month[-1]) + 1, len(held))
     if missing:
         raise InputMissing(

@@ -7,8 +7,8 @@ import dagster as dg
 
 from assets.market.daily import GROUP, this_pass
 from assets.market.derive import derive_adjusted, derive_coverage, derive_revisions
-from assets.market.fetch import DayReport, Pass
 from assets.market.market import Market
+from assets.market.passes import Pass, Report
 from assets.market.recording import Recorder
 from assets.market.warehouse import MarketWarehouse
 from assets.policies.definition import asset_arguments, asset_key
@@ -18,7 +18,7 @@ from domain.market.derived import ADJUSTED_FROM
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
 from domain.shared.table import Table
 
-Derive = Callable[[Market, Sequence[date], Pass, Callable[[DayReport], None]], None]
+Derive = Callable[[Market, Sequence[date], Pass, Report], None]
 
 
 def derived_assets(catalogue: Catalogue, days: dg.PartitionsDefinition) -> list[dg.AssetsDefinition]:

@@ -7,8 +7,8 @@ import dagster as dg
 import pyarrow as pa
 
 from assets.market.daily import GROUP
-from assets.market.fetch import CalendarMissing
 from assets.market.market import Market
+from assets.market.passes import CalendarMissing
 from assets.market.warehouse import MarketWarehouse
 from assets.policies.definition import asset_arguments, asset_key
 from assets.policies.failure import classified
@@ -117,10 +117,10 @@ def _count(market: Market, endpoint: Endpoint) -> tuple[pa.Table, set[date]]:
     name = endpoint.table.name
     query = f"SELECT '{endpoint.name}' AS table_name, trade_date, count(*) AS n FROM {name} GROUP BY ALL"
     try:
-        return market.lake.sql(query), set()
+        return market.lake.query(query), set()
     except DamagedData as error:
         rest = [p for p in market.lake.partitions(name) if p not in error.partitions]
-        rows = market.lake.sql(query, partitions={name: rest})
+        rows = market.lake.query(query, partitions={name: rest})
         return rows, {date.fromisoformat(p) for p in error.partitions}
 
 
@@ -131,10 +131,10 @@ def _all_suspensions(market: Market) -> pa.Table:
         "WHERE suspend_type = 'S' AND suspend_timing IS NULL"
     )
     try:
-        return market.lake.sql(query)
+        return market.lake.query(query)
     except DamagedData as error:
         rest = [p for p in market.lake.partitions("market.suspensions") if p not in error.partitions]
-        return market.lake.sql(query, partitions={"market.suspensions": rest})
+        return market.lake.query(query, partitions={"market.suspensions": rest})
 
 
 def _explained(market: Market) -> list[tuple[str, date]]:

@@ -6,12 +6,12 @@ same plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pyarrow as pa
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from resources.tushare.client import TushareClient
 
 COVERED_YEAR = 365
+Made = TypeVar("Made")
 
 
 @dataclass
@@ -45,6 +46,7 @@ class Market:
     rules: Rules
     connect: Callable[[], TushareClient]
     workers: int = 4
+    _kept: dict[Hashable, tuple[Hashable, Any]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def assemble(
@@ -78,10 +80,14 @@ class Market:
         """What the lake's calendar says; an unreadable one says nothing and is fetched again by the plan."""
         name = self.catalogue.calendar.name
         versions = self.lake.versions(f"market.{name}", self.lake.partitions(f"market.{name}"))
-        years = [year for year, version in versions.items() if version.rows and not version.damaged]
+        whole = {year: v for year, v in versions.items() if v.rows and not v.damaged}
+        return self._once("calendar", tuple(whole.items()), lambda: self._read_calendar(list(whole)))
+
+    def _read_calendar(self, years: Sequence[str]) -> TradingCalendar:
         if not years:
             return TradingCalendar.of((), ())
-        days = self.lake.sql(
+        name = self.catalogue.calendar.name
+        days = self.lake.query(
             f"SELECT cal_date, year, is_open FROM market.{name} "
             f"WHERE exchange = 'SSE' AND year IN ({', '.join(years)})",
             partitions={f"market.{name}": years},
@@ -94,10 +100,11 @@ class Market:
 
     def stocks(self) -> pa.Table:
         name = self.catalogue.stocks.table.name
-        return self.lake.sql(f"SELECT ts_code, list_date, delist_date FROM {name}")
+        query = f"SELECT ts_code, list_date, delist_date FROM {name}"
+        return self._once("stocks", self.lake.version(name, ALL), lambda: self.lake.query(query))
 
     def suspensions(self, days: Sequence[date]) -> pa.Table:
-        return self.lake.sql(
+        return self.lake.query(
             "SELECT trade_date, ts_code, suspend_timing, suspend_type FROM market.suspensions "
             f"WHERE trade_date IN ({dates(days)})",
             partitions={"market.suspensions": [str(d) for d in days]},
@@ -105,6 +112,13 @@ class Market:
 
     def expected(self, days: Sequence[date]) -> dict[tuple[str, str], int | None]:
         """How many rows each daily table should have on each day; None where nothing tells."""
+        made_from = (
+            self.lake.version(self.catalogue.stocks.table.name, ALL),
+            *self.lake.versions("market.suspensions", [str(d) for d in days]).values(),
+        )
+        return self._once(("expected", *days), made_from, lambda: self._count_expected(days))
+
+    def _count_expected(self, days: Sequence[date]) -> dict[tuple[str, str], int | None]:
         stocks = self.stocks()
         if not days or not stocks.num_rows:
             return {}
@@ -118,12 +132,21 @@ class Market:
 
     def listed_codes(self, day: date) -> list[str]:
         """The stocks listed on a day, sorted: how a full page is asked for again in parts."""
-        listed = self.lake.sql(
+        listed = self.lake.query(
             f"SELECT ts_code FROM {self.catalogue.stocks.table.name} WHERE list_date <= DATE '{day}' "
             f"AND (delist_date IS NULL OR delist_date > DATE '{day}') ORDER BY ts_code"
         )
         codes: list[str] = listed["ts_code"].to_pylist()
         return codes
+
+    def _once(self, name: Hashable, made_from: Hashable, make: Callable[[], Made]) -> Made:
+        """What was made last under this name, unless the versions it was made from have changed."""
+        known = self._kept.get(name)
+        if known is not None and known[0] == made_from:
+            return cast("Made", known[1])
+        made = make()
+        self._kept[name] = (made_from, made)
+        return made
 
     def cell(self, table: str, partition: str) -> Cell:
         return self.cells([table], [partition])[table, partition]
@@ -151,13 +174,19 @@ class Market:
         return self.observe_days(days, calendar, now)
 
     def observe_days(
-        self, days: Sequence[date], calendar: TradingCalendar | None = None, now: datetime | None = None
+        self,
+        days: Sequence[date],
+        calendar: TradingCalendar | None = None,
+        now: datetime | None = None,
+        tables: Collection[str] = (),
     ) -> Observed:
-        """The same for any days, for example those of a backfill."""
+        """The same for any days, for example those of a backfill; of `tables` only, if any are named."""
         calendar = calendar or self.calendar()
         partitions = [str(d) for d in days]
         daily = [e.name for e in self.catalogue.daily]
-        cells = self.cells([*daily, *(t.table for t in DERIVED if t.partition_kind == "day")], partitions)
+        by_day = [*daily, *(t.table for t in DERIVED if t.partition_kind == "day")]
+        seen = {*tables, "suspensions"} if tables else set(by_day)
+        cells = self.cells([t for t in by_day if t in seen], partitions)
         years = [str(y) for y in years_wanted(now or self.clock())]
         cells |= self.cells([self.catalogue.calendar.name], years)
         cells |= self.cells([self.catalogue.stocks.name], [ALL])
@@ -194,9 +223,12 @@ class Market:
         now = self.clock()
         needed: dict[date, set[str]] = {}
         calendar = self.calendar()
+        fetched = {e.name for e in self.catalogue.daily}
+        # What derives from others is judged by all of them.
+        looked_at = tables if set(tables) <= fetched else ()
         for _, month in groupby(sorted(days), key=lambda d: (d.year, d.month)):
             group = list(month)
-            seen = replace(self.observe_days(group, calendar, now), busy_days=frozenset())
+            seen = replace(self.observe_days(group, calendar, now, looked_at), busy_days=frozenset())
             for day in group:
                 wrong = {
                     v.table

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
-from assets.market.fetch import DayReport
+from assets.market.passes import DayReport
 from assets.policies.definition import asset_key
+from assets.policies.events import written_together
 from assets.policies.plot import bars
 from domain.market.catalogue import Endpoint
 from domain.shared.table import Table
@@ -33,7 +34,7 @@ def check_specs(endpoint: Endpoint) -> list[dg.AssetCheckSpec]:
 
 
 class Recorder:
-    """Takes the reports of one run and tells them day by day, as they come. `checked` tables tell checks."""
+    """Takes the reports of one run and tells them as they come. `checked` tables tell checks."""
 
     def __init__(self, context: dg.AssetExecutionContext, table: Table, *, checked: bool = False) -> None:
         self.context = context
@@ -41,7 +42,12 @@ class Recorder:
         self.checked = checked
         self.reports: list[DayReport] = []
 
-    def __call__(self, report: DayReport) -> None:
+    def __call__(self, reports: Sequence[DayReport]) -> None:
+        with written_together(self.context.instance):
+            for report in reports:
+                self._tell(report)
+
+    def _tell(self, report: DayReport) -> None:
         if report.outcome == "refused":
             self._refused(report)
             return

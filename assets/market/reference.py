@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from assets.market.daily import GROUP, this_pass
-from assets.market.fetch import DayReport
+from assets.market.passes import DayReport
 from assets.market.reference_fetch import fetch_calendar, fetch_stocks
 from assets.market.warehouse import MarketWarehouse
 from assets.policies.definition import asset_arguments

@@ -9,8 +9,8 @@ from datetime import date, timedelta
 
 import pyarrow as pa
 
-from assets.market.fetch import DayReport, Pass
 from assets.market.market import Market
+from assets.market.passes import DayReport, Pass
 from domain.market.answer import NotYetData
 from domain.market.catalogue import Endpoint
 from domain.market.completeness import Judgement

@@ -3,6 +3,7 @@
 from datetime import time
 
 import dagster as dg
+from pydantic import PrivateAttr
 
 from assets.market.market import Market
 from domain.market.catalogue import catalogue
@@ -13,7 +14,7 @@ from resources.tushare.resource import TushareResource
 
 
 class MarketWarehouse(dg.ConfigurableResource):
-    """Opens the market domain for one run or one look."""
+    """The market domain, opened once for one run or one look."""
 
     lake: LakeResource
     ledger: LedgerResource
@@ -22,8 +23,14 @@ class MarketWarehouse(dg.ConfigurableResource):
     gap_limit: int = 3
     daily_at: str = "18:30"
     fetch_workers: int = 4
+    _opened: Market | None = PrivateAttr(default=None)
 
     def open(self) -> Market:
+        if self._opened is None:
+            self._opened = self._open()
+        return self._opened
+
+    def _open(self) -> Market:
         ledger = self.ledger.open()
         return Market.assemble(
             catalogue=catalogue(),

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from domain.market.catalogue import Endpoint
 from domain.market.completeness import Judgement, judge
 from domain.market.trading import published_at, shanghai
+from domain.shared.distinct import are_distinct
 from domain.shared.error import TransientResourceError
 
 PATIENCE = timedelta(hours=3)
@@ -57,9 +58,10 @@ def _check_rows(endpoint: Endpoint, day: date, frame: pa.Table, where: str) -> N
             f"{where}: {strays.num_rows} rows of another day, the first of {strays['trade_date'][0]}",
             reason_code="bad_answer",
         )
-    keys = frame.select(list(endpoint.table.key)).group_by(list(endpoint.table.key)).aggregate([])
-    if keys.num_rows != frame.num_rows:
+    keys = frame.select(list(endpoint.table.key))
+    if not are_distinct(keys):
+        doubled = frame.num_rows - keys.group_by(keys.column_names).aggregate([]).num_rows
         raise NotYetData(
-            f"{where}: {frame.num_rows - keys.num_rows} rows come twice",
+            f"{where}: {doubled} rows come twice",
             reason_code="bad_answer",
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from assets.market.fetch import ONLY, ONLY_NEEDED, CalendarMissing
+from assets.market.passes import ONLY, ONLY_NEEDED, CalendarMissing
 from domain.market.plan import FILL
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
 from domain.market.trading import newest_published
@@ -131,7 +131,7 @@ def _days(market: Market, wish: Wish) -> tuple[list[date], int, int]:
     """The trading days asked for that are due, and how many of the range are closed or not due yet."""
     calendar = market.calendar()
     if wish.first is None or wish.last is None:
-        gaps = market.lake.sql("SELECT DISTINCT trade_date FROM market.history_gaps ORDER BY 1")
+        gaps = market.lake.query("SELECT DISTINCT trade_date FROM market.history_gaps ORDER BY 1")
         return gaps["trade_date"].to_pylist(), 0, 0
     if missing := [y for y in range(wish.first.year, wish.last.year + 1) if y not in calendar.years]:
         raise CalendarMissing(

@@ -105,9 +105,11 @@ def _first_line(error: SerializableErrorInfo) -> str:
 @contextmanager
 def runner(settings: Settings) -> Iterator[Runner]:
     from assets.policies.pools import LIMITS
+    from orchestration.environments import batch_events
     from orchestration.instance import open_instance
     from orchestration.pools import apply_pools
 
+    batch_events()
     with open_instance(settings) as instance:
         apply_pools(instance, LIMITS)
         yield Runner(settings, instance)

@@ -10,7 +10,7 @@ sum of its columns; a partition is the sum of its rows. NULLs add nothing, so a 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -103,6 +103,7 @@ def _bits(values: pa.Array) -> Any:
     return words[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
 
 
+@lru_cache(maxsize=200_000)  # stocks' codes come again every day
 def _word(value: str | bytes) -> int:
     raw = value.encode() if isinstance(value, str) else value
     return int.from_bytes(blake2b(raw, digest_size=8).digest(), "little")
@@ -116,6 +117,9 @@ def _seed(name: str) -> np.uint64:
 def _mix(bits: _Bits) -> _Bits:
     """The finaliser of SplitMix64: every input bit moves every output bit."""
     bits = bits + _GOLDEN
-    bits = (bits ^ (bits >> np.uint64(30))) * _MIX_1
-    bits = (bits ^ (bits >> np.uint64(27))) * _MIX_2
-    return bits ^ (bits >> np.uint64(31))
+    bits ^= bits >> np.uint64(30)
+    bits *= _MIX_1
+    bits ^= bits >> np.uint64(27)
+    bits *= _MIX_2
+    bits ^= bits >> np.uint64(31)
+    return bits

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
@@ -24,16 +25,53 @@ READ_ERRORS = (duckdb.Error, pa.ArrowException, OSError)
 """What reading data files may raise, through DuckDB or (under row-level deletes) through pyarrow."""
 
 
+KEPT = 4
+"""Idle databases a process keeps: as many as it has threads at the lake."""
+
+
 @dataclass(frozen=True)
 class Engine:
-    """How DuckDB is set up here. Every connection has its own small database in memory."""
+    """How DuckDB is set up here, and its databases in memory."""
 
     store: Store
     memory_limit: str
     threads: int
+    _idle: list[Any] = field(default_factory=list, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        weakref.finalize(self, _close_all, self._idle)
 
     @contextmanager
     def connect(self) -> Iterator[Any]:
+        """A connection for statements of our own, alone on its database.
+
+        Making a database costs many times what most statements do, so it is used again, unless something
+        went wrong on it: some kinds of damage leave DuckDB's whole instance unusable.
+        """
+        try:
+            database = self._idle.pop()
+        except IndexError:
+            database = self._open()
+        try:
+            with closing(database.cursor()) as connection:
+                connection.execute("SET TimeZone = 'UTC'").fetchall()
+                yield connection
+        except BaseException:
+            database.close()
+            raise
+        if len(self._idle) < KEPT:
+            self._idle.append(database)
+        else:
+            database.close()
+
+    @contextmanager
+    def connect_alone(self) -> Iterator[Any]:
+        """A connection to a new database, closed with it: for what may spoil it, or locks it."""
+        with closing(self._open()) as connection:
+            connection.execute("SET TimeZone = 'UTC'").fetchall()
+            yield connection
+
+    def _open(self) -> Any:
         config = {
             "memory_limit": self.memory_limit,
             "threads": self.threads,
@@ -41,11 +79,12 @@ class Engine:
             "autoload_known_extensions": "false",
             # A table name in SQL never means a variable of the calling program.
             "python_enable_replacements": "false",
+            # What a file holds now counts, not what it held at the last statement.
+            "enable_external_file_cache": "false",
         }
-        with closing(duckdb.connect(":memory:", config=config)) as connection:
-            connection.execute("SET TimeZone = 'UTC'").fetchall()
-            self.store.lend(connection)
-            yield connection
+        database = duckdb.connect(":memory:", config=config)
+        self.store.lend(database)
+        return database
 
     def relation(self, connection: Any, view: View, files: Sequence[FileEntry] | None = None) -> str:
         """A SELECT over a view's data files (or some of them) with exactly the table's columns."""
@@ -93,8 +132,7 @@ class Engine:
         if readable(self.store, file.path) == "missing":
             return True
         path = text_literal(self.store.sql_path(file.path))
-        # A connection of its own: some kinds of damage leave DuckDB's whole instance unusable.
-        with self.connect() as connection:
+        with self.connect_alone() as connection:
             try:
                 rows = 0
                 for batch in connection.sql(f"SELECT * FROM read_parquet([{path}])").to_arrow_reader():
@@ -104,6 +142,11 @@ class Engine:
             except (duckdb.Error, pa.ArrowInvalid, OSError):
                 return True
             return rows != file.rows
+
+
+def _close_all(databases: list[Any]) -> None:
+    while databases:
+        databases.pop().close()
 
 
 def engine_error(error: duckdb.Error) -> Exception:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from domain.shared.distinct import are_distinct
 from domain.shared.error import InvalidInput
 from domain.shared.table import ALL, Column, Table
 from resources.lake.layout import parse_partition, partition_column, partition_key
@@ -101,9 +102,9 @@ def _first_misfit(values: pa.ChunkedArray, wanted: pa.DataType) -> object:
 
 def _check_key(table: Table, frame: pa.Table) -> None:
     keys = frame.select(list(dict.fromkeys(table.key)))
-    counts = keys.group_by(keys.column_names).aggregate([([], "count_all")])
-    if counts.num_rows == keys.num_rows:
+    if are_distinct(keys):
         return
+    counts = keys.group_by(keys.column_names).aggregate([([], "count_all")])
     repeated = counts.filter(pc.greater(counts.column("count_all"), 1)).slice(0, _SHOWN)
     shown = [tuple(str(row[k]) for k in keys.column_names) for row in repeated.to_pylist()]
     raise InvalidInput(f"{table.name}: the key {table.key} is not unique, e.g. {shown}")

@@ -1,8 +1,9 @@
-"""SQL over every table of the lake, typed by people as well as by programs: it reads tables, nothing else."""
+"""SQL over every table of the lake: what people type can read tables and nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -45,13 +46,16 @@ class Query:
         params: Sequence[Any] | Mapping[str, Any] | None,
         extra: Mapping[str, pa.Table],
         partitions: Mapping[str, Sequence[str]],
+        *,
+        ours: bool,
     ) -> pa.Table:
+        """`ours`: the text is our own code's, so it needs no locked database of its own."""
         if isinstance(as_of, Mapping):
             for name in as_of:
                 check_known(self.tables, name)
         for name in partitions:
             check_known(self.tables, name)
-        with self.engine.connect() as connection:
+        with self.engine.connect() if ours else self.engine.connect_alone() as connection:
             known = (*self.tables, *self.computed, *extra)
             asked = referenced(connection, query, known)
             computed = {n: self.computed[n] for n in asked if n in self.computed}
@@ -61,18 +65,20 @@ class Query:
             names = [n for n in dict.fromkeys([*asked, *beneath]) if n in self.tables]
             views = self.views.of_all([self.tables[n] for n in names], as_of)
             views |= {n: views[n].holding(wanted) for n, wanted in partitions.items() if n in views}
-            self._furnish(connection, views, extra)
-            for name, sql in computed.items():
-                _schema(connection, name)
-                connection.execute(f"CREATE VIEW {_identifier(name)} AS {sql}").fetchall()
-            _close(connection, [self.engine.store.sql_path(f.path) for v in views.values() for f in v.files])
-            try:
-                return connection.sql(query, params=params).to_arrow_table()
-            except duckdb.Error as error:
-                self._blame(views, error)
-                if isinstance(error, duckdb.CatalogException):
-                    raise self._unknown(error, extra) from error
-                raise engine_error(error) from error
+            with _schemas(connection, [*views, *extra, *computed]):
+                self._furnish(connection, views, extra)
+                for name, sql in computed.items():
+                    connection.execute(f"CREATE VIEW {_identifier(name)} AS {sql}").fetchall()
+                if not ours:
+                    files = [f.path for v in views.values() for f in v.files]
+                    _close(connection, [self.engine.store.sql_path(path) for path in files])
+                try:
+                    return connection.sql(query, params=params).to_arrow_table()
+                except duckdb.Error as error:
+                    self._blame(views, error)
+                    if isinstance(error, duckdb.CatalogException):
+                        raise self._unknown(error, extra) from error
+                    raise engine_error(error) from error
 
     def _unknown(self, error: duckdb.Error, extra: Mapping[str, pa.Table]) -> InvalidInput:
         """A name nobody knows: DuckDB would suggest its own tables, people want ours."""
@@ -83,15 +89,16 @@ class Query:
         )
 
     def _furnish(self, connection: Any, views: Mapping[str, View], extra: Mapping[str, pa.Table]) -> None:
-        for name in (*views, *extra):
-            _schema(connection, name)
         for name, view in views.items():
             with self.engine.explained(view.table, view.files):  # the first file is opened here already
                 rows = self.engine.relation(connection, view)
                 connection.execute(f"CREATE VIEW {_identifier(name)} AS {rows}").fetchall()
         for number, (name, rows) in enumerate(extra.items()):
             connection.register(f"extra_{number}", rows)
-            connection.execute(f"CREATE VIEW {_identifier(name)} AS SELECT * FROM extra_{number}").fetchall()
+            # One without a schema belongs to this connection, one with it goes with the schema.
+            kind = "VIEW" if "." in name else "TEMP VIEW"
+            rows_of = f"CREATE {kind} {_identifier(name)} AS SELECT * FROM extra_{number}"
+            connection.execute(rows_of).fetchall()
 
     def _blame(self, views: Mapping[str, View], error: duckdb.Error) -> None:
         """Raise what is damaged, if anything is: only then did the query fail for the files' sake."""
@@ -155,8 +162,15 @@ def _close(connection: Any, paths: Sequence[str]) -> None:
         connection.execute(f"SET {setting}").fetchall()
 
 
-def _schema(connection: Any, name: str) -> None:
-    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(name.split('.', 1)[0])}").fetchall()
+@contextmanager
+def _schemas(connection: Any, names: Sequence[str]) -> Iterator[None]:
+    """The schemas of some names, gone again with all in them once the work is done well."""
+    schemas = dict.fromkeys(name.split(".", 1)[0] for name in names if "." in name)
+    for schema in schemas:
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}").fetchall()
+    yield
+    for schema in schemas:
+        connection.execute(f"DROP SCHEMA {quoted(schema)} CASCADE").fetchall()
 
 
 def _identifier(name: str) -> str:
