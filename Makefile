@@ -40,7 +40,8 @@ demo: setup ## fill a warehouse from the sandbox, make a gap, heal it, show the 
 	@exec $(BIN)/perennial demo
 
 test: setup ## the whole test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 -m "not e2e"
+	$(BIN)/python -m pytest -m e2e
 
 test-fast: setup ## without the slow and the end-to-end tests
 	$(BIN)/python -m pytest -m "not slow and not e2e"

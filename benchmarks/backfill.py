@@ -1,7 +1,7 @@
 """A backfill of N days of all daily tables: (a) here, (b) the obvious peer, (c) the floor.
 
 a  `perennial market backfill`, a process of its own: one Dagster run, checks, ledger, derived tables
-b  a loop over days with the stock tushare client, pandas, and upserts into one DuckDB file
+b  a loop over days with the stock tushare client, pandas, and upserts by primary key into one DuckDB file
 c  the same bytes fetched concurrently, parsed to typed Arrow, written as zstd Parquet by month; no
    catalogue, no ledger, no checks, nothing derived
 """
@@ -115,10 +115,12 @@ def _peer(url: str, days: list[date], database: Path) -> None:
                     fields=",".join(endpoint.source_schema.names),
                     trade_date=f"{day:%Y%m%d}",
                 )
+                frame = frame.drop_duplicates(["ts_code", "trade_date"])  # one key per row, as upserts need
                 con.register("frame", frame)
-                con.execute(f"CREATE TABLE IF NOT EXISTS {endpoint.name} AS SELECT * FROM frame LIMIT 0")
-                con.execute(f"DELETE FROM {endpoint.name} WHERE trade_date = '{day:%Y%m%d}'")
-                con.execute(f"INSERT INTO {endpoint.name} SELECT * FROM frame")
+                if day == days[0]:
+                    con.execute(f"CREATE TABLE {endpoint.name} AS SELECT * FROM frame LIMIT 0")
+                    con.execute(f"ALTER TABLE {endpoint.name} ADD PRIMARY KEY (ts_code, trade_date)")
+                con.execute(f"INSERT OR REPLACE INTO {endpoint.name} SELECT * FROM frame")
         con.close()
 
 

@@ -54,7 +54,7 @@ def fetch_stocks(market: Market, this: Pass) -> DayReport:
         held = market.cell(endpoint.name, ALL).version.rows
         if frame.num_rows == 0 or frame.num_rows < held * SHRUNK_BELOW:
             raise NotYetData(
-                f"{endpoint.endpoint}: only {frame.num_rows:,} stocks, {held:,} are known; refused",
+                f"{endpoint.endpoint}: only {frame.num_rows:,} stocks, {held:,} are known; too few, not kept",
                 reason_code="incomplete",
             )
         return frame

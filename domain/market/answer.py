@@ -39,7 +39,7 @@ def check_answer(
             reason_code="empty_overdue" if overdue else "empty_answer",
         )
     if judgement.status == "refused":
-        raise NotYetData(f"{where}: only {judgement}, refused", reason_code="incomplete")
+        raise NotYetData(f"{where}: only {judgement}; too few, not kept", reason_code="incomplete")
     if judgement.status == "unjudged":
         raise NotYetData(
             f"{where}: nothing tells how many rows there should be before the stock list is there",

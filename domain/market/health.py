@@ -5,11 +5,13 @@ Computed here once; status, checks, watchdog and pages only show it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from domain.market.freshness import Told, freshness
 from domain.market.plan import Plan, Verdict
+from domain.market.tables import DERIVED
 from domain.market.trading import TradingCalendar, shanghai
 from domain.shared.health import Finding, Health, WorkRow
 
@@ -21,6 +23,7 @@ ACTIONS: Mapping[str, str] = {
     "wrong_address": "set TUSHARE_URL to the source's base address; the work is then asked for again",
     "truncated": "give the table a way to split its calls, then `perennial work retry ID`",
     "source_down": "nothing, unless it lasts: then check TUSHARE_URL and the network",
+    "source_fails": "nothing, unless it lasts: then ask whoever runs the source at TUSHARE_URL",
     "bad_answer": "nothing, unless it lasts: then look at the run's log, and ask the source",
     "unknown_refusal": "nothing, unless it lasts: then look up what the source says",
     "rate_limit": "nothing; if it comes back, set TUSHARE_POINTS to what the account really has",
@@ -64,7 +67,19 @@ def findings(
     found += _sources(sources, calendar, now)
     if history_gaps:
         found.append(_history(history_gaps))
-    return sorted(found, key=lambda f: f.rank)
+    return sorted(_with_causes(found), key=lambda f: f.rank)
+
+
+def _with_causes(found: Sequence[Finding]) -> Iterator[Finding]:
+    """What is out of date because of another trouble of its day names it, and comes after it."""
+    derived = {t.table for t in DERIVED}
+    causes = {f.subject: f for f in found if f.subject.split(":")[0] not in derived and ":" in f.subject}
+    by_day: dict[str, str] = {}
+    for subject in sorted(causes, reverse=True):
+        by_day[subject.split(":", 1)[1]] = subject
+    for finding in found:
+        table, _, day = finding.subject.partition(":")
+        yield replace(finding, caused_by=by_day.get(day)) if table in derived else finding
 
 
 def _tells(verdict: Verdict) -> bool:
@@ -89,7 +104,8 @@ def _from_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_
 def _from_work(row: WorkRow, verdict: Verdict | None, now: datetime, machine_now: datetime) -> Finding:
     health: Health = "broken" if row.status == "failed" else "healing"
     code = row.reason_code or (verdict.reason_code if verdict else "") or row.status
-    why = row.error or (verdict.why if verdict else row.status)
+    # An error's further lines are its remedy; here `action` says what to do.
+    why = row.error.splitlines()[0] if row.error else verdict.why if verdict else row.status
     if row.error and verdict and verdict.due and verdict.why not in why:
         why = f"{why} ({verdict.why})"
     next_attempt: datetime | None = row.not_before or now
@@ -97,10 +113,9 @@ def _from_work(row: WorkRow, verdict: Verdict | None, now: datetime, machine_now
     if row.status == "running":
         next_attempt, action = None, "nothing; it is being worked on"
         if row.lease_until is not None and row.lease_until < machine_now:
-            code, why = (
-                "worker_lost",
-                f"its worker ({row.run_id}) has shown no life since {row.lease_until:%H:%M:%S} UTC",
-            )
+            code = "worker_lost"
+            ended = f"{row.lease_until:%Y-%m-%d %H:%M:%S} UTC"
+            why = f"the run that had it, {row.run_id}, shows no sign of life; its lease ended at {ended}"
             next_attempt, action = now, NOT_STARTED
     return Finding(
         domain="market",
@@ -112,6 +127,7 @@ def _from_work(row: WorkRow, verdict: Verdict | None, now: datetime, machine_now
         next_attempt=None if health == "broken" else next_attempt,
         action=action,
         work_id=row.id,
+        attempts=row.attempts,
     )
 
 

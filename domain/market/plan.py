@@ -251,7 +251,8 @@ def _judge_derived(table: str, partition: str, cell: Cell, inputs: Mapping[str, 
         return _wanted(table, partition, "derive", *fault, *found)
     changed = sorted(k for k in inputs.keys() | cell.inputs.keys() if inputs.get(k) != cell.inputs.get(k))
     if changed:
-        why = f"made from another {', '.join(changed)}"
+        verb = "is" if len(changed) == 1 else "are"
+        why = f"out of date: {', '.join(changed)} {verb} not what it was made from"
         return _wanted(table, partition, "derive", "inputs_changed", why, *found)
     return Verdict(table, partition, "healthy", "", f"{cell.version.rows:,} rows, inputs unchanged")
 

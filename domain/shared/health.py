@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
@@ -28,16 +28,32 @@ class Finding:
     next_attempt: datetime | None
     action: str
     work_id: int | None = None
+    attempts: int | None = None
+    """So far, of the work in the ledger."""
+    caused_by: str | None = None
+    """The subject of the finding behind this one: mended, it mends this too."""
 
     @property
-    def rank(self) -> tuple[int, str]:
-        return (ORDER[self.health], self.subject)
+    def rank(self) -> tuple[int, bool, str]:
+        return (ORDER[self.health], self.caused_by is not None, self.subject)
 
     def as_json(self) -> dict[str, Any]:
         return {
             name: value.isoformat() if isinstance(value, datetime) else value
             for name, value in asdict(self).items()
         }
+
+
+def summary(found: Sequence[Finding]) -> str:
+    """One sentence for whoever reads nothing else."""
+    if not found:
+        return "healthy: nothing is missing, nothing waits, every source answered"
+    counts = {kind: sum(f.health == kind for f in found) for kind in ORDER}
+    told = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+    if counts["broken"] or counts["stale"]:
+        return f"{told}: a person is needed"
+    coming = sorted(f.next_attempt for f in found if f.next_attempt is not None)
+    return f"{told}: nobody is needed" + (f", next attempt {coming[0]:%Y-%m-%d %H:%M} UTC" if coming else "")
 
 
 class WorkRow(Protocol):

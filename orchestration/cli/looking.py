@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from domain.shared.error import PerennialError
+from domain.shared.health import summary
 from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.environments import load_settings
 from orchestration.services import open_lake, open_ledger, open_market
@@ -34,11 +35,20 @@ def status(json: Json = False) -> None:
     found = platform_findings(settings)
     broken = any(f.health in ("broken", "stale") for f in found)
     if json:
-        document({"healthy": not found, "needs_a_person": broken, "findings": [f.as_json() for f in found]})
+        document(
+            {
+                "healthy": not found,
+                "needs_a_person": broken,
+                "summary": summary(found),
+                "checked_at": settings.business_clock()(),
+                "findings": [f.as_json() for f in found],
+            }
+        )
     elif not found:
-        answer("healthy: nothing is missing, nothing waits, every source answered")
+        answer(summary(found))
     else:
         _show(found)
+        answer(summary(found))
     raise typer.Exit(1 if broken else 0)
 
 

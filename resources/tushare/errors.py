@@ -15,10 +15,16 @@ from domain.shared.error import PermanentRunnerError, TransientResourceError
 
 
 class SourceDown(TransientResourceError):
-    """No usable answer: HTTP 5xx, a time-out, a broken connection, half a body, a page instead of JSON."""
+    """No usable answer: a time-out, a broken connection, half a body, a page instead of JSON."""
 
     reason_code = "source_down"
     retry_in_run = True
+
+
+class SourceFails(SourceDown):
+    """It can be reached, and answers that it failed: HTTP 5xx."""
+
+    reason_code = "source_fails"
 
 
 class BadAnswer(TransientResourceError):

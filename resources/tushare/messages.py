@@ -55,6 +55,16 @@ CODES: dict[object, Meaning] = {
 }
 """Asked only when no sentence matched."""
 
+_IN_ENGLISH: dict[Meaning, str] = {
+    "day": "this account's calls of the day are used up",
+    "hour": "this account's calls of the hour are used up",
+    "minute": "too many calls in this minute",
+    "token": "it does not know the token",
+    "permission": "this account may not call it",
+    "request": "it does not understand the call",
+    "down": "it has trouble of its own",
+}
+
 _COMPILED = tuple((re.compile(pattern, re.IGNORECASE), meaning) for pattern, meaning in MESSAGES)
 
 
@@ -72,7 +82,7 @@ class Refusals:
         if meaning is None:
             self._log_once(str(code), text)
             return UnknownRefusal(text)
-        return _error(meaning, text, now)
+        return _error(meaning, f"{text} ({_IN_ENGLISH[meaning]})", now)
 
     def _log_once(self, code: str, text: str) -> None:
         with self._lock:

@@ -29,6 +29,7 @@ from resources.tushare.errors import (
     NotPermitted,
     RateLimited,
     SourceDown,
+    SourceFails,
     TokenRefused,
     WrongAddress,
 )
@@ -159,7 +160,9 @@ class Transport:
     def _refusal(self, response: requests.Response, api_name: str, content: bytes) -> InfrastructureError:
         status = response.status_code
         excerpt = self._redactor.clean(content[:2000].decode("utf-8", "replace"), limit=160)
-        text = f"{api_name}: HTTP {status} from {self.shown_url}: {excerpt or 'no content'}"
+        text = f"{api_name}: HTTP {status} from {self.shown_url}"
+        if not excerpt.lstrip().startswith("<"):  # a page says nothing the status does not
+            text += f": {excerpt or 'no content'}"
         if status == requests.codes.too_many_requests:
             return RateLimited(text, retry_after=_retry_after(response, self._clock()) or _ONE_MINUTE)
         if status == requests.codes.unauthorized:
@@ -168,7 +171,8 @@ class Transport:
             return NotPermitted(text)
         if status < requests.codes.bad_request or status in (404, 405, 410):
             return WrongAddress(text)
-        return SourceDown(text, retry_after=_retry_after(response, self._clock()))
+        failed = SourceFails if status >= requests.codes.internal_server_error else SourceDown
+        return failed(text, retry_after=_retry_after(response, self._clock()))
 
 
 def _base_address(url: str | None) -> tuple[str, bool]:

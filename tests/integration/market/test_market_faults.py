@@ -33,9 +33,9 @@ class Case:
 
 
 SECONDS_HELP = [
-    Case("http_500", "source_down", PASSES),
-    Case("http_502", "source_down", PASSES),
-    Case("http_503", "source_down", PASSES),
+    Case("http_500", "source_fails", PASSES),
+    Case("http_502", "source_fails", PASSES),
+    Case("http_503", "source_fails", PASSES),
     Case("stall", "source_down", PASSES, details={"seconds": 30}),
     Case("reset", "source_down", PASSES),
     Case("truncate", "source_down", PASSES),

@@ -104,7 +104,7 @@ TROUBLES = {
         KEY,
         "healing",
         "incomplete",
-        "5,285 rows (50.2%), refused",
+        "5,285 rows (50.2%); too few, not kept",
         True,
         "fetched again until it is whole",
     ),
@@ -115,7 +115,7 @@ TROUBLES = {
         day_explained, KEY, "explained", "source_says_so", "the source says so", False, "nothing"
     ),
     "worker killed": Trouble(
-        worker_killed, KEY, "healing", "worker_lost", "no life since", True, "nothing with a running daemon"
+        worker_killed, KEY, "healing", "worker_lost", "no sign of life", True, "nothing with a running daemon"
     ),
     "quota used up": Trouble(
         quota_used_up,
@@ -130,10 +130,10 @@ TROUBLES = {
         calendar_missing,
         "normalized_trade_cal:2024",
         "healing",
-        "source_down",
+        "source_fails",
         "trade_cal failed after 3 retries",
         True,
-        "check TUSHARE_URL",
+        "ask whoever runs the source",
     ),
 }
 

@@ -44,7 +44,7 @@ def test_nine_tenths_of_a_day_are_data(count: int, status: str) -> None:
 def test_less_is_refused_and_says_how_much_came() -> None:
     error = refused(factors(89))
     assert error.reason_code == "incomplete"
-    assert error.message == "adj_factor 2026-11-17: only 89 of 100 rows (89.0%), refused"
+    assert error.message == "adj_factor 2026-11-17: only 89 of 100 rows (89.0%); too few, not kept"
 
 
 def test_what_is_not_data_yet_is_transient_and_not_for_this_run() -> None:

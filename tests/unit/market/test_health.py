@@ -171,7 +171,8 @@ def test_a_worker_whose_lease_ran_out_is_lost(gap: Market, ago: int, reason: str
     finding = only(gap, row)
     assert finding.reason_code == reason
     if reason == "worker_lost":
-        assert finding.reason == "its worker (abc) has shown no life since 11:59:59 UTC"
+        told = "the run that had it, abc, shows no sign of life; its lease ended at 2026-11-17 11:59:59 UTC"
+        assert finding.reason == told
         assert (finding.next_attempt, finding.action) == (gap.now, NOT_STARTED)
 
 
@@ -284,3 +285,11 @@ def test_a_lease_is_judged_on_the_machine_s_clock(gap: Market) -> None:
     assert alive.reason_code != "worker_lost"
     [lost] = findings(gap.plan, [row], (), gap.calendar, gap.now, gap.now + timedelta(days=1))
     assert lost.reason_code == "worker_lost"
+
+
+def test_what_is_derived_names_the_trouble_of_its_day_and_comes_after_it(market: Market) -> None:
+    market.drop(PRICES, TUESDAY)
+    cause, effect = found(market)
+    assert (cause.subject, cause.caused_by) == (f"{PRICES}:{TUESDAY}", None)
+    assert (effect.subject, effect.caused_by) == (f"{COVERED}:{TUESDAY}", cause.subject)
+    assert effect.reason == f"out of date: {PRICES} is not what it was made from"

@@ -43,7 +43,7 @@ def test_a_revised_input_makes_adjusted_prices_due(market: Market, table: str) -
     market.put(table, TUESDAY, 1_000, words="revised")
     verdict = market.verdict(ADJUSTED, TUESDAY)
     assert (verdict.state, verdict.reason_code) == ("derive", "inputs_changed")
-    assert verdict.why == f"made from another {table}"
+    assert verdict.why == f"out of date: {table} is not what it was made from"
 
 
 def test_adjusted_prices_do_not_depend_on_other_tables(market: Market) -> None:
@@ -140,7 +140,7 @@ def test_a_day_fetched_before_its_hour_is_derived_at_once() -> None:
 def test_inputs_recorded_under_other_names_count_as_changed(market: Market) -> None:
     inputs = dict(market.cells[ADJUSTED, str(TUESDAY)].inputs)
     market.change(ADJUSTED, TUESDAY, inputs={**inputs, "normalized_old": "1:1"})
-    assert market.verdict(ADJUSTED, TUESDAY).why == "made from another normalized_old"
+    assert market.verdict(ADJUSTED, TUESDAY).why == "out of date: normalized_old is not what it was made from"
 
 
 # The word of the coverage table

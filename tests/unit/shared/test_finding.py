@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
-from domain.shared.health import Finding, Health
+from domain.shared.health import Finding, Health, summary
 
 
 def finding(health: Health, subject: str = "normalized_daily:2026-11-17") -> Finding:
@@ -38,5 +39,22 @@ def test_json_has_every_field_and_moments_as_text() -> None:
             "next_attempt": None,
             "action": "nothing",
             "work_id": 7,
+            "attempts": None,
+            "caused_by": None,
         }
     )
+
+
+def test_what_another_trouble_causes_comes_after_it() -> None:
+    cause, effect = finding("healing", "z:2026-11-17"), finding("healing", "a:2026-11-17")
+    effect = replace(effect, caused_by=cause.subject)
+    assert sorted([effect, cause], key=lambda f: f.rank) == [cause, effect]
+
+
+def test_one_sentence_says_whether_anybody_is_needed() -> None:
+    soon = replace(finding("healing"), next_attempt=datetime(2026, 11, 17, 10, 32, tzinfo=UTC))
+    later = replace(soon, next_attempt=soon.next_attempt and soon.next_attempt + timedelta(hours=1))
+    assert summary([]).startswith("healthy: ")
+    assert summary([later, soon]) == "2 healing: nobody is needed, next attempt 2026-11-17 10:32 UTC"
+    assert summary([finding("explained")]) == "1 explained: nobody is needed"
+    assert summary([finding("broken"), soon]) == "1 broken, 1 healing: a person is needed"
