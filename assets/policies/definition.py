@@ -8,6 +8,8 @@ import dagster as dg
 from domain.shared.table import Table
 
 OWNERS = ["team:data-platform"]
+PARTITION = "perennial/partition"
+"""The tag that says what one partition is: what shares it can be materialised together."""
 
 
 def asset_key(table: Table) -> dg.AssetKey:
@@ -45,5 +47,6 @@ def asset_arguments(table: Table, group: str, kinds: set[str]) -> dict[str, Any]
         "group_name": group,
         "owners": OWNERS,
         "kinds": kinds,
+        "tags": {PARTITION: table.partition_kind},
         "metadata": definition_metadata(table),
     }
