@@ -1,0 +1,68 @@
+"""Days outside the gap window: tried a while, then left to the weekly look, which tells of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.market.plan import FILL
+from domain.shared.error import TransientResourceError
+from domain.shared.work import Item
+from sensors.market.look import ATTEMPTS_OUTSIDE, wish
+from tests.integration.market.house import TODAY, House
+
+TABLE = "normalized_adj_factor"
+OLD = f"{TABLE}:2024-08-01"
+
+
+def put_off(house: House, key: str, times: int) -> None:
+    """As `times` runs would that found the source down."""
+    ledger = house.market.ledger
+    ledger.enqueue([Item(kind=FILL, key=key, fingerprint="as asked", reason_code="missing")])
+    for attempt in range(times):
+        with ledger.hold(FILL, [key], f"run {attempt}") as hold:
+            hold.defer(key, TransientResourceError("down"))
+
+
+@pytest.mark.parametrize(
+    ("attempts", "status", "reason"),
+    [
+        (ATTEMPTS_OUTSIDE - 1, "deferred", "transient"),
+        (ATTEMPTS_OUTSIDE, "cancelled", "outside_window"),
+    ],
+)
+def test_an_old_day_is_given_up_after_some_attempts(
+    house: House, attempts: int, status: str, reason: str
+) -> None:
+    put_off(house, OLD, attempts)
+    wish(house.market)
+    assert (house.newest(OLD).status, house.newest(OLD).reason_code) == (status, reason)
+
+
+def test_a_day_inside_the_window_never_is(house: House) -> None:
+    house.drop(TABLE, TODAY)
+    put_off(house, f"{TABLE}:{TODAY}", 3 * ATTEMPTS_OUTSIDE)
+    wish(house.market)
+    assert house.newest(f"{TABLE}:{TODAY}").status == "deferred"
+
+
+def test_no_day_is_outside_a_window_nobody_can_see(house: House) -> None:
+    lake = house.market.lake
+    nothing = lake.tables["market.normalized_trade_cal"].schema.empty_table()
+    for year in lake.partitions("market.normalized_trade_cal"):
+        lake.replace("market.normalized_trade_cal", year, nothing, allow_empty=True)
+    put_off(house, OLD, ATTEMPTS_OUTSIDE)
+    wish(house.market)
+    assert house.newest(OLD).status == "deferred"
+
+
+def test_the_weekly_look_tells_of_it_and_a_backfill_of_the_gaps_mends_it(house: House) -> None:
+    put_off(house, OLD, ATTEMPTS_OUTSIDE)
+    assert house.run("market", "backfill", "--from", "2024-08-01", "--to", "2024-08-01").code == 0
+    house.drop(TABLE, "2024-08-01")
+    put_off(house, OLD, ATTEMPTS_OUTSIDE)
+    wish(house.market)
+    assert house.newest(OLD).reason_code == "outside_window"
+    house.run("market", "look-back")
+    assert house.status()["history"]["reason_code"] == "history_gaps"
+    assert house.run("market", "backfill", "--gaps").code == 0
+    assert "history" not in house.status()
