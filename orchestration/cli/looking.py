@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from domain.shared.health import Finding
     from orchestration.settings import Settings
 
+LEDGER_VIEWS = ("market.source_freshness", "ops.work", "ops.work_event", "ops.partition_fact")
+"""What the ledger shows to SQL."""
+
 plan_app = typer.Typer(no_args_is_help=True)
 check_app = typer.Typer(no_args_is_help=True)
 
@@ -146,8 +149,9 @@ def sql(
     from datetime import UTC
 
     settings = load_settings()
-    views = open_ledger(settings).views()
-    wanted = {name: view() for name, view in views.items() if _names(name, query)}
+    asked = [name for name in LEDGER_VIEWS if _names(name, query)]
+    views = open_ledger(settings).views() if asked else {}  # opening it costs as much as the query
+    wanted = {name: views[name]() for name in asked}
     moment = as_of.replace(tzinfo=UTC) if as_of is not None and as_of.tzinfo is None else as_of
     result = open_lake(settings).sql(query, as_of=moment, extra=wanted)
     if json:

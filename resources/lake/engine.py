@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -37,9 +38,12 @@ class Engine:
     memory_limit: str
     threads: int
     _idle: list[Any] = field(default_factory=list, repr=False, compare=False)
+    _spare: list[Any] = field(default_factory=list, repr=False, compare=False)
+    _asked: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         weakref.finalize(self, _close_all, self._idle)
+        weakref.finalize(self, _close_all, self._spare)
 
     @contextmanager
     def connect(self) -> Iterator[Any]:
@@ -66,10 +70,24 @@ class Engine:
 
     @contextmanager
     def connect_alone(self) -> Iterator[Any]:
-        """A connection to a new database, closed with it: for what may spoil it, or locks it."""
-        with closing(self._open()) as connection:
+        """A connection to a new database, closed with it: for what may spoil it, or locks it.
+
+        A process that asks again finds one made ready; one that asks once pays for no second.
+        """
+        try:
+            database = self._spare.pop()
+        except IndexError:
+            database = self._open()
+        if self._asked.is_set():
+            threading.Thread(target=self._make_spare, name="spare database").start()
+        self._asked.set()
+        with closing(database) as connection:
             connection.execute("SET TimeZone = 'UTC'").fetchall()
             yield connection
+
+    def _make_spare(self) -> None:
+        if not self._spare:
+            self._spare.append(self._open())
 
     def _open(self) -> Any:
         config = {

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -211,3 +212,23 @@ def test_local_and_object_stores_list_alike(tmp_path: Path) -> None:
     (found,) = LocalStore().list(f"file://{tmp_path}")
     assert (found.uri, found.size) == (f"file://{tmp_path}/f", 3)
     assert found.modified.tzinfo is not None
+
+
+def test_databases_for_strangers_are_new_each_time_and_made_ready_ahead() -> None:
+    engine = Engine(LocalStore(), "100MB", 1)
+    for _ in range(4):
+        with engine.connect_alone() as connection:
+            connection.execute("CREATE TABLE mine (a INTEGER)").fetchall()
+            connection.execute("SET lock_configuration = true").fetchall()
+
+
+def test_a_database_that_met_an_error_is_not_used_again() -> None:
+    engine = Engine(LocalStore(), "100MB", 1)
+    with engine.connect() as connection:
+        connection.execute("CREATE TABLE kept (a INTEGER)").fetchall()
+    with engine.connect() as connection:  # the same one
+        assert connection.execute("SELECT count(*) FROM kept").fetchall() == [(0,)]
+    with pytest.raises(duckdb.Error), engine.connect() as connection:
+        connection.execute("SELECT nonsense").fetchall()
+    with pytest.raises(duckdb.CatalogException), engine.connect() as connection:
+        connection.execute("SELECT * FROM kept").fetchall()
