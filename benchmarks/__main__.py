@@ -6,17 +6,37 @@ Ratios are what counts; absolute times belong to the machine. Nothing here is a 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
+from collections.abc import Callable
 
-from benchmarks import backfill, looks
+WHAT: dict[str, tuple[str, str]] = {
+    "backfill": ("benchmarks.backfill", "run"),
+    "looks": ("benchmarks.looks", "run"),
+    "commits": ("benchmarks.lake", "run"),
+    "queries": ("benchmarks.lake", "queries"),
+    "orchestration": ("benchmarks.orchestration", "run"),
+    "queue": ("benchmarks.orchestration", "queue"),
+    "ledger": ("benchmarks.ledger", "run"),
+    "scale": ("benchmarks.scale", "run"),
+}
+LONG = ("scale",)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--days", type=int, default=40, help="trading days of the backfill (default 40)")
+    parser.add_argument("what", nargs="*", help=f"{', '.join(WHAT)} (default: all but {', '.join(LONG)})")
+    parser.add_argument("--days", type=int, default=250, help="trading days of the backfill (default 250)")
     arguments = parser.parse_args()
-    ratios = backfill.run(arguments.days) | looks.run()
+    if unknown := set(arguments.what) - WHAT.keys():
+        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
+    ratios: dict[str, float] = {}
+    for name in arguments.what or [name for name in WHAT if name not in LONG]:
+        module, function = WHAT[name]
+        run: Callable[..., dict[str, float]] = getattr(importlib.import_module(module), function)
+        ratios |= run(arguments.days) if name == "backfill" else run()
     print(json.dumps({name: round(value, 2) for name, value in ratios.items()}))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -53,7 +53,7 @@ class Lake:
             if table.name in self.tables:
                 raise InvalidInput(f"two definitions of the table {table.name}")
             self.tables[table.name] = table
-        self._engine = Engine(store_for(place.warehouse), memory_limit, threads)
+        self._engine = Engine(store_for(place.warehouse), place.warehouse, memory_limit, threads)
         self._index = FileIndex(place.caches / "files", self._build_index)
         self._views = Views(pointers_for(place), self._engine.store, self._index)
         self._versions = VersionReader(self._engine, VersionCache(place.caches / "versions"), self._index)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +27,7 @@ READ_ERRORS = (duckdb.Error, pa.ArrowException, OSError)
 
 KEPT = 4
 """Idle databases a process keeps: as many as it has threads at the lake."""
+_ZONE = "SET TimeZone = 'UTC'"
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class Engine:
     """How DuckDB is set up here, and its databases in memory."""
 
     store: Store
+    warehouse: str
     memory_limit: str
     threads: int
     _idle: list[Any] = field(default_factory=list, repr=False, compare=False)
-    _spare: list[Any] = field(default_factory=list, repr=False, compare=False)
-    _asked: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
+    _locked: list[Any] = field(default_factory=list, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         weakref.finalize(self, _close_all, self._idle)
-        weakref.finalize(self, _close_all, self._spare)
+        weakref.finalize(self, _close_all, self._locked)
 
     @contextmanager
     def connect(self) -> Iterator[Any]:
@@ -52,42 +52,35 @@ class Engine:
         Making a database costs many times what most statements do, so it is used again, unless something
         went wrong on it: some kinds of damage leave DuckDB's whole instance unusable.
         """
-        try:
-            database = self._idle.pop()
-        except IndexError:
-            database = self._open()
-        try:
-            with closing(database.cursor()) as connection:
-                connection.execute("SET TimeZone = 'UTC'").fetchall()
-                yield connection
-        except BaseException:
-            database.close()
-            raise
-        if len(self._idle) < KEPT:
-            self._idle.append(database)
-        else:
-            database.close()
+        with _kept(self._idle, self._open) as database, closing(database.cursor()) as connection:
+            connection.execute(_ZONE).fetchall()
+            yield connection
+
+    @contextmanager
+    def connect_locked(self) -> Iterator[Any]:
+        """A connection for statements of strangers: it reaches the warehouse's files only, and its settings
+        are fixed. Used again as well: what is made on it must be gone afterwards."""
+        with _kept(self._locked, self._open_locked) as connection:
+            yield connection
 
     @contextmanager
     def connect_alone(self) -> Iterator[Any]:
-        """A connection to a new database, closed with it: for what may spoil it, or locks it.
-
-        A process that asks again finds one made ready; one that asks once pays for no second.
-        """
-        try:
-            database = self._spare.pop()
-        except IndexError:
-            database = self._open()
-        if self._asked.is_set():
-            threading.Thread(target=self._make_spare, name="spare database").start()
-        self._asked.set()
-        with closing(database) as connection:
-            connection.execute("SET TimeZone = 'UTC'").fetchall()
+        """A connection to a new database, closed with it: for what may spoil it."""
+        with closing(self._open()) as connection:
+            connection.execute(_ZONE).fetchall()
             yield connection
 
-    def _make_spare(self) -> None:
-        if not self._spare:
-            self._spare.append(self._open())
+    def _open_locked(self) -> Any:
+        connection = self._open()
+        folder = text_literal(self.store.sql_path(self.warehouse).rstrip("/") + "/")
+        for setting in (
+            _ZONE,
+            f"SET allowed_directories = [{folder}]",
+            "SET enable_external_access = false",
+            "SET lock_configuration = true",
+        ):
+            connection.execute(setting).fetchall()
+        return connection
 
     def _open(self) -> Any:
         config = {
@@ -160,6 +153,24 @@ class Engine:
             except (duckdb.Error, pa.ArrowInvalid, OSError):
                 return True
             return rows != file.rows
+
+
+@contextmanager
+def _kept(idle: list[Any], make: Callable[[], Any]) -> Iterator[Any]:
+    """One of the idle ones, or a new one; idle again after good use, closed after bad."""
+    try:
+        database = idle.pop()
+    except IndexError:
+        database = make()
+    try:
+        yield database
+    except BaseException:
+        database.close()
+        raise
+    if len(idle) < KEPT:
+        idle.append(database)
+    else:
+        database.close()
 
 
 def _close_all(databases: list[Any]) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from domain.shared.error import InvalidInput
 from domain.shared.table import Table
-from resources.lake.engine import Engine, engine_error, quoted, text_literal
+from resources.lake.engine import Engine, engine_error, quoted
 from resources.lake.error import DamagedData
 from resources.lake.file_index import FileEntry
 from resources.lake.view import View, Views, check_known
@@ -49,13 +49,13 @@ class Query:
         *,
         ours: bool,
     ) -> pa.Table:
-        """`ours`: the text is our own code's, so it needs no locked database of its own."""
+        """`ours`: the text is our own code's, so it needs no locked database."""
         if isinstance(as_of, Mapping):
             for name in as_of:
                 check_known(self.tables, name)
         for name in partitions:
             check_known(self.tables, name)
-        with self.engine.connect() if ours else self.engine.connect_alone() as connection:
+        with self.engine.connect() if ours else self.engine.connect_locked() as connection:
             known = (*self.tables, *self.computed, *extra)
             asked = referenced(connection, query, known)
             computed = {n: self.computed[n] for n in asked if n in self.computed}
@@ -65,13 +65,11 @@ class Query:
             names = [n for n in dict.fromkeys([*asked, *beneath]) if n in self.tables]
             views = self.views.of_all([self.tables[n] for n in names], as_of)
             views |= {n: views[n].holding(wanted) for n, wanted in partitions.items() if n in views}
-            with _schemas(connection, [*views, *extra, *computed]):
+            lent = bool(extra) or any(v.listing is not None and v.listing.has_deletes for v in views.values())
+            with _cleared(connection, [*views, *extra, *computed], lent):
                 self._furnish(connection, views, extra)
                 for name, sql in computed.items():
                     connection.execute(f"CREATE VIEW {_identifier(name)} AS {sql}").fetchall()
-                if not ours:
-                    files = [f.path for v in views.values() for f in v.files]
-                    _close(connection, [self.engine.store.sql_path(path) for path in files])
                 try:
                     return connection.sql(query, params=params).to_arrow_table()
                 except duckdb.Error as error:
@@ -93,12 +91,12 @@ class Query:
             with self.engine.explained(view.table, view.files):  # the first file is opened here already
                 rows = self.engine.relation(connection, view)
                 connection.execute(f"CREATE VIEW {_identifier(name)} AS {rows}").fetchall()
-        for number, (name, rows) in enumerate(extra.items()):
-            connection.register(f"extra_{number}", rows)
-            # One without a schema belongs to this connection, one with it goes with the schema.
-            kind = "VIEW" if "." in name else "TEMP VIEW"
-            rows_of = f"CREATE {kind} {_identifier(name)} AS SELECT * FROM extra_{number}"
-            connection.execute(rows_of).fetchall()
+        for name, rows in extra.items():
+            if "." not in name:
+                connection.register(name, rows)
+                continue
+            connection.register(_lent(name), rows)
+            connection.execute(f"CREATE VIEW {_identifier(name)} AS FROM {quoted(_lent(name))}").fetchall()
 
     def _blame(self, views: Mapping[str, View], error: duckdb.Error) -> None:
         """Raise what is damaged, if anything is: only then did the query fail for the files' sake."""
@@ -151,26 +149,23 @@ def _walk(value: Any) -> Iterator[dict[str, Any]]:
             pending.extend(value)
 
 
-def _close(connection: Any, paths: Sequence[str]) -> None:
-    """From here on the connection reads the tables' own files only, and its settings are fixed."""
-    allowed = ", ".join(text_literal(p) for p in paths)
-    for setting in (
-        f"allowed_paths = [{allowed}]",
-        "enable_external_access = false",
-        "lock_configuration = true",
-    ):
-        connection.execute(f"SET {setting}").fetchall()
-
-
 @contextmanager
-def _schemas(connection: Any, names: Sequence[str]) -> Iterator[None]:
-    """The schemas of some names, gone again with all in them once the work is done well."""
+def _cleared(connection: Any, names: Sequence[str], lent: bool) -> Iterator[None]:
+    """The schemas of some names; once the work is done well nothing is left of them, nor of `lent` values."""
     schemas = dict.fromkeys(name.split(".", 1)[0] for name in names if "." in name)
     for schema in schemas:
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}").fetchall()
+        connection.execute(f"CREATE SCHEMA {quoted(schema)}").fetchall()
     yield
     for schema in schemas:
         connection.execute(f"DROP SCHEMA {quoted(schema)} CASCADE").fetchall()
+    if lent:
+        views = "SELECT view_name FROM duckdb_views() WHERE temporary AND NOT internal"
+        for (name,) in connection.execute(views).fetchall():
+            connection.unregister(name)
+
+
+def _lent(name: str) -> str:
+    return f"lent {name}"
 
 
 def _identifier(name: str) -> str:

@@ -196,7 +196,7 @@ def test_duckdb_reads_an_object_store_through_the_lent_filesystem(tmp_path: Path
     (tmp_path / "bucket").mkdir()
     pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "bucket" / "a.parquet")
     store = ObjectStore(SubTreeFileSystem(str(tmp_path), LocalFileSystem()))
-    with Engine(store, "100MB", 1).connect() as connection:
+    with Engine(store, "s3://bucket", "100MB", 1).connect() as connection:
         path = store.sql_path("s3://bucket/a.parquet")
         assert connection.sql(f"SELECT sum(x) AS s FROM read_parquet('{path}')").fetchall() == [(3,)]
     assert [f.uri for f in store.list("s3://bucket")] == ["s3://bucket/a.parquet"]
@@ -214,16 +214,8 @@ def test_local_and_object_stores_list_alike(tmp_path: Path) -> None:
     assert found.modified.tzinfo is not None
 
 
-def test_databases_for_strangers_are_new_each_time_and_made_ready_ahead() -> None:
-    engine = Engine(LocalStore(), "100MB", 1)
-    for _ in range(4):
-        with engine.connect_alone() as connection:
-            connection.execute("CREATE TABLE mine (a INTEGER)").fetchall()
-            connection.execute("SET lock_configuration = true").fetchall()
-
-
-def test_a_database_that_met_an_error_is_not_used_again() -> None:
-    engine = Engine(LocalStore(), "100MB", 1)
+def test_a_database_that_met_an_error_is_not_used_again(tmp_path: Path) -> None:
+    engine = Engine(LocalStore(), f"file://{tmp_path}", "100MB", 1)
     with engine.connect() as connection:
         connection.execute("CREATE TABLE kept (a INTEGER)").fetchall()
     with engine.connect() as connection:  # the same one
@@ -232,3 +224,31 @@ def test_a_database_that_met_an_error_is_not_used_again() -> None:
         connection.execute("SELECT nonsense").fetchall()
     with pytest.raises(duckdb.CatalogException), engine.connect() as connection:
         connection.execute("SELECT * FROM kept").fetchall()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM read_blob('{folder}/beside/a.txt')",
+        "SELECT * FROM read_blob('{folder}/lake/../beside/a.txt')",
+        "COPY (SELECT 1) TO '{folder}/beside/b.csv'",
+        "ATTACH '{folder}/beside/b.db' AS b",
+        "SET enable_external_access = true",
+        "SET lock_configuration = false",
+        "SET TimeZone = 'Asia/Shanghai'",
+    ],
+)
+def test_a_locked_connection_reaches_nothing_but_the_warehouse(tmp_path: Path, statement: str) -> None:
+    for name in ("beside", "lake"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text("a")
+    engine = Engine(LocalStore(), f"file://{tmp_path}/lake", "100MB", 1)
+    inside = f"SELECT size FROM read_blob('{tmp_path}/lake/a.txt')"
+    with engine.connect_locked() as connection:
+        assert connection.execute(inside).fetchall() == [(1,)]
+    with pytest.raises(duckdb.Error), engine.connect_locked() as connection:
+        connection.execute(statement.format(folder=tmp_path)).fetchall()
+    with engine.connect_locked() as connection:
+        assert connection.execute(inside).fetchall() == [(1,)]
+        assert connection.execute("SELECT current_setting('TimeZone')").fetchall() == [("UTC",)]

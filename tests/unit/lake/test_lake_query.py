@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from domain.shared.error import InfrastructureError, InvalidInput
@@ -119,3 +120,16 @@ def test_a_query_too_big_for_the_limit_says_so(home: Path) -> None:
 )
 def test_reading_in_every_form_works(lake: Lake, query: str) -> None:
     assert lake.sql(query).num_rows >= 1
+
+
+def test_nothing_of_a_query_is_left_for_the_next(lake: Lake) -> None:
+    own = pa.table({"a": [1]})
+    for name in ("mine", "ops.mine"):
+        assert lake.sql(f"SELECT a FROM {name}", extra={name: own}).num_rows == 1
+        with pytest.raises(InvalidInput, match="mine"):
+            lake.sql(f"SELECT a FROM {name}")
+        assert lake.sql(f"SELECT a FROM {name}", extra={name: own}).num_rows == 1
+    assert (
+        lake.sql("SELECT schema_name FROM information_schema.schemata WHERE schema_name = 'ops'").num_rows
+        == 0
+    )

@@ -1,0 +1,109 @@
+"""One, five and ten years of all daily tables: what grows with the warehouse, and what must not.
+
+Filled from the sandbox by `perennial market backfill`, one year after the other, in one home. At each
+age: a look, `status`, `plan`, a day's commit, a one-stock and a one-day query, size and files on disk.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+from benchmarks.backfill import LAST, ROOT, TOKEN, _source
+from sandbox.exchange import Exchange
+
+AGES = (1, 5, 10)
+
+
+def run(years: int = AGES[-1]) -> dict[str, float]:
+    days = list(Exchange().open_days(date(LAST.year - years, LAST.month, LAST.day), LAST))
+    found: dict[int, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as folder, _source(Path(folder)) as url:
+        home = Path(folder) / "home"
+        environment = {
+            **os.environ,
+            "PERENNIAL_HOME": str(home),
+            "PERENNIAL_SOURCE": "sandbox",
+            "TUSHARE_URL": url,
+            "TUSHARE_TOKEN": TOKEN,
+        }
+        for year in range(1, years + 1):
+            first = date(LAST.year - year, LAST.month, LAST.day)
+            until = days[-1] if year == 1 else date(LAST.year - year + 1, LAST.month, LAST.day)
+            began = time.monotonic()
+            _perennial(environment, "market", "backfill", "--from", str(first), "--to", str(until))
+            peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+            print(f"year {year}: filled in {time.monotonic() - began:.0f} s, peak memory {peak:.0f} MiB")
+            if year in AGES:
+                found[year] = _measure(environment, home, days[-1])
+                print(f"  {', '.join(f'{k} {v:,.2f}' for k, v in found[year].items())}")
+    young, old = found[min(found)], found[max(found)]
+    return {f"{name}_{max(found)}_years_over_1": old[name] / young[name] for name in young}
+
+
+def _perennial(environment: dict[str, str], *arguments: str) -> None:
+    command = [sys.executable, "-m", "orchestration.cli", *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def _measure(environment: dict[str, str], home: Path, newest: date) -> dict[str, float]:
+    files = [p for p in (home / "lake").rglob("*") if p.is_file()]
+    prices = "market.normalized_daily"
+    return {
+        "look_seconds": _inside(environment, "market.plan()"),
+        "status_seconds": _median(lambda: _perennial(environment, "status")),
+        "plan_seconds": _median(lambda: _perennial(environment, "plan", "market")),
+        "one_day_commit_seconds": _inside(
+            environment,
+            f"market.lake.replace('{prices}', '{newest}', rows.slice(0, rows.num_rows - 1 - n))",
+            f"rows = market.lake.sql(\"SELECT * FROM {prices} WHERE trade_date = DATE '{newest}'\")",
+        ),
+        "one_stock_seconds": _inside(
+            environment, f"market.lake.sql(\"SELECT * FROM {prices} WHERE ts_code = '600000.SH'\")"
+        ),
+        "one_day_seconds": _inside(
+            environment, f"market.lake.sql(\"SELECT * FROM {prices} WHERE trade_date = DATE '{newest}'\")"
+        ),
+        "size_mib": sum(p.stat().st_size for p in files) / 2**20,
+        "files": float(len(files)),
+    }
+
+
+def _inside(environment: dict[str, str], statement: str, before: str = "pass") -> float:
+    """The median of a statement in one warm process."""
+    code = (
+        "import time, statistics\n"
+        "from orchestration.environments import load_settings\n"
+        "from orchestration.services import open_market\n"
+        "market = open_market(load_settings(), write=True)\n"
+        f"{before}\n"
+        "times = []\n"
+        "for n in range(8):\n"
+        "    began = time.monotonic()\n"
+        f"    {statement}\n"
+        "    times.append(time.monotonic() - began)\n"
+        "print(statistics.median(times[2:]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return float(done.stdout)
+
+
+def _median(work: Callable[[], None], times: int = 3) -> float:
+    taken = []
+    for _ in range(times):
+        began = time.monotonic()
+        work()
+        taken.append(time.monotonic() - began)
+    return statistics.median(taken)
