@@ -5,6 +5,7 @@ Every derived partition records the versions it was made from; the plan asks for
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -15,15 +16,19 @@ import pyarrow as pa
 from assets.market.fetch import keep_whole
 from assets.market.market import Market, dates
 from assets.market.passes import CalendarMissing, DayReport, Pass, Report, progress
+from domain.market.catalogue import Endpoint
 from domain.market.derived import ADJUSTED_FROM, adjusted_inputs, coverage_inputs
 from domain.market.observed import Observed
 from domain.market.plan import FILL
-from domain.market.reckoning import adjusted_daily, coverage, revisions
+from domain.market.reckoning import adjusted_daily, coverage, lost_revision, revisions
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
 from domain.market.trading import TradingCalendar
 from domain.shared.error import TransientResourceError
 from domain.shared.table import Table
+from resources.lake.error import DamagedData, SnapshotGone
 from resources.ledger.provenance import Fact
+
+log = logging.getLogger("perennial.market")
 
 Compute = Callable[[Observed, Sequence[date]], pa.Table]
 Inputs = Callable[[Observed, str], "dict[str, str] | None"]
@@ -93,19 +98,17 @@ def derive_revisions(market: Market, days: Sequence[date], this: Pass, report: R
         for revision in pending:
             endpoint = market.catalogue.by_name(revision.table_name.split(".", 1)[1])
             day = date.fromisoformat(revision.partition)
-            query = f"SELECT * FROM {revision.table_name} WHERE trade_date IN ({dates([day])})"
-            # A day that was empty before, or is now, has no snapshot of its own.
-            old, new = (
-                endpoint.table.schema.empty_table()
-                if snapshot is None
-                else market.lake.query(
-                    query,
-                    as_of={revision.table_name: snapshot},
-                    partitions={revision.table_name: [revision.partition]},
+            try:
+                old, new = (
+                    _as_it_was(market, endpoint, revision.partition, snapshot)
+                    for snapshot in (revision.old_snapshot_id, revision.new_snapshot_id)
                 )
-                for snapshot in (revision.old_snapshot_id, revision.new_snapshot_id)
-            )
-            found.append(revisions(endpoint, day, revision.seen_at, old, new))
+            except (SnapshotGone, DamagedData) as error:
+                # No attempt brings it back: say so where people look for it, and go on.
+                log.warning("the values before a revision are lost: %s", error.message)
+                found.append(lost_revision(endpoint, day, revision.seen_at))
+            else:
+                found.append(revisions(endpoint, day, revision.seen_at, old, new))
         if any(frame.num_rows for frame in found):
             market.lake.merge(REVISIONS.name, pa.concat_tables(found), guard=hold.check)
         market.provenance.mark_recorded(pending)
@@ -114,6 +117,15 @@ def derive_revisions(market: Market, days: Sequence[date], this: Pass, report: R
             hold.complete(key)
         held = [key.split(":", 1)[1] for key in hold.keys]
         report([DayReport(date.fromisoformat(d), "committed", versions[d]) for d in held])
+
+
+def _as_it_was(market: Market, endpoint: Endpoint, day: str, snapshot: int | None) -> pa.Table:
+    """The rows of a day in a snapshot. A day that was empty before, or is now, has none of its own."""
+    if snapshot is None:
+        return endpoint.table.schema.empty_table()
+    name = endpoint.table.name
+    query = f"SELECT * FROM {name} WHERE trade_date = DATE '{day}'"
+    return market.lake.query(query, as_of={name: snapshot}, partitions={name: [day]})
 
 
 def _open_days(calendar: TradingCalendar, days: Sequence[date], report: Report) -> list[date]:

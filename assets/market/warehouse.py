@@ -1,6 +1,6 @@
 """The market as a Dagster resource: lake, ledger, source and rules behind one name."""
 
-from datetime import time
+from datetime import date, time
 
 import dagster as dg
 from pydantic import PrivateAttr
@@ -22,6 +22,7 @@ class MarketWarehouse(dg.ConfigurableResource):
     gap_window_days: int = 7
     gap_limit: int = 3
     daily_at: str = "18:30"
+    first_day: str = "0001-01-01"
     fetch_workers: int = 4
     _opened: Market | None = PrivateAttr(default=None)
 
@@ -40,6 +41,7 @@ class MarketWarehouse(dg.ConfigurableResource):
                 window_days=self.gap_window_days,
                 limit=self.gap_limit,
                 daily_at=time.fromisoformat(self.daily_at),
+                first_day=date.fromisoformat(self.first_day),
                 configuration=self.tushare.fingerprint(),
             ),
             connect=lambda: self.tushare.connect(ledger),

@@ -40,6 +40,8 @@ class Rules:
     limit: int = 3
     daily_at: time = time(18, 30)
     recheck_days: int = 3
+    first_day: date = date.min
+    """The warehouse's first day: what is older is not ours to fill."""
     configuration: str = ""
     """Digest of what a person changes to mend a permanent failure: source, address, token, points."""
 

@@ -129,7 +129,7 @@ def window(seen: Observed, now: datetime, rules: Rules) -> tuple[date, ...]:
     newest = newest_published(seen.calendar, now, rules.daily_at)
     if newest:
         days |= set(seen.calendar.newest(rules.limit, newest))
-    return tuple(sorted(days))
+    return tuple(sorted(day for day in days if day >= rules.first_day))
 
 
 def years_wanted(now: datetime) -> tuple[int, ...]:

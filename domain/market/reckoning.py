@@ -114,6 +114,12 @@ def revisions(endpoint: Endpoint, day: date, seen: datetime, old: pa.Table, new:
     return answer.cast(REVISIONS.schema)
 
 
+def lost_revision(endpoint: Endpoint, day: date, seen: datetime) -> pa.Table:
+    """What is left to say of a change whose two sides can no longer be read."""
+    row = {"trade_date": day, "table_name": endpoint.name, "ts_code": "", "row_key": "", "seen": seen}
+    return pa.Table.from_pylist([row | {"change": "lost"}], schema=REVISIONS.schema)
+
+
 def _either(column: str) -> str:
     """SQL: the column's value on whichever side has the row, as text."""
     return f'coalesce(CAST(o."{column}" AS VARCHAR), CAST(n."{column}" AS VARCHAR), \'\')'

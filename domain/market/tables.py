@@ -74,7 +74,9 @@ REVISIONS = Table(
         Column("ts_code", pa.string(), "Stock code; empty where a table has none", nullable=False),
         Column("row_key", pa.string(), "What else the row's key has; mostly empty", nullable=False),
         Column("seen", pa.timestamp("us", tz="UTC"), "When we saw the change", nullable=False),
-        Column("change", pa.string(), "changed, added or removed", nullable=False),
+        Column(
+            "change", pa.string(), "changed, added, removed; lost: the rows cannot be read", nullable=False
+        ),
         Column("old", pa.string(), "Old values as JSON; of a change, only the columns that differ"),
         Column("new", pa.string(), "New values as JSON; of a change, only the columns that differ"),
     ),

@@ -194,6 +194,20 @@ def test_a_revised_day_keeps_what_was_believed_before(house: House) -> None:
     assert house.status() == {}
 
 
+def test_a_revision_whose_old_rows_cannot_be_read_any_more_is_told_and_done(house: House) -> None:
+    house.fault("daily", "revised_day")
+    with house.instance() as instance:
+        assert house.materialize(instance, ["normalized_daily"], TODAY).success
+    with house.market.ledger.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE partition_revision SET old_snapshot_id = 7")
+    assert house.run("market", "heal").code == 0
+    told = house.sql("SELECT table_name, ts_code, change, old, new FROM market.revisions")
+    assert told == [
+        {"table_name": "normalized_daily", "ts_code": "", "change": "lost", "old": None, "new": None}
+    ]
+    assert house.status() == {}
+
+
 def test_the_evening_after_asks_the_newest_days_again_and_finds_the_revision(house: House) -> None:
     house.set(PERENNIAL_GAP_LIMIT="2")
     house.at(f"{AFTER_HOLIDAY}T18:31")
