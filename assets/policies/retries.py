@@ -1,5 +1,6 @@
 """Retries inside a run: explicit short waits. Long waits belong to the ledger, where nothing sleeps."""
 
+import sys
 from collections.abc import Sequence
 from typing import Self
 
@@ -19,4 +20,9 @@ class ListedRetryPolicy(dg.RetryPolicy):
         return policy
 
     def calculate_delay(self, attempt_num: int) -> float:
+        # Dagster asks its policy also while it handles an interrupt, and would try the step again: a run
+        # somebody ends, by Ctrl-C or in the UI, has to end.
+        error = sys.exception()
+        if isinstance(error, BaseException) and not isinstance(error, Exception):
+            raise error
         return self.waits.delay(attempt_num)

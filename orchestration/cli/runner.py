@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from domain.shared.error import PerennialError
+from orchestration.cli.interrupt import insistent_interrupts
 from orchestration.cli.output import say
 from orchestration.settings import Settings
 from sensors.market.look import Look, Start
@@ -71,6 +72,8 @@ class Runner:
                 # Its events are in the instance; on a terminal they would bury the answer.
                 run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
             )
+        if _interrupted(result):
+            raise Interrupted
         return RunEnd(result.run_id, result.success, tuple(_errors(result)))
 
     def start(self, start: Start) -> RunEnd:
@@ -82,6 +85,27 @@ class Runner:
             partition=None if start.partition == ALL else start.partition,
             tags={DISPATCH: start.dispatch_id},
         )
+
+
+class Interrupted(PerennialError):
+    """Ctrl-C or SIGTERM, which Dagster turns into a failed step: no reason to go on with the next thing."""
+
+    reason_code = "interrupted"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "interrupted; what was committed stays",
+            remedy="give the same command again: it goes on with what is missing",
+        )
+
+
+def _interrupted(result: dg.ExecuteInProcessResult) -> bool:
+    errors = (
+        event.step_failure_data.error
+        for event in result.all_events
+        if event.is_step_failure and event.step_failure_data.error is not None
+    )
+    return any(error.cls_name == "DagsterExecutionInterruptedError" for error in errors)
 
 
 def _errors(result: dg.ExecuteInProcessResult) -> Iterator[str]:
@@ -110,9 +134,13 @@ def runner(settings: Settings) -> Iterator[Runner]:
     from orchestration.pools import apply_pools
 
     batch_events()
-    with open_instance(settings) as instance:
-        apply_pools(instance, LIMITS)
-        yield Runner(settings, instance)
+    with insistent_interrupts():
+        try:
+            with open_instance(settings) as instance:
+                apply_pools(instance, LIMITS)
+                yield Runner(settings, instance)
+        except KeyboardInterrupt as error:
+            raise Interrupted from error
 
 
 def drive(market: Market, runner: Runner, hurry: Callable[[Work], bool] | None = None) -> Look:

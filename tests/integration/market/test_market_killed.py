@@ -27,8 +27,14 @@ PATIENCE = 120
 @pytest.fixture
 def killed(house: House, tmp_path: Path) -> House:
     """A backfill over two months, killed after its first commit, while it waits for a day of the second."""
+    ended(house, tmp_path, signal.SIGKILL, timeout=PATIENCE)
+    return house
+
+
+def ended(house: House, tmp_path: Path, how: signal.Signals, timeout: int) -> tuple[int, str]:
+    """The exit code and the last words of a backfill that was told, or made, to end in the middle."""
     house.fault("adj_factor", "stall", day=date.fromisoformat(SEPTEMBER[0]), seconds=PATIENCE)
-    house.set(TUSHARE_TIMEOUT_SECONDS=str(PATIENCE))
+    house.set(TUSHARE_TIMEOUT_SECONDS=str(timeout))
     words = tmp_path / "stderr"
     program = "from orchestration.cli.main import main; main()"
     with house.instance() as instance, words.open("w") as stderr:
@@ -41,11 +47,13 @@ def killed(house: House, tmp_path: Path) -> House:
                 assert victim.poll() is None, words.read_text()
                 assert time.monotonic() < deadline, "it never committed its first month"
                 time.sleep(0.1)
+            victim.send_signal(how)
+            victim.wait(PATIENCE / 2)
         finally:
-            victim.send_signal(signal.SIGKILL)
+            victim.kill()
             victim.wait()
     house.mended()
-    return house
+    return victim.returncode, words.read_text()
 
 
 def materialized(instance: dg.DagsterInstance, table: str) -> set[str]:
@@ -104,3 +112,18 @@ def test_while_its_lease_lasts_the_dead_run_keeps_its_days_and_is_named(killed: 
     assert said.code == 1
     holder = next(row.run_id for row in killed.work() if row.status == "running")
     assert f"is being done by {holder}" in said.err
+
+
+def test_an_interrupted_range_ends_in_one_sentence_and_the_same_command_goes_on(
+    house: House, tmp_path: Path
+) -> None:
+    code, said = ended(house, tmp_path, signal.SIGINT, timeout=10)
+    assert code == 1
+    assert "error: interrupted; what was committed stays\n" in said
+    assert "remedy: give the same command again" in said
+    assert committed(house, STUCK) == set(AUGUST)
+    assert [row.key for row in house.work() if row.status == "running"] == []
+    again = house.run(*COMMAND)
+    assert again.code == 0, again.err
+    assert committed(house, STUCK) == {*AUGUST, *SEPTEMBER}
+    assert house.status() == {}
