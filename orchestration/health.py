@@ -53,4 +53,5 @@ def _market_findings(settings: Settings) -> list[Finding]:
         now,
         machine_clock(),
         history_gaps=gaps,
+        lost=market.days_lost(),
     )

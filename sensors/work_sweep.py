@@ -11,6 +11,7 @@ import dagster as dg
 from resources.ledger.client import Ledger
 from resources.ledger.model import WORKER
 from resources.ledger.resource import LedgerResource
+from sensors.processes import PROCESS, is_gone
 from sensors.unfinished import DISPATCH
 
 SILENT_AFTER = timedelta(minutes=10)
@@ -46,11 +47,15 @@ def sweep(instance: dg.DagsterInstance, ledger: Ledger) -> tuple[int, int]:
         if holders
         else {}
     )
-    swept = ledger.sweep(finished_runs=holders - alive.keys())
-    dead = {s.run_id for s in swept if s.run_id in alive}
+    gone = {run_id for run_id, run in alive.items() if is_gone(run.tags.get(PROCESS))}
+    swept = ledger.sweep(finished_runs=(holders - alive.keys()) | gone)
+    dead = gone | {s.run_id for s in swept if s.run_id in alive}
     for run_id in dead:
         instance.report_run_failed(
-            alive[run_id], "its worker has shown no life: the lease of its work ran out"
+            alive[run_id],
+            "its process is gone"
+            if run_id in gone
+            else "its worker has shown no life: the lease of its work ran out",
         )
     silent = list(_silent(instance, holders | dead))
     for run in silent:
@@ -66,7 +71,12 @@ def _silent(instance: dg.DagsterInstance, known: Iterable[str]) -> Iterable[dg.D
         run = record.dagster_run
         comes_for_work = DISPATCH in run.tags or ORIGIN in run.tags
         horizon = now - (SILENT_AFTER if comes_for_work else LONG_SILENT_AFTER)
-        if run.run_id in skip or record.update_timestamp > horizon:
+        if run.run_id in skip:
+            continue
+        if is_gone(run.tags.get(PROCESS)):
+            yield run
+            continue
+        if record.update_timestamp > horizon:
             continue
         newest = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
         if not newest or newest[0].event_log_entry.timestamp < horizon.timestamp():

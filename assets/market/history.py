@@ -22,8 +22,6 @@ from domain.market.tables import ADJUSTED_DAILY, HISTORY_GAPS
 from domain.shared.table import ALL, Version
 from resources.lake.error import DamagedData
 
-PRICES = "market.normalized_daily"
-
 
 def history_asset(catalogue: Catalogue) -> dg.AssetsDefinition:
     @dg.asset(
@@ -48,7 +46,7 @@ def history_asset(catalogue: Catalogue) -> dg.AssetsDefinition:
 
 
 def look_back(market: Market) -> pa.Table:
-    """Find the gaps between the first day the warehouse has and the gap window; keep them in the lake."""
+    """Find the gaps between the first day there ever was and the gap window; keep them in the lake."""
     gaps = find_gaps(market)
     market.lake.replace(HISTORY_GAPS.name, ALL, gaps, allow_empty=True)
     return gaps
@@ -57,10 +55,11 @@ def look_back(market: Market) -> pa.Table:
 def find_gaps(market: Market) -> pa.Table:
     calendar = market.calendar()
     near = window(Observed(calendar, {}), market.clock(), market.rules)
-    first = min(market.lake.partitions(PRICES), default=None)
-    if not first or not near:
+    had = market.days_had()
+    if not had or not near:
         return HISTORY_GAPS.schema.empty_table()
-    if unjudged := sorted({int(p[:4]) for p in market.lake.partitions(PRICES)} - calendar.years):
+    first = min(had)
+    if unjudged := sorted({int(p[:4]) for p in had} - calendar.years):
         years = ", ".join(map(str, unjudged))
         raise CalendarMissing(
             f"the trading calendar of {years} is not there, so its gaps cannot be found",

@@ -161,6 +161,23 @@ class Market:
             for p, version in self.lake.versions(name, partitions).items()
         }
 
+    def days_had(self) -> set[str]:
+        """Every day of which any fetched table has rows, or once had: history begins with the first."""
+        names = [e.table.name for e in self.catalogue.daily]
+        had = {p for name in names for p in self.lake.partitions(name)}
+        return had.union(*self.provenance.filled(names).values())
+
+    def days_lost(self) -> dict[str, list[str]]:
+        """By table, the days that were fetched and of which nothing is in the lake, oldest first.
+
+        Content is not looked at, so this is cheap for any length of history.
+        """
+        lost = {
+            name: sorted(recorded - set(self.lake.partitions(name)))
+            for name, recorded in self.provenance.filled([e.table.name for e in self.catalogue.daily]).items()
+        }
+        return {name: days for name, days in lost.items() if days}
+
     def recent_rows(self, name: str, count: int = 60) -> list[tuple[str, int]]:
         """The rows of a table's newest partitions, as they were recorded, oldest first."""
         facts = sorted(self.provenance.facts([name]).items())[-count:]

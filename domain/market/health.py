@@ -53,8 +53,12 @@ def findings(
     now: datetime,
     machine_now: datetime,
     history_gaps: int = 0,
+    lost: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Finding]:
-    """Everything that is not plainly healthy, the worst first. `work` holds each key's newest row."""
+    """Everything that is not plainly healthy, the worst first. `work` holds each key's newest row.
+
+    `lost` names, by table, the days that were fetched and are gone from the lake.
+    """
     latest = {row.key: row for row in work}
     found = [_from_verdict(v, latest.pop(v.key, None), now, machine_now) for v in plan.verdicts if _tells(v)]
     judged = {v.key: v for v in plan.verdicts}
@@ -67,6 +71,10 @@ def findings(
     found += _sources(sources, calendar, now)
     if history_gaps:
         found.append(_history(history_gaps))
+    in_hand = {v.key for v in plan.verdicts} | {row.key for row in work if row.status != "failed"}
+    for table, days in (lost or {}).items():
+        if older := [d for d in days if f"{table.split('.', 1)[1]}:{d}" not in in_hand]:
+            found.append(_lost(table, older))
     return sorted(_with_causes(found), key=lambda f: f.rank)
 
 
@@ -148,6 +156,19 @@ def _sources(sources: Iterable[Told], calendar: TradingCalendar, now: datetime) 
             next_attempt=None,
             action="see the work that waits for it; it heals with its next success",
         )
+
+
+def _lost(table: str, days: Sequence[str]) -> Finding:
+    return Finding(
+        domain="market",
+        subject=table.split(".", 1)[1],
+        health="broken",
+        reason_code="history_lost",
+        reason=f"{len(days)} older days that were fetched are gone from the lake: {days[0]} to {days[-1]}",
+        since=None,
+        next_attempt=None,
+        action=f"look at the disk, then run `perennial market backfill --from {days[0]} --to {days[-1]}`",
+    )
 
 
 def _history(days: int) -> Finding:

@@ -53,9 +53,12 @@ class Runner:
         """Materialise market tables: unpartitioned, one partition, or a range of days in one run."""
         import dagster as dg
 
+        from sensors.processes import PROCESS, identity
         from sensors.work_sweep import ORIGIN
 
         all_tags = {ORIGIN: "command", **(tags or {})}
+        if process := identity():
+            all_tags[PROCESS] = process
         if days is not None:
             all_tags |= {
                 "dagster/asset_partition_range_start": days[0],

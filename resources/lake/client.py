@@ -12,11 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from domain.shared.error import InvalidInput
+from domain.shared.error import InvalidInput, PerennialError
 from domain.shared.table import Table, Version
 from resources.lake.catalog import Catalog, default_locks
 from resources.lake.content_hash import versions_of
 from resources.lake.engine import Engine, quoted
+from resources.lake.error import metadata_damaged
 from resources.lake.file_index import FileIndex, FileList
 from resources.lake.frame import conform
 from resources.lake.layout import check_table
@@ -234,4 +235,9 @@ class Lake:
     def _build_index(self, name: str, metadata_location: str, snapshot_id: int) -> FileList:
         from resources.lake.iceberg_read import read_file_list
 
-        return read_file_list(self._table(name), metadata_location, snapshot_id)
+        try:
+            return read_file_list(self._table(name), metadata_location, snapshot_id)
+        except (PerennialError, FileNotFoundError):
+            raise
+        except Exception as error:  # the Avro reader fails in any way there is
+            raise metadata_damaged(name, f"a manifest of snapshot {snapshot_id}") from error

@@ -27,6 +27,15 @@ class DamagedData(InfrastructureError):
         self.files = tuple(files)
 
 
+RESTORE = "restore the file from a backup, or drop the table from the catalog and fill it anew"
+
+
+def metadata_damaged(table: str, what: str) -> InfrastructureError:
+    return InfrastructureError(
+        f"{table}: {what} cannot be understood", reason_code="lake_metadata_damaged", remedy=RESTORE
+    )
+
+
 class LakeBusy(TransientResourceError):
     """Another writer holds the table for longer than we wait."""
 

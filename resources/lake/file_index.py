@@ -119,12 +119,11 @@ class FileIndex:
     def _load(self, table: str, snapshot_id: int) -> FileList | None:
         try:
             raw = orjson.loads(self._path(table, snapshot_id).read_bytes())
-        except (FileNotFoundError, orjson.JSONDecodeError):
-            return None
-        if raw.get("format") != _FORMAT:
-            return None
-        files = tuple(_entry(f) for f in raw["files"])
-        return FileList(snapshot_id, files, raw["has_deletes"])
+            if raw["format"] != _FORMAT:
+                return None
+            return FileList(snapshot_id, tuple(_entry(f) for f in raw["files"]), bool(raw["has_deletes"]))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return None  # what is not understood is not known: it is built anew
 
     def _save(self, table: str, files: FileList) -> None:
         content = {

@@ -67,6 +67,6 @@ class VersionCache:
     def _load(self, path: Path) -> dict[str, tuple[str, Version]]:
         try:
             rows = orjson.loads(path.read_bytes())
-        except (FileNotFoundError, orjson.JSONDecodeError):
-            return {}
-        return {p: (f, Version(rows=n, digest=d)) for p, (f, n, d) in rows.items()}
+            return {p: (f, Version(rows=int(n), digest=str(d))) for p, (f, n, d) in rows.items()}
+        except (OSError, ValueError, TypeError, AttributeError):
+            return {}  # what is not understood is not known: it is computed anew

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from domain.shared.error import InfrastructureError, InvalidInput
 from domain.shared.table import Table
+from resources.lake.error import RESTORE, metadata_damaged
 from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.pointer import Pointers
 from resources.lake.state import TableState, added_columns, parse_state
@@ -16,7 +17,6 @@ from resources.lake.store import Store
 
 _LOOKS = 5
 _STATES_KEPT = 256
-_RESTORE = "restore the file from a backup, or drop the table from the catalog and fill it anew"
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Views:
         raise InfrastructureError(
             f"the lake's metadata file {missing.filename or missing} is missing",
             reason_code="lake_metadata_missing",
-            remedy=_RESTORE,
+            remedy=RESTORE,
         )
 
     def _view(self, table: Table, location: str | None, as_of: datetime | int | None) -> View:
@@ -84,11 +84,7 @@ class Views:
             try:
                 state = parse_state(table.name, location, content)
             except (ValueError, KeyError, StopIteration, EOFError) as error:
-                raise InfrastructureError(
-                    f"{table.name}: the metadata file {location} cannot be understood",
-                    reason_code="lake_metadata_damaged",
-                    remedy=_RESTORE,
-                ) from error
+                raise metadata_damaged(table.name, f"the metadata file {location}") from error
             self._states[location] = state
             while len(self._states) > _STATES_KEPT:
                 self._states.popitem(last=False)

@@ -104,6 +104,17 @@ class Provenance:
                 found |= _by_name(connection.execute(query.where(partition_fact.c.partition.in_(chunk))))
             return found
 
+    def filled(self, tables: Collection[str]) -> dict[str, set[str]]:
+        """By table, the partitions that had rows when they were last recorded."""
+        query = select(partition_fact.c.table_name, partition_fact.c.partition).where(
+            partition_fact.c.table_name.in_(list(tables)), partition_fact.c.rows > 0
+        )
+        found: dict[str, set[str]] = {}
+        with reading(self.engine) as connection:
+            for table, partition in connection.execute(query):
+                found.setdefault(table, set()).add(partition)
+        return found
+
     def pending_revisions(self, tables: Collection[str] | None = None) -> list[Revision]:
         """Revisions whose old and new values are not kept yet, oldest first."""
         query = (

@@ -1,4 +1,4 @@
-"""Days outside the gap window: tried a while, then left to the weekly look, which tells of them."""
+"""Days outside the gap window: tried a while, then left to the weekly look; lost, they are told at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from domain.market.plan import FILL
 from domain.shared.error import TransientResourceError
 from domain.shared.work import Item
 from sensors.market.look import ATTEMPTS_OUTSIDE, wish
-from tests.integration.market.house import TODAY, House
+from tests.integration.market.house import FETCHED, TODAY, House
 
 TABLE = "normalized_adj_factor"
 OLD = f"{TABLE}:2024-08-01"
@@ -66,3 +66,22 @@ def test_the_weekly_look_tells_of_it_and_a_backfill_of_the_gaps_mends_it(house: 
     assert house.status()["history"]["reason_code"] == "history_gaps"
     assert house.run("market", "backfill", "--gaps").code == 0
     assert "history" not in house.status()
+
+
+def test_the_oldest_days_gone_are_told_at_once_and_found_by_the_weekly_look(house: House) -> None:
+    """Losing its first days must not make history look as if it had begun later."""
+    days = ("2024-09-19", "2024-09-20")
+    assert house.run("market", "backfill", "--from", days[0], "--to", days[1]).code == 0
+    for table in FETCHED:
+        for day in days:
+            house.drop(table, day)
+    told = house.status()["normalized_daily"]
+    assert (told["health"], told["reason_code"]) == ("broken", "history_lost")
+    assert told["reason"] == "2 older days that were fetched are gone from the lake: 2024-09-19 to 2024-09-20"
+    assert house.run("market", "look-back").code == 0
+    found = house.sql("SELECT DISTINCT trade_date FROM market.history_gaps ORDER BY 1")
+    assert [str(row["trade_date"]) for row in found] == list(days)
+    command = told["action"].split("`")[1].split()
+    assert house.run(*command[1:]).code == 0
+    house.run("market", "look-back")
+    assert house.status() == {}
