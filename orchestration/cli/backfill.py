@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from assets.market.passes import ONLY, ONLY_NEEDED, CalendarMissing
 from domain.market.plan import FILL
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
-from domain.market.trading import newest_published
+from domain.market.trading import newest_published, shanghai
 from domain.shared.error import InvalidInput
 from orchestration.cli.output import say
 from orchestration.cli.progress import progress
@@ -69,7 +69,7 @@ class Backfilled:
 
 
 def run_backfill(settings: Settings, market: Market, wish: Wish) -> Backfilled:
-    _check_range(settings, wish)
+    _check_range(settings, market, wish)
     ran_well = True
     with runner(settings) as run:
         take_back(market, run)
@@ -103,7 +103,7 @@ def _derive_the_rest(market: Market, run: Runner, days: list[date]) -> None:
         tell(f"{rest[0]} … {rest[-1]}", DERIVED, end)
 
 
-def _check_range(settings: Settings, wish: Wish) -> None:
+def _check_range(settings: Settings, market: Market, wish: Wish) -> None:
     if wish.first is None or wish.last is None:
         return
     if wish.first > wish.last:
@@ -111,6 +111,12 @@ def _check_range(settings: Settings, wish: Wish) -> None:
     if wish.first < settings.market_start:
         raise InvalidInput(
             f"the warehouse begins on {settings.market_start}", remedy="see PERENNIAL_MARKET_START"
+        )
+    today = shanghai(market.clock()).date()
+    if wish.last.year > today.year + 1:
+        raise InvalidInput(
+            f"the range ends on {wish.last}, and no calendar is announced beyond {today.year + 1}",
+            remedy=f"end it today, {today}: later days are not due yet",
         )
 
 

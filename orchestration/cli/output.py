@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -23,7 +24,19 @@ def answer(text: str) -> None:
 
 
 def document(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=_plain) + "\n")
+    try:
+        text = json.dumps(value, ensure_ascii=False, indent=2, default=_plain, allow_nan=False)
+    except ValueError:  # JSON has no NaN and no infinity: readers expect null
+        text = json.dumps(_finite(value), ensure_ascii=False, indent=2, default=_plain)
+    sys.stdout.write(text + "\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _plain(value: Any) -> Any:
@@ -35,8 +48,12 @@ def _plain(value: Any) -> Any:
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> None:
     """A table as wide as the terminal; piped, it is not cut."""
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
+    from rich.console import Console as RichConsole
     from rich.table import Table
+
+    class Console(RichConsole):
+        def on_broken_pipe(self) -> None:  # rich would end the program as a failure
+            raise BrokenPipeError
 
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
     shown = Table(*columns, title=title or None, box=SIMPLE_HEAD, title_justify="left", pad_edge=False)
@@ -54,4 +71,5 @@ def _text(cell: Any) -> str:
         return f"{cell:.4g}"
     if isinstance(cell, int) and not isinstance(cell, bool):
         return f"{cell:,}"
-    return escape(str(cell))
+    # A source's words may carry commands for the terminal.
+    return escape("".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in str(cell)))

@@ -1,0 +1,41 @@
+"""What the command prints: JSON that every reader takes, and text that cannot command a terminal."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from orchestration.cli.output import document, table
+
+
+def test_what_json_has_no_number_for_is_null(capsys: pytest.CaptureFixture[str]):
+    document([{"a": float("nan"), "b": [float("inf"), 1.5], "c": "nan"}])
+    assert json.loads(capsys.readouterr().out) == [{"a": None, "b": [None, 1.5], "c": "nan"}]
+
+
+def test_a_cell_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]):
+    table(["said"], [("\x1b[31mred\x07 您的token",)])
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert "red" in shown
+    assert "您的token" in shown
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(monkeypatch: pytest.MonkeyPatch):
+    class Closed:
+        encoding = "utf-8"
+
+        def isatty(self) -> bool:
+            return False
+
+        def write(self, _: str) -> None:
+            raise BrokenPipeError
+
+        def flush(self) -> None:
+            raise BrokenPipeError
+
+    monkeypatch.setattr("sys.stdout", Closed())
+    with pytest.raises(BrokenPipeError):
+        table(["a"], [("b",)])
