@@ -122,13 +122,18 @@ def window(seen: Observed, now: datetime, rules: Rules) -> tuple[date, ...]:
     """The open days a look judges, oldest first.
 
     The last `window_days` days up to today, and never fewer than `limit` open days: a long holiday must not
-    hide the days before it.
+    hide the days before it. A lost calendar must: beyond its hole lie days of another year.
     """
     today = shanghai(now).date()
     days = set(seen.calendar.between(today - timedelta(days=rules.window_days), today))
     newest = newest_published(seen.calendar, now, rules.daily_at)
     if newest:
-        days |= set(seen.calendar.newest(rules.limit, newest))
+        known = seen.calendar.years
+        days |= {
+            day
+            for day in seen.calendar.newest(rules.limit, newest)
+            if known.issuperset(range(day.year, today.year + 1))
+        }
     return tuple(sorted(day for day in days if day >= rules.first_day))
 
 
