@@ -15,6 +15,7 @@ from assets.run_retention import run_retention
 from domain.market.catalogue import catalogue
 from orchestration.schedules import upkeep_schedules
 from orchestration.services import SANDBOX_TOKEN
+from orchestration.setting_values import redacted_url
 from orchestration.settings import Settings
 from resources.lake.resource import LakeResource
 from resources.ledger.resource import LedgerResource
@@ -76,7 +77,7 @@ def build_resources(settings: Settings) -> dict[str, dg.ConfigurableResource]:
         home=str(settings.home),
         source=settings.source,
         token=dg.EnvVar("TUSHARE_TOKEN") if settings.tushare_token else SANDBOX_TOKEN,
-        url=settings.tushare_url or "",
+        url=_source_address(settings.tushare_url or ""),
         points=settings.tushare_points,
         calls_per_minute=settings.tushare_calls_per_minute or 0,
         timeout_seconds=settings.tushare_timeout_seconds,
@@ -88,9 +89,14 @@ def build_resources(settings: Settings) -> dict[str, dg.ConfigurableResource]:
         gap_window_days=settings.gap_window_days,
         gap_limit=settings.gap_limit,
         daily_at=settings.daily_at.isoformat("minutes"),
+        first_day=settings.market_start.isoformat(),
         fetch_workers=settings.fetch_workers,
     )
     return {"lake": lake, "ledger": ledger, "warehouse": warehouse}
+
+
+def _source_address(url: str) -> str:
+    return dg.EnvVar("TUSHARE_URL") if redacted_url(url) != url else url
 
 
 def _address(url: str, variable: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from domain.shared.error import PerennialError
+from domain.shared.error import PerennialError, TransientResourceError
 from orchestration.house import house_findings
-from orchestration.services import open_ledger, open_market
+from orchestration.services import open_lake, open_ledger, open_market
 from orchestration.settings import Settings
+from orchestration.trouble import trouble
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,17 @@ def _examined(settings: Settings, parts: dict[str, Callable[[Settings], str]]) -
         try:
             yield Examined(part, True, look(settings))
         except PerennialError as error:
-            remedy = f" ({error.remedy})" if error.remedy else ""
-            yield Examined(part, False, f"{error.message}{remedy}")
+            yield _wrong(part, error)
+        except Exception as error:
+            found = trouble(error)
+            if found is None:
+                raise
+            yield _wrong(part, found)
+
+
+def _wrong(part: str, error: PerennialError) -> Examined:
+    remedy = f" ({error.remedy})" if error.remedy else ""
+    return Examined(part, False, f"{error.message}{remedy}")
 
 
 def _folders(settings: Settings) -> str:
@@ -49,14 +59,15 @@ def _folders(settings: Settings) -> str:
 
 def _ledger(settings: Settings) -> str:
     ledger = open_ledger(settings)
+    ledger.check_source(settings.source)
     counts = {s: n for kind in ledger.counts().values() for s, n in kind.items()}
     return f"schema is current; {counts or 'no work yet'}"
 
 
 def _lake(settings: Settings) -> str:
-    market = open_market(settings)
-    tables = [t for t in market.lake.tables if market.lake.partitions(t)]
-    return f"{len(tables)} of {len(market.lake.tables)} tables have data"
+    lake = open_lake(settings)
+    tables = [t for t in lake.tables if lake.partitions(t)]
+    return f"{len(tables)} of {len(lake.tables)} tables have data"
 
 
 def _dagster(settings: Settings) -> str:
@@ -64,6 +75,8 @@ def _dagster(settings: Settings) -> str:
     from orchestration.instance import open_instance
     from orchestration.pools import drift
 
+    if settings.env == "production":
+        open_ledger(settings).reach()  # the same database, for which Dagster would wait long
     with open_instance(settings) as instance:
         found = drift(instance, LIMITS)
     if found:
@@ -80,5 +93,9 @@ def _source(settings: Settings) -> str:
     year = shanghai(market.clock()).year
     schema = market.catalogue.calendar.source_schema
     params = {"exchange": "SSE", "start_date": f"{year}0101", "end_date": f"{year}0131"}
-    rows = market.source.fetch(Request("trade_cal", params, schema=schema)).num_rows
+    try:
+        rows = market.source.fetch(Request("trade_cal", params, schema=schema)).num_rows
+    except TransientResourceError as error:
+        remedy = error.remedy or "see that TUSHARE_URL is right and the source runs"
+        raise PerennialError(error.message, remedy=remedy) from error
     return f"{settings.source} answers ({rows} calendar days of January {year})"

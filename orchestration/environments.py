@@ -143,4 +143,10 @@ def _contradictions(settings: Settings, clock: Clock) -> list[str]:
             )
         if settings.now > clock():
             problems.append(f"PERENNIAL_NOW: {shown} is in the future. Set a moment that has passed")
+    today = (settings.now or clock()).astimezone(values.MARKET_TIMEZONE).date()
+    if settings.market_start > today:
+        problems.append(
+            f"PERENNIAL_MARKET_START: {settings.market_start} is after today, {today}. "
+            f"Set a day that has passed{', or a later PERENNIAL_NOW' if settings.now else ''}"
+        )
     return problems

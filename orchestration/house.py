@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,6 +11,11 @@ from pathlib import Path
 from domain.shared.error import PermanentRunnerError
 from domain.shared.health import Finding
 from orchestration.settings import Settings
+
+LEAST_ROOM = 1 << 20
+"""Bytes. With less not even the databases of an empty house fit."""
+
+_REMEDIES = {"read_only": "make {} writable", "disk_full": "free disk space below {}"}
 
 
 def require_writable(settings: Settings) -> None:
@@ -24,28 +30,39 @@ def house_findings(settings: Settings) -> Iterator[Finding]:
     if settings.warehouse.startswith("file://"):
         folders["PERENNIAL_WAREHOUSE"] = Path(settings.warehouse.removeprefix("file://"))
     for setting, folder in folders.items():
-        place = next((p for p in (folder, *folder.parents) if p.exists()), folder)
-        why = _unwritable(place)
-        if why:
+        place = next((p for p in (folder, *folder.parents) if os.path.exists(p)), folder)  # noqa: PTH110
+        code, why = _unwritable(place)
+        if code:
             yield Finding(
                 domain="house",
                 subject=str(folder),
                 health="broken",
-                reason_code="read_only",
+                reason_code=code,
                 reason=f"{setting} cannot be written: {why}",
                 since=_last_written(place),
                 next_attempt=None,
-                action=f"make {folder} writable, or set {setting} to another folder",
+                action=f"{_REMEDIES[code].format(folder)}, or set {setting} to another folder",
             )
 
 
-def _last_written(folder: Path) -> datetime:
+def _last_written(place: Path) -> datetime:
     """When something last changed there: since then, at the latest, nothing can be written."""
-    newest = max(entry.stat().st_mtime for entry in (folder, *folder.iterdir()))
+    newest = place.stat().st_mtime
+    with contextlib.suppress(OSError):  # a file, or a folder that cannot be listed
+        newest = max([newest, *(entry.stat().st_mtime for entry in place.iterdir())])
     return datetime.fromtimestamp(newest, UTC)
 
 
-def _unwritable(folder: Path) -> str:
-    if os.statvfs(folder).f_flag & os.ST_RDONLY:
-        return "its file system is mounted read-only"
-    return "" if os.access(folder, os.W_OK | os.X_OK) else "this user has no right to write there"
+def _unwritable(place: Path) -> tuple[str, str]:
+    """Reason code and words; both empty if it can be written."""
+    if not place.is_dir():
+        return "read_only", f"{place} is no folder"
+    disk = os.statvfs(place)
+    if disk.f_flag & os.ST_RDONLY:
+        return "read_only", "its file system is mounted read-only"
+    if not os.access(place, os.W_OK | os.X_OK):
+        return "read_only", "this user has no right to write there"
+    # Some network file systems know no sizes: they say 0 of 0.
+    if disk.f_blocks and disk.f_bavail * disk.f_frsize < LEAST_ROOM:
+        return "disk_full", "its file system is full"
+    return "", ""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestration import environments
+from orchestration.house import require_writable
 from orchestration.settings import Settings
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ def open_instance(settings: Settings) -> DagsterInstance:
     """The instance of these settings, for use in this process; a context manager that closes it."""
     from dagster import DagsterInstance
 
+    require_writable(settings)
     home = dagster_home(settings)
     if settings.env == "production":
         environments.export_database_url(settings)

@@ -50,6 +50,8 @@ def open_market(settings: Settings, *, write: bool = False) -> Market:
     from domain.market.observed import Rules
 
     ledger = open_ledger(settings, write=write)
+    if not write:
+        ledger.check_source(settings.source)
 
     def connect() -> TushareClient:
         from resources.tushare.connect import connect
@@ -73,6 +75,7 @@ def open_market(settings: Settings, *, write: bool = False) -> Market:
             window_days=settings.gap_window_days,
             limit=settings.gap_limit,
             daily_at=settings.daily_at,
+            first_day=settings.market_start,
             configuration=source_fingerprint(settings),
         ),
         connect=connect,

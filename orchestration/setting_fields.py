@@ -39,7 +39,7 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "PERENNIAL_HOME",
         "home",
-        values.absolute_path,
+        values.plain_folder,
         "`.perennial` in the checkout, else in the working folder",
         "The folder that holds all state: lake, ledger, Dagster, logs. If relative, to the working folder.",
         "/var/lib/perennial",

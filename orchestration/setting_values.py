@@ -18,8 +18,13 @@ MARKET_TIMEZONE = timezone(timedelta(hours=8), "Asia/Shanghai")
 
 HIDDEN = "***"
 
+UNSAFE = frozenset("#?%*[]{}'\"\\\n")
+"""Would be read as patterns or as parts of an address by one of the programs that share the files."""
+
 _POSTGRES = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
-_MEMORY = re.compile(r"^\d+(?:\.\d+)?\s*(?:[KMGT]i?B)$", re.IGNORECASE)
+_MEMORY = re.compile(r"^(\d+(?:\.\d+)?)\s*([KMGT])i?B$", re.IGNORECASE)
+_UNITS = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_LEAST_MEMORY = 16e6
 _SECRET_PARAMETER = re.compile(r"pass|secret|token|key", re.IGNORECASE)
 
 
@@ -100,24 +105,47 @@ def moment(raw: str) -> datetime:
         raise ValueError("a moment written as 2026-11-17T18:31 or 2026-11-17T10:31:00Z") from None
     if value.tzinfo is None:
         value = value.replace(tzinfo=MARKET_TIMEZONE)
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("a moment of our time") from None
 
 
 def memory(raw: str) -> str:
-    if not _MEMORY.match(raw):
+    """With less than the least a connection cannot even be opened."""
+    match = _MEMORY.match(raw)
+    if match is None:
         raise ValueError("a size with its unit, such as 512MB or 1GB")
+    if float(match[1]) * _UNITS[match[2].upper()] < _LEAST_MEMORY:
+        raise ValueError("enough: it takes at least 16MB")
     return raw
 
 
 def absolute_path(raw: str) -> Path:
     # abspath, not resolve: a link to a bigger disk stays what the person wrote.
-    return Path(raw).expanduser().absolute()
+    try:
+        return Path(raw).expanduser().absolute()
+    except RuntimeError:
+        raise ValueError("a path: there is no such user, or its home folder is unknown") from None
+
+
+def plain_folder(raw: str) -> Path:
+    """A folder whose path means the same to everybody: it becomes part of databases' addresses."""
+    path = absolute_path(raw)
+    if bad := sorted(UNSAFE & set(str(path))):
+        raise ValueError(f"a folder's path without {' '.join(bad)}")
+    return path
 
 
 def database_url(raw: str) -> str:
     """A SQLAlchemy URL of SQLite or Postgres, its file absolute, its driver the one that is installed."""
     if _POSTGRES.match(raw):
         url = _POSTGRES.sub("postgresql+psycopg2://", raw)
+        if not _splits(url) or _hides_its_user(url):
+            raise ValueError(
+                "a URL of Postgres (postgresql://user:password@host:5432/name): in user and password write "
+                "/ as %2F, @ as %40, # as %23, ? as %3F, [ as %5B"
+            )
         if not urlsplit(url).path.strip("/"):
             raise ValueError(
                 "complete: it names no database, as in postgresql://user:password@host:5432/perennial"
@@ -155,17 +183,39 @@ def warehouse_uri(raw: str) -> str:
 
 
 def http_url(raw: str) -> str:
+    wanted = "a URL that begins with https:// or http:// and names a host"
+    if not _splits(raw) or _hides_its_user(raw):
+        raise ValueError(wanted)
     parts = urlsplit(raw)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("a URL that begins with https:// or http://")
+    if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"\s", raw):
+        raise ValueError(wanted)
     official = parts.hostname.endswith(("tushare.pro", "waditu.com"))
     if parts.scheme == "http" and official:
         raise ValueError("safe: the token would travel in clear text, write https://")
     return raw.rstrip("/")
 
 
+def _splits(url: str) -> bool:
+    """Whether its parts can be told, and its port is a number."""
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:
+        return False
+
+
+def _hides_its_user(url: str) -> bool:
+    """A password with `/`, `?` or `#` in it ends the host too early: what follows looks like a path."""
+    scheme, _, rest = url.partition("://")
+    return scheme not in ("file", "s3", "sqlite") and "@" in rest and "@" not in urlsplit(url).netloc
+
+
 def redacted_url(url: str) -> str:
     """The URL without its password and secret parameters, for people to read."""
+    if "://" not in url:
+        return url
+    if not _splits(url) or _hides_its_user(url):
+        scheme, _, rest = url.partition("://")
+        return f"{scheme}://{HIDDEN}" if "@" in rest or "?" in rest else url
     parts = urlsplit(url)
     if not parts.scheme or not (parts.netloc or parts.query):
         return url

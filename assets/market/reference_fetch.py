@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from assets.market.market import Market
 from assets.market.passes import DayReport, Pass
-from domain.market.answer import NotYetData
+from domain.market.answer import NotYetData, check_distinct
 from domain.market.catalogue import Endpoint
 from domain.market.completeness import Judgement
 from domain.market.plan import REFRESH
@@ -22,6 +22,8 @@ from resources.lake.client import Commit
 from resources.ledger.provenance import Fact
 
 EXCHANGES = ("SSE", "SZSE", "BSE")
+NEVER_EMPTY = ("SSE", "SZSE")
+"""Exchanges that always list somebody; what else a list may lack, only the one before can tell."""
 LIST_STATUS = ("L", "D", "P", "G")
 SHRUNK_BELOW = 0.90
 NOT_ANNOUNCED = "not_announced"
@@ -46,17 +48,24 @@ def fetch_stocks(market: Market, this: Pass) -> DayReport:
     endpoint = market.catalogue.stocks
 
     def ask() -> pa.Table:
-        frame = pa.concat_tables(
-            _ask(market, endpoint, exchange=exchange, list_status=status)
+        lists = {
+            (exchange, status): _ask(market, endpoint, exchange=exchange, list_status=status)
             for exchange in EXCHANGES
             for status in LIST_STATUS
-        )
+        }
+        if empty := [exchange for exchange in NEVER_EMPTY if not lists[exchange, "L"].num_rows]:
+            raise NotYetData(
+                f"{endpoint.endpoint}: no listed stock on {' and '.join(empty)}; not kept",
+                reason_code="incomplete",
+            )
+        frame = pa.concat_tables(lists.values())
         held = market.cell(endpoint.name, ALL).version.rows
         if frame.num_rows == 0 or frame.num_rows < held * SHRUNK_BELOW:
             raise NotYetData(
                 f"{endpoint.endpoint}: only {frame.num_rows:,} stocks, {held:,} are known; too few, not kept",
                 reason_code="incomplete",
             )
+        check_distinct(endpoint, frame, endpoint.endpoint)
         return frame
 
     def commit(frame: pa.Table, guard: Callable[[], None]) -> Commit:

@@ -58,6 +58,11 @@ def _check_rows(endpoint: Endpoint, day: date, frame: pa.Table, where: str) -> N
             f"{where}: {strays.num_rows} rows of another day, the first of {strays['trade_date'][0]}",
             reason_code="bad_answer",
         )
+    check_distinct(endpoint, frame, where)
+
+
+def check_distinct(endpoint: Endpoint, frame: pa.Table, where: str) -> None:
+    """The same row twice is the source's slip, not a person's mistake: asked again, it is right."""
     keys = frame.select(list(endpoint.table.key))
     if not are_distinct(keys):
         doubled = frame.num_rows - keys.group_by(keys.column_names).aggregate([]).num_rows

@@ -89,6 +89,7 @@ def run_backfill(settings: Settings, market: Market, wish: Wish) -> Backfilled:
         if wish.first is None:
             # What the last look over the history found may be mended now: look again.
             tell("history", [HISTORY_GAPS.table], run.run([HISTORY_GAPS.table]))
+    _forget_what_is_done(market, days, tables)
     left = _not_whole(market, needed, tables)
     return Backfilled(len(days), len(needed), closed, early, left, ran_well)
 
@@ -165,6 +166,22 @@ def _tables(market: Market, wish: Wish) -> list[str]:
 def _needed(market: Market, days: list[date], tables: list[str]) -> list[date]:
     """The days of which anything asked for is not as it should be."""
     return sorted(market.needed(days, tables))
+
+
+def _forget_what_is_done(market: Market, days: list[date], tables: list[str]) -> None:
+    """End work that waits for days which are whole meanwhile: a worker killed between the record of a day
+    and the end of its work leaves such rows, and each would cost a run that finds nothing to do."""
+    asked = {f"{table}:{day}": (table, day) for day in days for table in tables}
+    waiting = [
+        row
+        for row in market.ledger.find(FILL, status=("queued", "deferred"), limit=None)
+        if row.key in asked and row.dispatch_id is None
+    ]
+    wrong = market.needed(sorted({asked[row.key][1] for row in waiting}), tables)
+    for row in waiting:
+        table, day = asked[row.key]
+        if table not in wrong.get(day, ()):
+            market.ledger.cancel(row.id, reason_code="done_meanwhile")
 
 
 def _not_whole(market: Market, days: list[date], tables: list[str]) -> list[tuple[str, str, str]]:

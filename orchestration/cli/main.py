@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -45,15 +45,26 @@ def options(
 
 
 def main() -> None:
-    """Errors of ours are one clear message; only a bug shows a stack trace."""
+    """Trouble is one clear message; only a bug shows a stack trace."""
     try:
         app()
     except PerennialError as error:
-        say(f"error: {error.message}")
-        if error.remedy:
-            say(f"remedy: {error.remedy}")
-        sys.exit(2 if isinstance(error, InvalidInput) else 1)
+        _end(error)
     except BrokenPipeError:
         # `perennial … | head`: the reader has seen enough.
         sys.stderr.close()
         sys.exit(0)
+    except Exception as error:
+        from orchestration.trouble import trouble
+
+        found = trouble(error)
+        if found is None:
+            raise
+        _end(found)
+
+
+def _end(error: PerennialError) -> NoReturn:
+    say(f"error: {error.message}")
+    if error.remedy:
+        say(f"remedy: {error.remedy}")
+    sys.exit(2 if isinstance(error, InvalidInput) else 1)

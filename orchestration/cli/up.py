@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from orchestration.environments import child_environment
+from orchestration.house import require_writable
 from orchestration.instance import LOCATION, MODULE, dagster_home, write_yaml
 from orchestration.settings import PROJECT_ROOT, Settings
 from orchestration.supervisor import AlreadyRunning, Command, Supervisor, kill_marked, only_one, say
@@ -39,6 +40,7 @@ def run_up(settings: Settings, *, before_start: Callable[[], None] = lambda: Non
         own_sandbox = True
     else:
         own_sandbox = False
+    require_writable(settings)
     try:
         with only_one(settings.home / "up.lock"):
             left_over = kill_marked(str(settings.home))

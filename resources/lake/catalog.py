@@ -55,7 +55,7 @@ def catalog_errors(name: str) -> Iterator[None]:
 
     try:
         yield
-    except (DBAPIError, sqlite3.OperationalError) as error:
+    except (DBAPIError, sqlite3.DatabaseError) as error:
         said = str(error.orig if isinstance(error, DBAPIError) else error).strip()
         if "readonly" in said or "unable to open" in said:
             raise LakeUnwritable(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any, Protocol
 
 from domain.shared.error import TransientResourceError
@@ -18,6 +19,10 @@ _QUERY = (
     "SELECT table_namespace || '.' || table_name, metadata_location FROM iceberg_tables "
     f"WHERE catalog_name = '{CATALOG_NAME}' AND metadata_location IS NOT NULL"
 )
+
+
+CONNECT_SECONDS = 10
+"""Else a server that takes the connection and says nothing would be waited for without end."""
 
 
 class Pointers(Protocol):
@@ -32,18 +37,19 @@ class SqlitePointers:
     def read(self) -> dict[str, str]:
         if not self._path.exists():
             return {}
-        # A connection per look: cheap, safe across threads and forks, and never holds a lock.
-        connection = sqlite3.connect(f"{self._path.as_uri()}?mode=rw", uri=True, timeout=30)
         try:
-            return dict(connection.execute(_QUERY).fetchall())
-        except sqlite3.OperationalError as error:
+            # A connection per look: cheap, safe across threads and forks, and never holds a lock.
+            address = f"{self._path.as_uri()}?mode=rw"
+            with closing(sqlite3.connect(address, uri=True, timeout=30)) as connection:
+                return dict(connection.execute(_QUERY).fetchall())
+        except sqlite3.DatabaseError as error:
             if "no such table" in str(error):
                 return {}
             raise TransientResourceError(
-                f"the lake's catalog {self._path} cannot be read: {error}"
+                f"the lake's catalog {self._path} cannot be read: {error}",
+                reason_code="lake_catalog",
+                remedy="restore this file from a backup; if it is whole, check its rights and its disk",
             ) from error
-        finally:
-            connection.close()
 
 
 class PostgresPointers:
@@ -71,17 +77,26 @@ class PostgresPointers:
                 return {}
             except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
                 self._connection = None
-                raise TransientResourceError(f"the lake's catalog cannot be reached: {error}") from error
+                raise TransientResourceError(
+                    f"the lake's catalog cannot be reached: {_first_line(error)}",
+                    reason_code="lake_catalog",
+                    remedy="see that this database exists and runs; PERENNIAL_CATALOG_URL, or else "
+                    "PERENNIAL_DATABASE_URL, names it",
+                ) from error
 
     def _once(self) -> dict[str, str]:
         import psycopg2
 
         if self._connection is None:
-            self._connection = psycopg2.connect(self._dsn)
+            self._connection = psycopg2.connect(self._dsn, connect_timeout=CONNECT_SECONDS)
             self._connection.autocommit = True
         with self._connection.cursor() as cursor:
             cursor.execute(_QUERY)
             return dict(cursor.fetchall())
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def pointers_for(place: Place) -> Pointers:

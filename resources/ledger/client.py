@@ -19,14 +19,14 @@ from domain.shared.work import Item, Kind
 from resources.ledger import dispatch as dispatching
 from resources.ledger import enqueue as wishes
 from resources.ledger import look, person, sweep
-from resources.ledger.engine import open_engine, reading
+from resources.ledger.engine import open_engine, reading, speaking
 from resources.ledger.freshness import Freshness
 from resources.ledger.hold import Hold, HoldRequest
 from resources.ledger.model import Dispatch, EnqueueReport, Event, HeldElsewhere, LeaseLost, Swept, Work
 from resources.ledger.outcome import Outcome, cause_of
 from resources.ledger.provenance import Provenance
 from resources.ledger.settle import Answer, settle
-from resources.ledger.stamp import stamp_source, stamped_source
+from resources.ledger.stamp import check_source, stamp_source, stamped_source
 from resources.ledger.transitions import LEASE
 
 if TYPE_CHECKING:
@@ -73,6 +73,11 @@ class Ledger:
         from resources.ledger.migrate import migrate
 
         migrate(self.engine)
+
+    def reach(self) -> None:
+        """Connect, whatever the schema."""
+        with speaking(self.engine), self.engine.connect():
+            pass
 
     def close(self) -> None:
         self.engine.dispose()
@@ -235,6 +240,10 @@ class Ledger:
 
     def stamp_source(self, source: str) -> None:
         stamp_source(self.engine, source)
+
+    def check_source(self, source: str) -> None:
+        """Raises if this ledger belongs to another source."""
+        check_source(self.engine, source)
 
     def stamped_source(self) -> str | None:
         return stamped_source(self.engine)

@@ -27,6 +27,10 @@ SQLITE_PATIENCE = 30
 _WRITES = "ledger_writes"
 _MIGRATE = "run `perennial migrate`, or let `make up` do it"
 
+_IS_IT_THERE = "see that this database exists and runs; PERENNIAL_DATABASE_URL names it"
+
+_OUTSIDE = (exc.OperationalError, exc.InterfaceError)
+
 _fitting: weakref.WeakSet[Engine] = weakref.WeakSet()
 """Engines whose schema was found to fit; one look per process is enough."""
 
@@ -169,7 +173,7 @@ def _check_schema(engine: Engine) -> None:
         with engine.connect() as connection, connection.begin():
             found = schema_version(connection)
     except (exc.OperationalError, exc.ProgrammingError) as error:
-        if not _is_missing_table(error):
+        if not _is_missing(error):
             raise
         found = None
     if found == HEAD:
@@ -192,8 +196,14 @@ def schema_mismatch(engine: Engine, found: str | None) -> InvalidInput:
     )
 
 
-def _is_missing_table(error: exc.DBAPIError) -> bool:
-    return "no such table" in str(error.orig) or getattr(error.orig, "pgcode", None) == "42P01"
+def _is_missing(error: exc.DBAPIError) -> bool:
+    """A table or a column that the schema of this version has."""
+    said = str(error.orig)
+    return (
+        "no such table" in said
+        or "no such column" in said
+        or getattr(error.orig, "pgcode", None) in ("42P01", "42703")
+    )
 
 
 @contextmanager
@@ -201,9 +211,14 @@ def speaking(engine: Engine) -> Iterator[None]:
     """Turn what a driver raises into the errors the platform knows."""
     try:
         yield
-    except (exc.OperationalError, exc.InterfaceError) as error:
+    except exc.DBAPIError as error:
+        if _is_missing(error):
+            raise half_migrated(engine, _first_line(error.orig)) from error
+        # A bare DatabaseError is SQLite's for a file that is none of its own.
+        if not isinstance(error, _OUTSIDE) and type(error) is not exc.DatabaseError:
+            raise
         raise _translated(engine, error.orig) from error
-    except sqlite3.OperationalError as error:  # from `_begin_immediate`, which SQLAlchemy does not wrap
+    except sqlite3.DatabaseError as error:  # from `_begin_immediate`, which SQLAlchemy does not wrap
         raise _translated(engine, error) from error
     except exc.TimeoutError as error:
         raise TransientResourceError(
@@ -213,7 +228,7 @@ def speaking(engine: Engine) -> Iterator[None]:
 
 
 def _translated(engine: Engine, error: BaseException | None) -> PerennialError:
-    said = (str(error).strip().splitlines() or ["no message"])[0]
+    said = _first_line(error)
     message = f"the ledger at {place(engine)} refused: {said}"
     if "readonly" in said or "read-only" in said:
         return PermanentRunnerError(
@@ -229,6 +244,25 @@ def _translated(engine: Engine, error: BaseException | None) -> PerennialError:
         return TransientResourceError(message, reason_code="disk_full", remedy="free space on the disk")
     if "authentication failed" in said:
         return PermanentRunnerError(
-            message, reason_code="ledger_credentials", remedy="correct user and password of the database"
+            message,
+            reason_code="ledger_credentials",
+            remedy="correct user and password of PERENNIAL_DATABASE_URL",
         )
-    return TransientResourceError(message, reason_code="ledger_unavailable")
+    if "not a database" in said or "disk image is malformed" in said:
+        return PermanentRunnerError(
+            message, reason_code="ledger_damaged", remedy="restore this file from a backup"
+        )
+    remedy = "" if engine.dialect.name == "sqlite" else _IS_IT_THERE
+    return TransientResourceError(message, reason_code="ledger_unavailable", remedy=remedy)
+
+
+def _first_line(error: BaseException | None) -> str:
+    return (str(error).strip().splitlines() or ["no message"])[0]
+
+
+def half_migrated(engine: Engine, finding: str) -> InvalidInput:
+    return InvalidInput(
+        f"the ledger at {place(engine)} is half-migrated: {finding}",
+        reason_code="ledger_schema",
+        remedy="restore the database from its backup, or start with an empty one, then migrate again",
+    )

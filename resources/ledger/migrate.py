@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine, inspect, text
 
-from domain.shared.error import InvalidInput
 from resources.ledger.engine import (
     forget_schema,
-    place,
+    half_migrated,
     schema_mismatch,
     schema_version,
     speaking,
@@ -67,8 +66,10 @@ def _version_or_refusal(connection: Connection, engine: Engine) -> str | None:
     version = schema_version(connection) if VERSION_TABLE in tables else None
     ours = sorted(tables & set(metadata.tables))
     if version is None and ours:
-        raise _half_migrated(engine, f"it has tables of ours ({', '.join(ours)}) but no version")
+        raise half_migrated(engine, f"it has tables of ours ({', '.join(ours)}) but no version")
     if version is not None and version not in _known_revisions():
+        if version < HEAD:  # older, and yet no migration leads on from there: `schema_mismatch` says migrate
+            raise half_migrated(engine, f"its version {version} was never one of this program's")
         raise schema_mismatch(engine, version)
     if version == HEAD:
         _require_whole(connection, engine)
@@ -78,15 +79,7 @@ def _version_or_refusal(connection: Connection, engine: Engine) -> str | None:
 def _require_whole(connection: Connection, engine: Engine) -> None:
     missing = set(metadata.tables) - set(inspect(connection).get_table_names())
     if missing:
-        raise _half_migrated(engine, f"it lacks {', '.join(sorted(missing))}")
-
-
-def _half_migrated(engine: Engine, finding: str) -> InvalidInput:
-    return InvalidInput(
-        f"the ledger at {place(engine)} is half-migrated: {finding}",
-        reason_code="ledger_schema",
-        remedy="restore the database from its backup, or start with an empty one, then migrate again",
-    )
+        raise half_migrated(engine, f"it lacks {', '.join(sorted(missing))}")
 
 
 @contextmanager

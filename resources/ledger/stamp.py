@@ -14,15 +14,19 @@ SOURCE = "source"
 
 def stamp_source(engine: Engine, source: str) -> None:
     """The first to come stamps; whoever comes with another source is refused."""
-    stamped = stamped_source(engine)
-    if stamped is None:
+    if stamped_source(engine) is None:
         dialect = postgresql if engine.dialect.name == "postgresql" else sqlite
         with writing(engine) as connection:
             connection.execute(
                 dialect.insert(setting).values(name=SOURCE, value=source).on_conflict_do_nothing()
             )
-        stamped = stamped_source(engine)
-    if stamped != source:
+    check_source(engine, source)
+
+
+def check_source(engine: Engine, source: str) -> None:
+    """Refuse a look at what belongs to another source; what nobody has stamped belongs to nobody yet."""
+    stamped = stamped_source(engine)
+    if stamped not in (None, source):
         raise InvalidInput(
             f"the state at {place(engine)} belongs to source {stamped!r}, not {source!r}",
             reason_code="source_mismatch",

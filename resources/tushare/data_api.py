@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
 from tushare.pro.client import DataApi
 
 from domain.shared.clock import Clock
+from domain.shared.error import InfrastructureError, PerennialError
 from resources.tushare.decode import Rows, read_answer, read_rows
 from resources.tushare.errors import RateLimited
 from resources.tushare.messages import MINUTE, Refusals
@@ -54,15 +57,32 @@ class HonestDataApi(DataApi):  # type: ignore[misc]  # the package has no types
         """One paced call, one attempt: the rows, or a typed error."""
         self._pacer.take()
         try:
-            body = self._transport.post(api_name, fields, params)
-            answer = read_answer(api_name, body, self._redactor.clean)
-            if answer.code != 0:
-                raise self._refusals.classify(api_name, answer.code, answer.message, self._clock())
+            return self._attempt(api_name, fields, params)
         except RateLimited as error:
             if error.retry_after is None or error.retry_after >= MINUTE:  # not for "one second, please"
                 self._pacer.mark_used_up()
             raise
+        except PerennialError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a bug's words may hold the call, token and all
+            unforeseen = self._told(api_name, error)
+        raise unforeseen
+
+    def _attempt(self, api_name: str, fields: str, params: Mapping[str, Any]) -> Rows:
+        body = self._transport.post(api_name, fields, params)
+        answer = read_answer(api_name, body, self._redactor.clean)
+        if answer.code != 0:
+            raise self._refusals.classify(api_name, answer.code, answer.message, self._clock())
         return read_rows(api_name, answer.data, self._redactor.clean)
+
+    def _told(self, api_name: str, error: Exception) -> InfrastructureError:
+        """What nobody foresaw, and where it was raised, without what it holds."""
+        raised = extract_tb(error.__traceback__)[-1]
+        where = f"{Path(raised.filename).name}:{raised.lineno}"
+        said = self._redactor.clean(str(error))
+        return InfrastructureError(
+            f"{api_name}: {type(error).__name__} at {where}: {said}", reason_code="unclassified"
+        )
 
     def __getattr__(self, name: str) -> Any:
         # Copying, pickling and notebooks probe for private names; those are no endpoints.

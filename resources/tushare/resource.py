@@ -25,8 +25,9 @@ class TushareResource(dg.ConfigurableResource):
 
     def fingerprint(self) -> str:
         """Changes when a person changed what could mend a permanent failure. Not reversible."""
-        url = "" if self.source == "sandbox" else self.url
-        return digest([self.source, url, self.token, self.points])
+        # What came straight from the environment is not trimmed yet, as the settings of a command are.
+        url = "" if self.source == "sandbox" else self.url.strip().rstrip("/")
+        return digest([self.source, url, self.token.strip(), self.points])
 
     def connect(self, ledger: "Ledger") -> "TushareClient":
         from resources.tushare.connect import connect

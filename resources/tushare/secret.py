@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from base64 import b64encode
+from collections.abc import Iterator
 from urllib.parse import quote, urlsplit, urlunsplit
 
 MASK = "<token>"
+_URL_SAFE = str.maketrans("+/", "-_")
 _TELLTALE = 6
 """A cut-off end of the token is masked from this many characters on."""
 
@@ -17,8 +21,7 @@ class Redactor:
 
     def __init__(self, token: str) -> None:
         self._token = token
-        spellings = {token, quote(token, safe=""), json.dumps(token)[1:-1]} - {""}
-        self._spellings = sorted(spellings, key=len, reverse=True)
+        self._spellings = sorted(_spellings(token), key=len, reverse=True)
 
     def __repr__(self) -> str:
         return "Redactor()"
@@ -40,6 +43,23 @@ class Redactor:
             if text.endswith(self._token[:size]):
                 return text[:-size] + MASK
         return text
+
+
+def _spellings(token: str) -> set[str]:
+    """The token as servers and libraries write it: plain, in JSON, in an address, in base64."""
+    quoted = quote(token, safe="")
+    small = re.sub(r"%[0-9A-F]{2}", lambda code: code[0].lower(), quoted)
+    return {token, json.dumps(token)[1:-1], quoted, small, *_in_base64(token.encode())} - {""}
+
+
+def _in_base64(secret: bytes) -> Iterator[str]:
+    """What base64 makes of it wherever it stands in a longer text: three alignments, their edges left out."""
+    for shift in range(3):
+        code = b64encode(bytes(shift) + secret).decode()
+        inner = code[-(-shift * 8 // 6) : (shift + len(secret)) * 8 // 6]
+        if len(inner) >= _TELLTALE:
+            yield inner
+            yield inner.translate(_URL_SAFE)
 
 
 def without_credentials(url: str) -> str:

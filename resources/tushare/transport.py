@@ -155,7 +155,8 @@ class Transport:
         if isinstance(error, requests.Timeout | urllib3.exceptions.TimeoutError):
             return f"no answer within {self._timeouts.read:g} s"
         root = _root(error)
-        return f"{type(root).__name__}: {self._redactor.clean(str(root))}"
+        said = str(root).replace(self._base, self.shown_url)
+        return f"{type(root).__name__}: {self._redactor.clean(said)}"
 
     def _refusal(self, response: requests.Response, api_name: str, content: bytes) -> InfrastructureError:
         status = response.status_code

@@ -216,3 +216,18 @@ def test_the_evening_after_asks_the_newest_days_again_and_finds_the_revision(hou
     told = house.sql("SELECT DISTINCT trade_date, table_name, change FROM market.revisions")
     assert [(str(r["trade_date"]), r["table_name"], r["change"]) for r in told] == [(TODAY, TABLE, "changed")]
     assert house.status() == {}
+
+
+@pytest.mark.parametrize(("kind", "reason"), [("duplicate_rows", "bad_answer"), ("empty_day", "incomplete")])
+def test_a_stock_list_that_cannot_be_right_is_asked_for_again(
+    empty_house: House, kind: str, reason: str
+) -> None:
+    key = "normalized_stock_basic:ALL"
+    empty_house.fault("stock_basic", kind)
+    assert empty_house.run("market", "daily").code == 1
+    assert (empty_house.newest(key).status, empty_house.newest(key).reason_code) == ("deferred", reason)
+    assert empty_house.market.stocks().num_rows == 0
+    empty_house.mended()
+    empty_house.later(hours=1)
+    assert empty_house.run("market", "daily").code == 0
+    assert empty_house.status() == {}

@@ -1,0 +1,20 @@
+"""Hunts: the real command against a source that misbehaves and a machine that dies, for as long as you like.
+
+    python -m hunts faults [--seed N] [--rounds N] [--days N] [--only ROUND] [--no-daemon]
+    python -m hunts kills  [--seed N] [--rounds N] [--days N] [--only ROUND]
+
+Tests try what somebody thought of; a hunt tries what nobody did, at random moments. Every round fills an
+empty home folder through child processes of the command, is hurt while it does, heals, and is then measured
+(`yardstick.py`): every table of the lake is byte for byte what a home filled without trouble holds, no key
+has two rows, nothing in the ledger runs or is due, and every trouble left a reason.
+
+faults  every kind of fault the sandbox knows, one by one, then `--rounds` rounds with all of them at a fifth
+        of the calls, then the daemon of `perennial up` with the same.
+kills   `--rounds` times kill -9 of the whole process group at a random moment, up to three in a row, with
+        and without the dead worker's lease running out in between; then a disk that fills up, a folder that
+        turns read-only and a machine clock that jumps by a day, all of them in the middle of a run.
+
+Each round prints one line, the end one line of JSON; the exit code is 1 if anything was found. A round's luck
+comes from the seed and the round's name alone: `--seed N --only NAME`, both printed, play it again. Moments
+are real time, so a replay hits nearly, not exactly, the same instruction.
+"""
