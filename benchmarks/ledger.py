@@ -91,7 +91,8 @@ def _grow_old(ledger: Ledger, age: int) -> None:
     numbers = (
         f"SELECT generate_series(1, {age}) AS i"
         if postgres
-        else f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {age}) SELECT i FROM n"
+        else "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
+        f"WHERE i < {age}) SELECT i FROM n"
     )
     columns = ", ".join(c.name for c in work.columns if c.name not in ("id", "key"))
     with ledger.engine.begin() as connection:

@@ -6,6 +6,7 @@ for it would cost every command a second.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -38,8 +39,10 @@ class SqlitePointers:
         if not self._path.exists():
             return {}
         try:
-            # A connection per look: cheap, safe across threads and forks, and never holds a lock.
-            address = f"{self._path.as_uri()}?mode=rw"
+            # A connection per look: cheap, safe across threads and forks, and never holds a lock. Where
+            # nobody can write, SQLite must not look for the files of a writer: it could not make them.
+            mode = "mode=rw" if os.access(self._path.parent, os.W_OK) else "mode=ro&immutable=1"
+            address = f"{self._path.as_uri()}?{mode}"
             with closing(sqlite3.connect(address, uri=True, timeout=30)) as connection:
                 return dict(connection.execute(_QUERY).fetchall())
         except sqlite3.DatabaseError as error:

@@ -56,7 +56,7 @@ def test_passes_of_a_run_wait_10_20_and_40_seconds(
     assert row.error.startswith(
         "adj_factor failed after 3 retries: adj_factor: HTTP 502 from http://127.0.0.1:"
     )
-    assert (row.status, row.reason_code, row.attempts) == ("deferred", "source_down", 1)
+    assert (row.status, row.reason_code, row.attempts) == ("deferred", "source_fails", 1)
 
 
 def test_an_answer_to_a_later_pass_ends_the_run_well(house: House) -> None:

@@ -14,9 +14,12 @@ def test_a_gap_outside_the_window_is_reported_and_filled_on_request(house: House
     house.set(PERENNIAL_GAP_WINDOW_DAYS="1", PERENNIAL_GAP_LIMIT="1")
     house.drop("normalized_daily", OLD)
     house.drop("suspensions", PREPARED[2])
-    assert house.run("market", "heal").code == 0
-    assert house.calls() == 0, "it is outside the window that heals itself"
-    assert house.status() == {}
+    assert house.run("market", "heal").code == 1, "two days are gone, and a person has to ask for them"
+    assert house.calls() == 0, "they are outside the window that heals itself"
+    assert {s: f["reason_code"] for s, f in house.status().items()} == {
+        "normalized_daily": "history_lost",
+        "suspensions": "history_lost",
+    }
 
     looked = house.run("market", "look-back", "--json")
     assert looked.code == 0
