@@ -118,6 +118,7 @@ def queue() -> dict[str, float]:
             up.stop()
     print(
         f"queued to started {statistics.median(waits):.1f} s, "
-        f"broken to started {statistics.median(starts):.1f} s (median of {len(waits)}, the tool that breaks it included)"
+        f"broken to started {statistics.median(starts):.1f} s "
+        f"(median of {len(waits)}, the tool that breaks it included)"
     )
     return {"queued_to_started_seconds": statistics.median(waits)}
