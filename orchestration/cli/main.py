@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, NoReturn
 
 import typer
@@ -46,9 +49,15 @@ def options(
 
 def main() -> None:
     """Trouble is one clear message; only a bug shows a stack trace."""
+    with _output_kept() as given_back:
+        _run(given_back)
+
+
+def _run(given_back: Callable[[], None]) -> None:
     try:
         app()
     except PerennialError as error:
+        given_back()
         _end(error)
     except BrokenPipeError:
         # `perennial … | head`: the reader has seen enough.
@@ -60,7 +69,34 @@ def main() -> None:
         found = trouble(error)
         if found is None:
             raise
+        given_back()
         _end(found)
+
+
+@contextmanager
+def _output_kept() -> Iterator[Callable[[], None]]:
+    """Dagster points stdout and stderr at its log files while a step runs. Where the disk is full it may fail
+    to point them back, and the command would end without a word."""
+    kept = {number: os.dup(number) for number in (1, 2) if _is_open(number)}
+
+    def given_back() -> None:
+        for number, copy in kept.items():
+            os.dup2(copy, number)
+
+    try:
+        yield given_back
+    finally:
+        given_back()
+        for copy in kept.values():
+            os.close(copy)
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
 
 
 def _end(error: PerennialError) -> NoReturn:
