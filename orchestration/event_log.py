@@ -55,10 +55,7 @@ class EmbeddedEventLog(SqliteEventLogStorage):
                 try:
                     yield
                 finally:
-                    self._write_latest()
-                    connections, self._open = self._open, None
-                    for connection in connections.values():
-                        connection.commit()
+                    self._write_all(self._open)
 
     def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
         with self.one_transaction():
@@ -109,11 +106,15 @@ class EmbeddedEventLog(SqliteEventLogStorage):
         self._latest.pop(place, None)
         self._latest[place] = (event, event_id)
 
-    def _write_latest(self) -> None:
-        for event, number in self._latest.values():
-            with self.index_connection() as connection:
-                super()._store_asset_event(connection, event, number)
-        self._latest = {}
+    def _write_all(self, connections: Mapping[str, Connection]) -> None:
+        try:
+            for event, number in self._latest.values():
+                with self.index_connection() as connection:
+                    super()._store_asset_event(connection, event, number)
+            for connection in connections.values():
+                connection.commit()
+        finally:  # a disk that refused this once must not be refused by us for ever
+            self._open, self._latest = None, {}
 
 
 class EmbeddedStorage(DagsterSqliteStorage):

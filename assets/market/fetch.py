@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
 
 from assets.market.fetch_pass import FetchPass, Harvest
 from assets.market.market import Market
@@ -18,9 +17,6 @@ from domain.market.plan import FILL
 from domain.market.trading import TradingCalendar, published_at, shanghai
 from domain.shared.error import InvalidInput, PerennialError, TransientResourceError
 from domain.shared.table import Version
-
-if TYPE_CHECKING:
-    pass
 
 
 def fetch_days(market: Market, endpoint: Endpoint, days: Sequence[date], this: Pass, report: Report) -> None:

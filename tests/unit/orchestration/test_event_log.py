@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import dagster as dg
 import pytest
+from dagster._core.storage.event_log import SqliteEventLogStorage
 
 from assets.policies.events import written_together
 from orchestration import event_log
@@ -144,6 +145,26 @@ def test_a_body_that_raises_loses_no_event(instance: dg.DagsterInstance):
     assert instance.get_materialized_partitions(PRICES) == {"2026-11-01"}
     report(instance, "2026-11-02")
     assert len(instance.get_materialized_partitions(PRICES)) == 2
+
+
+def test_a_disk_that_refuses_once_does_not_spoil_what_follows(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(*_: object) -> None:
+        raise OSError("no space left")
+
+    def write_in_vain() -> None:
+        with written_together(instance):
+            report(instance, "2026-11-01")
+            monkeypatch.setattr(SqliteEventLogStorage, "_store_asset_event", refuse)
+
+    with pytest.raises(OSError, match="no space"):
+        write_in_vain()
+    monkeypatch.undo()
+    report(instance, "2026-11-02")
+    with written_together(instance):
+        report(instance, "2026-11-03")
+    assert instance.get_materialized_partitions(PRICES) == {"2026-11-02", "2026-11-03"}
 
 
 def test_threads_and_processes_write_at_once_and_lose_nothing(tmp_path: Path, instance: dg.DagsterInstance):
