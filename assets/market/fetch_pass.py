@@ -23,6 +23,7 @@ from domain.market.answer import NotYetData, check_answer
 from domain.market.catalogue import Endpoint
 from domain.market.completeness import SAYS_SO, Judgement
 from domain.market.observed import Cell
+from domain.shared.collection import collected_rarely
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.table import ABSENT, Version
 from resources.ledger.provenance import Fact
@@ -79,6 +80,7 @@ class FetchPass:
     harvest: Harvest
     report: Report
 
+    @collected_rarely()
     def run(self, days: Sequence[date]) -> None:
         """Month after month: while one is committed, the next is already being fetched."""
         months = [list(g) for _, g in groupby(days, key=lambda d: (d.year, d.month))]

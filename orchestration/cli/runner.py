@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from domain.shared.collection import collected_rarely
 from domain.shared.error import PerennialError
 from orchestration.cli.interrupt import insistent_interrupts
 from orchestration.cli.output import say
@@ -64,7 +65,7 @@ class Runner:
                 "dagster/asset_partition_range_start": days[0],
                 "dagster/asset_partition_range_end": days[1],
             }
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), collected_rarely():
             warnings.simplefilter("ignore")
             result = self._job.execute_in_process(
                 instance=self.instance,
