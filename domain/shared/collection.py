@@ -13,7 +13,7 @@ _OFTEN_ENOUGH = (100_000, 50, 100)
 
 @dataclass
 class _Collector:
-    """Of this process: the first block that opens changes how often it looks, the last one changes it back."""
+    """Of this process. The first block to open changes how often it looks, the last one changes it back."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     blocks: int = 0
