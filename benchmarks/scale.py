@@ -56,9 +56,8 @@ def _perennial(environment: dict[str, str], *arguments: str) -> None:
 
 
 def _measure(environment: dict[str, str], home: Path, newest: date) -> dict[str, float]:
-    files = [p for p in (home / "lake").rglob("*") if p.is_file()]
     prices = "market.normalized_daily"
-    return {
+    measured = {
         "look_seconds": _inside(environment, "market.plan()"),
         "status_seconds": _median(lambda: _perennial(environment, "status")),
         "plan_seconds": _median(lambda: _perennial(environment, "plan", "market")),
@@ -73,9 +72,10 @@ def _measure(environment: dict[str, str], home: Path, newest: date) -> dict[str,
         "one_day_seconds": _inside(
             environment, f"market.lake.sql(\"SELECT * FROM {prices} WHERE trade_date = DATE '{newest}'\")"
         ),
-        "size_mib": sum(p.stat().st_size for p in files) / 2**20,
-        "files": float(len(files)),
     }
+    # Counted last: the commits have taken old metadata files away.
+    files = [p for p in (home / "lake").rglob("*") if p.is_file()]
+    return measured | {"size_mib": sum(p.stat().st_size for p in files) / 2**20, "files": float(len(files))}
 
 
 def _inside(environment: dict[str, str], statement: str, before: str = "pass") -> float:

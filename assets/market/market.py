@@ -20,7 +20,7 @@ from domain.market.observed import Cell, Observed, Rules
 from domain.market.plan import FILL, Plan, judge_day, plan, window, years_wanted
 from domain.market.reckoning import expected_rows
 from domain.market.tables import DERIVED
-from domain.market.trading import TradingCalendar
+from domain.market.trading import TradingCalendar, calendar_owed
 from domain.shared.clock import Clock
 from domain.shared.table import ABSENT, ALL, Version
 
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from resources.ledger.provenance import Fact, Provenance
     from resources.tushare.client import TushareClient
 
-COVERED_YEAR = 365
+LEADING = "SSE"
+"""The exchange whose open days are the market's."""
 Made = TypeVar("Made")
 
 
@@ -89,13 +90,14 @@ class Market:
         name = self.catalogue.calendar.name
         days = self.lake.query(
             f"SELECT cal_date, year, is_open FROM market.{name} "
-            f"WHERE exchange = 'SSE' AND year IN ({', '.join(years)})",
+            f"WHERE exchange = '{LEADING}' AND year IN ({', '.join(years)})",
             partitions={f"market.{name}": years},
         )
         open_days = days.filter(days["is_open"])["cal_date"].to_pylist()
         counts = days.group_by("year").aggregate([("cal_date", "count")]).to_pylist()
         return TradingCalendar.of(
-            open_days, [r["year"] for r in counts if r["cal_date_count"] >= COVERED_YEAR]
+            open_days,
+            [r["year"] for r in counts if r["cal_date_count"] >= calendar_owed(LEADING, r["year"])[1]],
         )
 
     def stocks(self) -> pa.Table:

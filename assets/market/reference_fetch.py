@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import calendar as gregorian
 import time
 from collections.abc import Callable
 from datetime import date, timedelta
@@ -11,22 +10,21 @@ import pyarrow as pa
 
 from assets.market.market import Market
 from assets.market.passes import DayReport, Pass
-from domain.market.answer import NotYetData, check_distinct
+from domain.market.answer import NOT_ANNOUNCED, NotYetData, check_calendar, check_distinct
 from domain.market.catalogue import Endpoint
 from domain.market.completeness import Judgement
 from domain.market.plan import REFRESH
-from domain.market.trading import shanghai
+from domain.market.trading import OPENED, shanghai
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.table import ALL, Version
 from resources.lake.client import Commit
 from resources.ledger.provenance import Fact
 
-EXCHANGES = ("SSE", "SZSE", "BSE")
+EXCHANGES = tuple(OPENED)
 NEVER_EMPTY = ("SSE", "SZSE")
 """Exchanges that always list somebody; what else a list may lack, only the one before can tell."""
 LIST_STATUS = ("L", "D", "P", "G")
 SHRUNK_BELOW = 0.90
-NOT_ANNOUNCED = "not_announced"
 
 
 def fetch_calendar(market: Market, year: int, this: Pass) -> DayReport:
@@ -34,8 +32,14 @@ def fetch_calendar(market: Market, year: int, this: Pass) -> DayReport:
     endpoint = market.catalogue.calendar
 
     def ask() -> pa.Table:
-        frames = [_calendar_of(market, endpoint, exchange, year) for exchange in EXCHANGES]
-        return pa.concat_tables(frames)
+        frame = pa.concat_tables(_calendar_of(market, endpoint, exchange, year) for exchange in EXCHANGES)
+        if not frame.num_rows:
+            raise NotYetData(
+                f"{endpoint.endpoint} {year}: no day of any exchange; the first opened in "
+                f"{min(OPENED.values()).year}",
+                reason_code="incomplete",
+            )
+        return frame
 
     def commit(frame: pa.Table, guard: Callable[[], None]) -> Commit:
         return market.lake.replace(endpoint.table.name, str(year), frame, guard=guard)
@@ -78,16 +82,7 @@ def fetch_stocks(market: Market, this: Pass) -> DayReport:
 
 def _calendar_of(market: Market, endpoint: Endpoint, exchange: str, year: int) -> pa.Table:
     frame = _ask(market, endpoint, exchange=exchange, start_date=f"{year}0101", end_date=f"{year}1231")
-    whole = 366 if gregorian.isleap(year) else 365
-    if frame.num_rows == 0 and exchange == "BSE":
-        frame = endpoint.source_schema.empty_table()  # it opened in 2021
-    elif frame.num_rows != whole:
-        ahead = year > shanghai(market.clock()).year
-        raise NotYetData(
-            f"{endpoint.endpoint} {exchange} {year}: {frame.num_rows} of {whole} days"
-            + (", not announced yet" if ahead else ""),
-            reason_code=NOT_ANNOUNCED if ahead else "incomplete",
-        )
+    check_calendar(endpoint, exchange, year, frame, market.clock())
     years = pa.array([year] * frame.num_rows, pa.int32())
     return frame.add_column(0, endpoint.table.schema.field("year"), years)
 

@@ -9,12 +9,13 @@ import pyarrow.compute as pc
 
 from domain.market.catalogue import Endpoint
 from domain.market.completeness import Judgement, judge
-from domain.market.trading import published_at, shanghai
+from domain.market.trading import calendar_owed, published_at, shanghai
 from domain.shared.distinct import are_distinct
 from domain.shared.error import TransientResourceError
 
 PATIENCE = timedelta(hours=3)
 """How long after publication an empty answer is merely early."""
+NOT_ANNOUNCED = "not_announced"
 
 
 class NotYetData(TransientResourceError):
@@ -47,6 +48,27 @@ def check_answer(
             remedy="materialise normalized_stock_basic",
         )
     return judgement
+
+
+def check_calendar(endpoint: Endpoint, exchange: str, year: int, frame: pa.Table, now: datetime) -> None:
+    """A year of an exchange is data once it has every day from January, or from the opening, to December."""
+    where = f"{endpoint.endpoint} {exchange} {year}"
+    check_distinct(endpoint, frame, where)
+    first, owed = calendar_owed(exchange, year)
+    day = frame["cal_date"]
+    if strays := frame.num_rows - _count(pc.equal(pc.year(day), year)):
+        raise NotYetData(f"{where}: {strays} days of other years", reason_code="bad_answer")
+    held = _count(pc.greater_equal(day, pa.scalar(first)))
+    if held != owed:
+        ahead = year > shanghai(now).year
+        raise NotYetData(
+            f"{where}: {held} of {owed} days" + (", not announced yet" if ahead else ""),
+            reason_code=NOT_ANNOUNCED if ahead else "incomplete",
+        )
+
+
+def _count(condition: pa.ChunkedArray) -> int:
+    return int(pc.sum(condition).as_py() or 0)
 
 
 def _check_rows(endpoint: Endpoint, day: date, frame: pa.Table, where: str) -> None:

@@ -11,6 +11,14 @@ from zoneinfo import ZoneInfo
 from domain.market.catalogue import Endpoint
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
+OPENED = {"SSE": date(1990, 12, 19), "SZSE": date(1991, 7, 3), "BSE": date(2021, 11, 15)}
+"""The exchanges and their first trading days; before it, no exchange owes a calendar."""
+
+
+def calendar_owed(exchange: str, year: int) -> tuple[date, int]:
+    """From when on an exchange's calendar of a year has every day, and how many those are."""
+    first = max(date(year, 1, 1), OPENED[exchange])
+    return first, max((date(year, 12, 31) - first).days + 1, 0)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import date
 
+import pytest
+
 from tests.integration.market.house import House
 
 FETCH = "normalized_adj_factor"
@@ -58,6 +60,18 @@ def test_a_table_that_completes_the_inputs_brings_what_derives_from_them(house: 
         said = house.run("market", "backfill", "--from", WELL, "--to", WELL, "--table", table)
         assert said.code == 0, said.err
     assert house.rows("adjusted_daily", WELL) == house.rows("normalized_daily", WELL) > 0
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [("1990-12-19", "1990-12-20"), ("1991-07-02", "1991-07-04"), ("2020-12-31", "2021-01-04")],
+    ids=["the first of all days", "SZSE opens", "before BSE, and its first year"],
+)
+def test_history_reaches_back_beyond_the_opening_of_an_exchange(house: House, first: str, last: str) -> None:
+    said = house.run("market", "backfill", "--from", first, "--to", last)
+    assert said.code == 0, said.err
+    for day in (first, last):
+        assert house.rows("normalized_daily", day) == house.rows("adjusted_daily", day) > 0
 
 
 def test_gaps_cannot_be_forced(house: House) -> None:

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from domain.market.answer import PATIENCE, NotYetData, check_answer
+from domain.market.answer import PATIENCE, NotYetData, check_answer, check_calendar
 from domain.market.catalogue import Endpoint
 from domain.shared.error import TransientResourceError
 from tests.unit.market.world import CATALOGUE, TUESDAY, shanghai_time
@@ -134,3 +134,63 @@ def test_a_stock_may_be_suspended_several_times_a_day() -> None:
 def test_a_key_column_without_a_value_is_a_key_like_any_other() -> None:
     error = refused(suspended(None, None), expected=None, endpoint=SUSPENSIONS)
     assert error.reason_code == "bad_answer"
+
+
+CALENDAR = CATALOGUE.calendar
+
+
+def days(first: str, last: str, *, exchange: str = "BSE") -> pa.Table:
+    start, end = date.fromisoformat(first), date.fromisoformat(last)
+    every = [start + timedelta(days=n) for n in range((end - start).days + 1)]
+    names = pa.array([exchange] * len(every))
+    return pa.table({"exchange": names, "cal_date": pa.array(every, pa.date32())})
+
+
+def calendar_refused(frame: pa.Table, exchange: str, year: int) -> NotYetData:
+    with pytest.raises(NotYetData) as caught:
+        check_calendar(CALENDAR, exchange, year, frame, EVENING)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("exchange", "year", "first"),
+    [
+        ("BSE", 2020, None),
+        ("BSE", 2021, "2021-11-15"),
+        ("BSE", 2021, "2021-01-01"),
+        ("BSE", 2022, "2022-01-01"),
+        ("SZSE", 1991, "1991-07-03"),
+        ("SSE", 2024, "2024-01-01"),
+    ],
+)
+def test_a_calendar_is_owed_from_the_opening_of_the_exchange_on(
+    exchange: str, year: int, first: str | None
+) -> None:
+    frame = days(first, f"{year}-12-31") if first else days("2020-01-01", "2020-01-01").slice(1)
+    check_calendar(CALENDAR, exchange, year, frame, EVENING)
+
+
+@pytest.mark.parametrize(
+    ("exchange", "year", "first", "last", "said"),
+    [
+        ("BSE", 2021, "2021-11-16", "2021-12-31", "46 of 47 days"),
+        ("BSE", 2021, "2021-11-15", "2021-12-30", "46 of 47 days"),
+        ("BSE", 2021, "2021-01-01", "2021-11-14", "0 of 47 days"),
+        ("BSE", 2022, "2022-01-02", "2022-12-31", "364 of 365 days"),
+        ("SSE", 2024, "2024-01-01", "2024-12-30", "365 of 366 days"),
+        ("SSE", 2027, "2027-01-01", "2027-01-31", "31 of 365 days, not announced yet"),
+    ],
+)
+def test_a_calendar_with_a_hole_or_a_torn_end_is_refused(
+    exchange: str, year: int, first: str, last: str, said: str
+) -> None:
+    error = calendar_refused(days(first, last), exchange, year)
+    assert error.message == f"trade_cal {exchange} {year}: {said}"
+    assert error.reason_code == ("not_announced" if year == 2027 else "incomplete")
+
+
+def test_a_calendar_with_days_of_other_years_or_a_day_twice_is_refused() -> None:
+    error = calendar_refused(days("2021-12-31", "2022-12-31"), "BSE", 2022)
+    assert (error.message, error.reason_code) == ("trade_cal BSE 2022: 1 days of other years", "bad_answer")
+    twice = pa.concat_tables([days("2022-01-01", "2022-12-30"), days("2022-01-01", "2022-01-01")])
+    assert calendar_refused(twice, "BSE", 2022).reason_code == "bad_answer"
