@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable
 
 
+def import_iceberg() -> None:
+    """What a first commit needs takes a second to import: not while others wait for the lock."""
+    import pyiceberg.catalog.sql
+    import pyiceberg.io.pyarrow
+    import pyiceberg.table.update.snapshot  # noqa: F401
+
+
 def write_data_files(stored: IcebergTable, frame: pa.Table) -> list[DataFile]:
     """Write the rows as Parquet files of the table's layout. Nothing refers to them yet."""
     from pyiceberg.io.pyarrow import _dataframe_to_data_files

@@ -6,14 +6,20 @@ Both are freed by the operating system or the server when their holder dies.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import Protocol
+from time import monotonic
+from typing import TYPE_CHECKING, Protocol
 
 from resources.lake.error import LakeBusy
 
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
 WAIT_SECONDS = 120.0
+RUNGS = 4
+POLL_SECONDS = 0.002
 _REMEDY = "another process is writing this table; try again, or look for a stuck run"
 
 
@@ -23,25 +29,39 @@ class Locks(Protocol):
 
 
 class FileLocks:
+    """A file per table, and a short queue before it.
+
+    Who waits looks again and again, and between two looks a busy writer would give the lock away and have it
+    back: with four writers one waited for 2.7 s. So everybody comes up a ladder of locks, holding one rung
+    until the next is free: the first `RUNGS` who wait are served in their order.
+    """
+
     def __init__(self, folder: Path, wait_seconds: float = WAIT_SECONDS) -> None:
         self._folder = folder
         self._wait = wait_seconds
 
     @contextmanager
     def hold(self, name: str) -> Iterator[None]:
-        from filelock import FileLock, Timeout
+        from filelock import Timeout
 
         self._folder.mkdir(parents=True, exist_ok=True)
-        # A fresh object each time: its lock then excludes threads of this process as well.
-        lock = FileLock(self._folder / f"{name}.lock", timeout=self._wait, poll_interval=0.01)
-        try:
-            lock.acquire()
-        except Timeout as error:
-            raise LakeBusy(f"{name}: not free within {self._wait:.0f} s", remedy=_REMEDY) from error
-        try:
+        until = monotonic() + self._wait
+        with ExitStack() as held:
+            try:
+                for rung in range(RUNGS, -1, -1):
+                    higher = self._lock(name, rung)
+                    higher.acquire(timeout=max(until - monotonic(), 0), poll_interval=POLL_SECONDS)
+                    held.close()  # the rung below
+                    held.callback(higher.release)
+            except Timeout as error:
+                raise LakeBusy(f"{name}: not free within {self._wait:.0f} s", remedy=_REMEDY) from error
             yield
-        finally:
-            lock.release()
+
+    def _lock(self, name: str, rung: int) -> BaseFileLock:
+        from filelock import FileLock
+
+        # A fresh object each time: its lock then excludes threads of this process as well.
+        return FileLock(self._folder / (f"{name}.lock" if rung == 0 else f"{name}.queue-{rung}.lock"))
 
 
 class PostgresLocks:
