@@ -19,6 +19,10 @@ Acknowledged = dict[tuple[str, str], Version]
 """What the ledger called committed, by table and partition."""
 
 
+DAILY = ("market", "daily")
+SHARE_DAILY = 0.25
+
+
 def rounds(ground: Ground, kills: int, seed: int) -> dict[str, Round]:
     """Chains of one to three kills on one home, `kills` kills in all, each chain healed at its end."""
     luck = random.Random(f"{seed} chains")  # noqa: S311 - luck, not secrets
@@ -37,8 +41,10 @@ def chain(ground: Ground, length: int) -> Round:
         with ground.house() as house:
             known: Acknowledged = {}
             for _ in range(length):
-                moment, when = _moment(ground, house, luck)
-                said = house.run_killed(*ground.backfill, when=when)
+                daily = luck.random() < SHARE_DAILY
+                moment, when = _moment(ground, house, luck, daily=daily)
+                said = house.run_killed(*(DAILY if daily else ground.backfill), when=when)
+                found.count(daily=int(daily))
                 found.count(kills=int(said.code < 0), too_late=int(said.code >= 0), **{moment: 1})
                 _look(ground, house, known, found)
                 if luck.random() < 0.3:
@@ -77,15 +83,18 @@ def last(ground: Ground, house: House, known: Acknowledged, found: Found) -> Non
     found.complaints += _unshown(house)
 
 
-def _moment(ground: Ground, house: House, luck: random.Random) -> tuple[str, Callable[[], bool]]:
+def _moment(
+    ground: Ground, house: House, luck: random.Random, *, daily: bool
+) -> tuple[str, Callable[[], bool]]:
     """When to kill: after some time, after some call, or after some commit of the lake."""
+    days = min(len(ground.days), house.settings.gap_limit) if daily else len(ground.days)
     kind = luck.choice(("at_time", "at_call", "at_commit"))
     grace = luck.choice((0.0, luck.uniform(0, 0.05), luck.uniform(0, 0.5)))
     if kind == "at_time":
-        return kind, _after(luck.uniform(0, 1.1 * ground.seconds), lambda: True)
+        return kind, _after(luck.uniform(0, 1.1 * ground.seconds * days / len(ground.days) + 2), lambda: True)
     if kind == "at_call":
         before = house.server.calls.count()
-        wanted = before + luck.randint(1, 16 + 4 * len(ground.days))
+        wanted = before + luck.randint(1, 16 + 4 * days)
         return kind, _after(grace, lambda: house.server.calls.count() >= wanted)
     folder = house.home / "lake" / "warehouse"
     wanted = _snapshots(folder) + luck.randint(1, 12)
