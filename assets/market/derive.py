@@ -111,12 +111,12 @@ def derive_revisions(market: Market, days: Sequence[date], this: Pass, report: R
                 found.append(revisions(endpoint, day, revision.seen_at, old, new))
         if any(frame.num_rows for frame in found):
             market.lake.merge(REVISIONS.name, pa.concat_tables(found), guard=hold.check)
-        market.provenance.mark_recorded(pending)
         versions = market.lake.versions(REVISIONS.name, [str(d) for d in wanted])
-        for key in hold.keys:
-            hold.complete(key)
         held = [key.split(":", 1)[1] for key in hold.keys]
         report([DayReport(date.fromisoformat(d), "committed", versions[d]) for d in held])
+        market.provenance.mark_recorded(pending)
+        for key in hold.keys:
+            hold.complete(key)
 
 
 def _as_it_was(market: Market, endpoint: Endpoint, day: str, snapshot: int | None) -> pa.Table:
@@ -168,6 +168,18 @@ def _derive(
                 table.name, [str(d) for d in ready], compute(seen, ready), guard=hold.check
             )
             seconds = (time.monotonic() - began) / len(ready)
+            report(
+                [
+                    DayReport(
+                        d,
+                        "committed",
+                        commit.versions[str(d)],
+                        snapshot_id=commit.snapshot_id,
+                        seconds=seconds,
+                    )
+                    for d in ready
+                ]
+            )
             market.provenance.record(
                 [
                     Fact(
@@ -185,18 +197,6 @@ def _derive(
             )
             for day in ready:
                 hold.complete(f"{table.table}:{day}")
-            report(
-                [
-                    DayReport(
-                        d,
-                        "committed",
-                        commit.versions[str(d)],
-                        snapshot_id=commit.snapshot_id,
-                        seconds=seconds,
-                    )
-                    for d in ready
-                ]
-            )
             progress.info("%s: %d of %d days committed", table.table, held.index(month[-1]) + 1, len(held))
     if missing:
         raise InputMissing(

@@ -1,7 +1,8 @@
 """One pass over the days of a table: ask, judge, commit by month, record.
 
-The order is what makes it safe to kill at any moment: lake commit, then the record of it, then the work's
-end. A commit without its record looks like a foreign hand at the next look and is fetched again.
+The order is what makes it safe to kill at any moment: lake commit, then Dagster's event, then the record,
+then the work's end. A commit without its record looks like a foreign hand at the next look and is fetched
+again; one without its event would never be shown, as whoever looks finds it whole.
 """
 
 from __future__ import annotations
@@ -196,28 +197,28 @@ class FetchPass:
             )
             versions |= commit.versions
             snapshot, parent = commit.snapshot_id, commit.parent_id
+        self.report(
+            [
+                DayReport(
+                    day,
+                    "committed",
+                    versions[str(day)],
+                    answer.judgement,
+                    snapshot,
+                    answer.seconds,
+                    self.this.retry,
+                    explained=_explained(before[self._cell_key(day)], versions[str(day)], answer.judgement),
+                )
+                for day, answer in answers.items()
+            ]
+        )
         self._record(answers, before, versions, snapshot, parent)
-        reports = []
         for day, answer in answers.items():
             status = answer.judgement.status
             self.hold.complete(
                 f"{self.endpoint.name}:{day}", reason_code="" if status == "complete" else status
             )
-            version = versions[str(day)]
-            self.harvest.committed[day] = version.rows
-            reports.append(
-                DayReport(
-                    day,
-                    "committed",
-                    version,
-                    answer.judgement,
-                    snapshot,
-                    answer.seconds,
-                    self.this.retry,
-                    explained=_explained(before[self._cell_key(day)], version, answer.judgement),
-                )
-            )
-        self.report(reports)
+            self.harvest.committed[day] = versions[str(day)].rows
         # Writes the answers: a killed run must not leave finished work behind as unfinished.
         self.hold.check()
 

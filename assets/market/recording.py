@@ -53,9 +53,8 @@ class Recorder:
             return
         self.reports.append(report)
         metadata = day_metadata(report)
-        several = len(self.context.partition_keys) > 1
-        if several and not report.announced:
-            # Told at once, so that a killed run shows exactly what it committed.
+        if not report.announced:
+            # Told at once, so that a killed run shows exactly what it committed: nobody does it later.
             self.context.log_event(
                 dg.AssetMaterialization(self.key, partition=str(report.day), metadata=metadata)
             )

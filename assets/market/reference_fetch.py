@@ -23,11 +23,13 @@ from resources.ledger.provenance import Fact
 EXCHANGES = tuple(OPENED)
 NEVER_EMPTY = ("SSE", "SZSE")
 """Exchanges that always list somebody; what else a list may lack, only the one before can tell."""
+Tell = Callable[[DayReport], None]
+"""Called after the commit and before its record, as everywhere: see `fetch_pass`."""
 LIST_STATUS = ("L", "D", "P", "G")
 SHRUNK_BELOW = 0.90
 
 
-def fetch_calendar(market: Market, year: int, this: Pass) -> DayReport:
+def fetch_calendar(market: Market, year: int, this: Pass, tell: Tell) -> DayReport:
     """All days of a year of all exchanges; a year that is not announced whole is not data yet."""
     endpoint = market.catalogue.calendar
 
@@ -44,10 +46,10 @@ def fetch_calendar(market: Market, year: int, this: Pass) -> DayReport:
     def commit(frame: pa.Table, guard: Callable[[], None]) -> Commit:
         return market.lake.replace(endpoint.table.name, str(year), frame, guard=guard)
 
-    return _fetch(market, endpoint, str(year), this, ask, commit)
+    return _fetch(market, endpoint, str(year), this, ask, commit, tell)
 
 
-def fetch_stocks(market: Market, this: Pass) -> DayReport:
+def fetch_stocks(market: Market, this: Pass, tell: Tell) -> DayReport:
     """Every stock of every status. Merged, not replaced: whoever was listed once stays."""
     endpoint = market.catalogue.stocks
 
@@ -77,7 +79,7 @@ def fetch_stocks(market: Market, this: Pass) -> DayReport:
             return market.lake.replace(endpoint.table.name, ALL, frame, guard=guard)
         return market.lake.merge(endpoint.table.name, frame, guard=guard)
 
-    return _fetch(market, endpoint, ALL, this, ask, commit)
+    return _fetch(market, endpoint, ALL, this, ask, commit, tell)
 
 
 def _calendar_of(market: Market, endpoint: Endpoint, exchange: str, year: int) -> pa.Table:
@@ -101,6 +103,7 @@ def _fetch(
     this: Pass,
     ask: Callable[[], pa.Table],
     commit: Callable[[pa.Table, Callable[[], None]], Commit],
+    tell: Tell,
 ) -> DayReport:
     key = f"{endpoint.name}:{partition}"
     began = time.monotonic()
@@ -111,12 +114,15 @@ def _fetch(
             return DayReport(shanghai(market.clock()).date(), "held_elsewhere")
         committed = commit(_asked(market, endpoint, ask, this), hold.check)
         version = committed.versions.get(partition) or market.lake.version(endpoint.table.name, partition)
-        _record(market, endpoint, partition, this, version, committed, time.monotonic() - began)
+        seconds = time.monotonic() - began
+        judgement = Judgement("complete", version.rows, None, None)
+        report = DayReport(
+            date.min, "committed", version, judgement, committed.snapshot_id, seconds, this.retry
+        )
+        tell(report)
+        _record(market, endpoint, partition, this, version, committed, seconds)
         hold.complete(key)
-    judgement = Judgement("complete", version.rows, None, None)
-    return DayReport(
-        date.min, "committed", version, judgement, committed.snapshot_id, time.monotonic() - began, this.retry
-    )
+    return report
 
 
 def _asked(market: Market, endpoint: Endpoint, ask: Callable[[], pa.Table], this: Pass) -> pa.Table:
