@@ -4,6 +4,9 @@ a  `perennial market backfill`, a process of its own: one Dagster run, checks, l
 b  a loop over days with the stock tushare client, pandas, and upserts by primary key into one DuckDB file
 c  the same bytes fetched concurrently, parsed to typed Arrow, written as zstd Parquet by month; no
    catalogue, no ledger, no checks, nothing derived
+
+The source is on the same machine and answers at once, which no real one does: (a) and (b) are measured once
+more, on fewer days, with answers that take 100 ms.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ from sandbox.exchange import Exchange
 ROOT = Path(__file__).resolve().parents[1]
 TOKEN = "sandbox-unlimited"
 LAST = date(2026, 11, 17)
+FEW = 60
+DISTANCE = 0.1
 
 
 def run(count: int) -> dict[str, float]:
@@ -38,11 +43,19 @@ def run(count: int) -> dict[str, float]:
         ours, peak = _ours(url, days, Path(folder) / "a")
         peer = _timed(lambda: _peer(url, days, Path(folder) / "b.duckdb"))
         floor = _timed(lambda: _floor(url, days, Path(folder) / "c"))
+        few = days[-FEW:]
+        _answer_after(url, DISTANCE)
+        far_ours, _ = _ours(url, few, Path(folder) / "far-a")
+        far_peer = _timed(lambda: _peer(url, few, Path(folder) / "far-b.duckdb"))
     for name, seconds in (("a here", ours), ("b stock client loop", peer), ("c floor", floor)):
         print(f"  {name:<22}{seconds:8.1f} s")
     print(f"  peak memory of a      {peak / 1024:8.0f} MiB")
+    print(
+        f"  {len(few)} days, answers after {DISTANCE * 1000:.0f} ms: a {far_ours:.1f} s, b {far_peer:.1f} s"
+    )
     return {
         "backfill_b_over_a": peer / ours,
+        "backfill_b_over_a_with_distance": far_peer / far_ours,
         "backfill_a_over_c": ours / floor,
         "backfill_peak_gib": peak / 2**20,
     }
@@ -70,6 +83,13 @@ def _source(folder: Path) -> Iterator[str]:
 def _warm(url: str, days: list[date]) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda job: _post(url, *job), [(e, d) for d in days for e in catalogue().daily]))
+
+
+def _answer_after(url: str, seconds: float) -> None:
+    import requests
+
+    fault = {"api": "*", "kind": "stall", "seconds": seconds}
+    requests.post(f"{url}/_sandbox/faults", json=fault, timeout=60).raise_for_status()
 
 
 def _timed(work: Callable[[], None]) -> float:

@@ -21,6 +21,12 @@ from benchmarks.backfill import LAST, ROOT, TOKEN, _source
 from sandbox.exchange import Exchange
 
 AGES = (1, 5, 10)
+UPKEEP = (
+    "for name in market.lake.tables: market.lake.maintain(name, compact_before=None, "
+    "now=datetime.now(UTC) + timedelta(days=8), expire_after=timedelta(days=7))"
+)
+"""What the nights of the following week do. The years are filled within minutes, and until their snapshots
+expire a commit carries the history of all of them: 1.6 times as long as after one year instead of 1.1."""
 
 
 def run(years: int = AGES[-1]) -> dict[str, float]:
@@ -43,6 +49,7 @@ def run(years: int = AGES[-1]) -> dict[str, float]:
             peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
             print(f"year {year}: filled in {time.monotonic() - began:.0f} s, peak memory {peak:.0f} MiB")
             if year in AGES:
+                _inside(environment, UPKEEP)
                 found[year] = _measure(environment, home, days[-1])
                 print(f"  {', '.join(f'{k} {v:,.2f}' for k, v in found[year].items())}")
     young, old = found[min(found)], found[max(found)]
@@ -82,6 +89,7 @@ def _inside(environment: dict[str, str], statement: str, before: str = "pass") -
     """The median of a statement in one warm process."""
     code = (
         "import time, statistics\n"
+        "from datetime import UTC, datetime, timedelta\n"
         "from orchestration.environments import load_settings\n"
         "from orchestration.services import open_market\n"
         "market = open_market(load_settings(), write=True)\n"

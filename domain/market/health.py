@@ -38,6 +38,10 @@ ACTIONS: Mapping[str, str] = {
     "damaged": "nothing; the day is fetched again. Check the disk if it comes back",
     "lake_unwritable": "make the warehouse writable; see PERENNIAL_HOME and PERENNIAL_WAREHOUSE",
     "disk_full": "free disk space below PERENNIAL_HOME",
+    "foreign_warehouse": "give this environment a warehouse of its own, or the catalogue that knows these "
+    "files; then `perennial work retry ID`",
+    "moved_warehouse": "move the home back, or make its old place a link to it; then "
+    "`perennial work retry ID`",
     "abandoned": "look at the run's log, mend the cause, then `perennial work retry ID`",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from domain.shared.error import TransientResourceError
 from domain.shared.table import Table
 from resources.lake.error import LakeUnwritable
 from resources.lake.locks import FileLocks, Locks
-from resources.lake.settings import CATALOG_NAME, Place
+from resources.lake.settings import CATALOG_NAME, IDENTITY_TABLE, Place
 from resources.lake.types import iceberg_type
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable
 
 INIT_LOCK = "lake-catalog"
+SQLITE = "sqlite:///"
 
 TABLE_PROPERTIES = {
     "format-version": "2",
@@ -98,6 +100,30 @@ class Catalog:
                 connection.close()
             uri += ("&" if "?" in uri else "?") + "timeout=60"
         return SqlCatalog(CATALOG_NAME, uri=uri, warehouse=self._place.warehouse, pool_pre_ping="true")
+
+    def identify(self) -> None:
+        """Give the catalog an identity, unless it has one; the caller holds INIT_LOCK."""
+        from sqlalchemy import text
+
+        with self.open().engine.begin() as connection:
+            connection.execute(
+                text(
+                    f"CREATE TABLE IF NOT EXISTS {IDENTITY_TABLE} "
+                    "(catalog_name VARCHAR(255) PRIMARY KEY, identity VARCHAR(64) NOT NULL)"
+                )
+            )
+            connection.execute(
+                text(f"INSERT INTO {IDENTITY_TABLE} VALUES (:name, :identity) ON CONFLICT DO NOTHING"),
+                {"name": CATALOG_NAME, "identity": uuid.uuid4().hex},
+            )
+
+    @property
+    def address(self) -> str:
+        """Where the catalog is, for people: never who may open it."""
+        if self._place.kind == "sqlite":
+            return f"{SQLITE}{self._place.sqlite_path}"
+        url = self.open().engine.url
+        return f"postgresql://{url.host or 'localhost'}:{url.port or 5432}/{url.database}"
 
     def load(self, name: str) -> IcebergTable:
         return self.open().load_table(name)

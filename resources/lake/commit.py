@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import sys
 import uuid
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,12 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable
 
 
+def is_imported() -> bool:
+    """Whether this process has what a first commit needs: a second of imports."""
+    return "pyiceberg.catalog.sql" in sys.modules and "pyiceberg.table.update.snapshot" in sys.modules
+
+
 def import_iceberg() -> None:
-    """What a first commit needs takes a second to import: not while others wait for the lock."""
     import pyiceberg.catalog.sql
     import pyiceberg.io.pyarrow
     import pyiceberg.table.update.snapshot  # noqa: F401

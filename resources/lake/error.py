@@ -6,7 +6,7 @@ import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from domain.shared.error import InfrastructureError, TransientResourceError
+from domain.shared.error import InfrastructureError, PermanentRunnerError, TransientResourceError
 
 
 class DamagedData(InfrastructureError):
@@ -52,6 +52,18 @@ class SnapshotGone(InfrastructureError):
     """The asked moment or snapshot is no longer kept."""
 
     reason_code = "snapshot_gone"
+
+
+class ForeignWarehouse(PermanentRunnerError):
+    """The warehouse is another catalog's: our maintenance would delete that one's files as left-overs."""
+
+    reason_code = "foreign_warehouse"
+
+
+class MovedWarehouse(PermanentRunnerError):
+    """The tables' files are at another address than the warehouse we were given."""
+
+    reason_code = "moved_warehouse"
 
 
 class LakeUnwritable(TransientResourceError):

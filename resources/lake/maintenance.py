@@ -61,6 +61,8 @@ class Maintenance:
         if self.writer.views.of(table).state is None:
             return report
         with storage_errors(table.name), catalog_errors(table.name):
+            # What is no file of this catalog's looks like a left-over: so never on an old answer.
+            self.writer.ownership.claim()
             report = self._compact(table, compact_before, report)
             # The lock keeps our own writers from adding a file between listing and deleting; a writer
             # that knows no locks is protected by the age below which no file is touched.

@@ -1,4 +1,4 @@
-"""The files of the lake, local or in an object store: read, look, list, delete.
+"""The files of the lake, local or in an object store: read, create, look, list, delete.
 
 Paths are the absolute URIs that Iceberg's metadata holds. DuckDB has no object store client of its own
 here, so for `s3://` it is lent pyarrow's.
@@ -7,11 +7,13 @@ here, so for `s3://` it is lent pyarrow's.
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from domain.shared.error import TransientResourceError
@@ -29,6 +31,9 @@ class Stored:
 class Store(Protocol):
     def read(self, uri: str) -> bytes:
         """The whole file; FileNotFoundError if it is not there."""
+
+    def create(self, uri: str, content: bytes) -> None:
+        """Make a file, whole or not at all; one that is there already stays as it is."""
 
     def stamp(self, uri: str) -> str:
         """Something cheap that changes when the bytes may have changed; "missing" if there is no file."""
@@ -50,6 +55,19 @@ class LocalStore:
     def read(self, uri: str) -> bytes:
         with open(_local(uri), "rb") as file:  # noqa: PTH123 - a path object costs more than the read
             return file.read()
+
+    def create(self, uri: str, content: bytes) -> None:
+        path = Path(_local(uri))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+        try:
+            with scratch.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())  # else a power cut could leave the name with nothing behind it
+            _link(scratch, path, content)
+        finally:
+            scratch.unlink(missing_ok=True)
 
     def stamp(self, uri: str) -> str:
         try:
@@ -111,6 +129,18 @@ class ObjectStore:
         except OSError as error:
             raise TransientResourceError(f"the object store cannot be read: {error}") from error
 
+    def create(self, uri: str, content: bytes) -> None:
+        """Not exclusive: pyarrow's filesystems have no conditional writes (S3's If-None-Match), DuckDB has no
+        object store client here. Of two that create at the same moment the later one's content stays, so
+        whoever has to know reads it back."""
+        if self.exists(uri):
+            return
+        try:
+            with self._filesystem.open_output_stream(self._key(uri)) as stream:
+                stream.write(content)
+        except OSError as error:
+            raise TransientResourceError(f"the object store cannot be written: {error}") from error
+
     def stamp(self, uri: str) -> str:  # noqa: ARG002
         return "object"
 
@@ -158,6 +188,17 @@ def readable(store: Store, uri: str) -> Condition:
             return "there"
     except FileNotFoundError:
         return "missing"
+
+
+def _link(scratch: Path, path: Path, content: bytes) -> None:
+    """Give a finished file its name, unless the name is taken: what a rename could not promise."""
+    try:
+        path.hardlink_to(scratch)
+    except FileExistsError:
+        return
+    except OSError:  # a file system without hard links: still exclusive, only not whole after a crash
+        with suppress(FileExistsError), path.open("xb") as file:
+            file.write(content)
 
 
 def _local(uri: str) -> str:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from domain.shared.error import InvalidInput
 from domain.shared.table import ABSENT, Table, Version
 from resources.lake.catalog import Catalog, catalog_errors
+from resources.lake.commit import import_iceberg, is_imported
 from resources.lake.content_hash import versions_of
 from resources.lake.engine import Engine, quoted
 from resources.lake.error import CommitConflict, DamagedData, storage_errors
@@ -19,6 +20,7 @@ from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.frame import check_partitions, conform, ordered, partitions_of, select_partitions
 from resources.lake.layout import group_of, partition_column, sql_filter
 from resources.lake.locks import Locks
+from resources.lake.ownership import Ownership
 from resources.lake.state import added_columns
 from resources.lake.versions import VersionReader
 from resources.lake.view import View, Views
@@ -51,6 +53,10 @@ class Rows:
     frame: pa.Table
 
 
+class _Unprepared(Exception):
+    """There is something to write, and this process has not imported what writes it."""
+
+
 @dataclass(frozen=True)
 class Writer:
     catalog: Catalog
@@ -59,6 +65,7 @@ class Writer:
     index: FileIndex
     versions: VersionReader
     locks: Locks
+    ownership: Ownership
 
     def replace(
         self,
@@ -107,7 +114,15 @@ class Writer:
             return set(partitions_of(view.table, connection.sql(query).to_arrow_table()))
 
     def _change(self, table: Table, plan: Callable[[View], Rows], guard: Guard | None) -> Commit:
-        with storage_errors(table.name), self.locks.hold(table.name):
+        with storage_errors(table.name):
+            try:
+                return self._locked(table, plan, guard)
+            except _Unprepared:
+                import_iceberg()  # others need not wait for it
+            return self._locked(table, plan, guard)
+
+    def _locked(self, table: Table, plan: Callable[[View], Rows], guard: Guard | None) -> Commit:
+        with self.locks.hold(table.name):
             for _ in range(_ATTEMPTS):
                 view = self.views.of(table)
                 try:
@@ -130,6 +145,8 @@ class Writer:
                 wanted,
                 False,
             )
+        if not is_imported():
+            raise _Unprepared
         victims = [] if view.listing is None else view.listing.holding(table, changed)
         kept, damaged = self._other_rows(view, victims, changed)
         if damaged:
@@ -156,6 +173,7 @@ class Writer:
     def swap(self, view: View, frame: pa.Table, victims: Sequence[FileEntry], guard: Guard | None) -> int:
         """Write the rows, drop the victims, in one snapshot on top of the view's. The lock is held."""
         with catalog_errors(view.table.name):
+            self.ownership.ensure()
             stored = self._stored(view)
             return self._commit(stored, view, frame, victims, guard)
 

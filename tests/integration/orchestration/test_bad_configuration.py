@@ -32,6 +32,7 @@ from orchestration.build import build_resources
 from orchestration.cli.main import main
 from orchestration.cli.up import free_port
 from orchestration.environments import load_settings
+from resources.lake.ownership import MARK
 from resources.ledger.schema import VERSION_TABLE
 from sandbox.server import SandboxServer
 
@@ -444,6 +445,19 @@ def file_instead(home: Path) -> None:
     home.write_text("a file")
 
 
+def made_elsewhere(home: Path) -> None:
+    """A home that stood at /old when its first table was made."""
+    (home / "lake").mkdir()
+    with contextlib.closing(sqlite3.connect(home / "lake" / "catalog.db")) as connection:
+        connection.execute(
+            "CREATE TABLE iceberg_tables (catalog_name, table_namespace, table_name, metadata_location)"
+        )
+        place = "file:///old/lake/warehouse/market/normalized_daily/metadata/1.metadata.json"
+        row = ("perennial", "market", "normalized_daily", place)
+        connection.execute("INSERT INTO iceberg_tables VALUES (?, ?, ?, ?)", row)
+        connection.commit()
+
+
 def untouched(_: Path) -> None:
     pass
 
@@ -464,6 +478,14 @@ def exit_code(state: State, command: str) -> int:
     return 1 if command.split(maxsplit=1)[0] in TELLS_ITSELF else state.code
 
 
+ANOTHERS = json.dumps(
+    {"identity": "0123", "catalog": "postgresql://db:5432/perennial", "warehouse": "s3://bucket/warehouse"}
+).encode()
+FOREIGN = (
+    "lake/warehouse belongs to another catalogue, the one at postgresql://db:5432/perennial",
+    "give this environment a warehouse of its own (PERENNIAL_WAREHOUSE, or another PERENNIAL_HOME)",
+    "only if that one is lost for good, empty the warehouse",
+)
 LEDGER = "the ledger at sqlite:///"
 HALF = ("is half-migrated",)
 STATES = {
@@ -537,6 +559,23 @@ STATES = {
         ("the lake's catalog", "catalog.db cannot be read: unable to open"),
         (*LOOKS, "market heal", "sql 'SELECT 1'"),
     ),
+    "warehouse: made elsewhere": State(
+        made_elsewhere,
+        (
+            "the warehouse was made at /old/lake/warehouse and is now looked for at ",
+            "move it back, or make /old/lake/warehouse a link to it",
+            "set PERENNIAL_HOME back, or PERENNIAL_WAREHOUSE=/old/lake/warehouse",
+        ),
+        (*LOOKS, "market heal", "sql 'SELECT 1'"),
+    ),
+    "warehouse: another catalogue's": State(
+        content(f"lake/warehouse/{MARK}", ANOTHERS), FOREIGN, ("doctor --json",)
+    ),
+    "warehouse: of nobody knows whom": State(
+        content("lake/warehouse/market/normalized_daily/metadata/1.metadata.json", b"{}"),
+        ("holds tables that this catalogue does not know, such as file:///", *FOREIGN[1:]),
+        ("doctor --json",),
+    ),
     "dagster: rubbish": State(
         content("dagster/history/runs.db", RUBBISH),
         ("Dagster's storage below PERENNIAL_HOME failed: file is not a database",),
@@ -561,7 +600,7 @@ def test_a_home_that_is_not_as_it_should_be_is_told(here: Surroundings, name: st
     state = STATES[name]
     state.make(here.home)
     told = command.split(maxsplit=1)[0]
-    says = [s for s in state.says if told not in ONE_LINE or not s.startswith(("restore", "set "))]
+    says = [s for s in state.says if told not in ONE_LINE or not s.startswith(("restore", "set ", "move "))]
     said = perennial(here.with_(state.changes), command)
     check(said, command, exit_code(state, command), *says)
     if command == "status --json":
@@ -580,6 +619,19 @@ def test_a_truncated_catalogue_is_told(here: Surroundings) -> None:
     check(
         said, "plan market", 1, "catalog.db cannot be read: database disk image is malformed", "from a backup"
     )
+
+
+def test_work_over_anothers_warehouse_is_refused_and_leaves_no_file_there(here: Surroundings) -> None:
+    content(f"lake/warehouse/{MARK}", ANOTHERS)(here.home)
+    done = perennial(here.environ, "market daily --json")
+    assert done.code == 1
+    assert "Traceback" not in done.all
+    assert FOREIGN[0] in done.err
+    assert [p.name for p in (here.home / "lake" / "warehouse").rglob("*")] == [MARK]
+    assert (here.home / "lake" / "warehouse" / MARK).read_bytes() == ANOTHERS
+    told = json.loads(perennial(here.environ, "status --json").out)
+    assert told["needs_a_person"]
+    assert "foreign_warehouse" in {finding["reason_code"] for finding in told["findings"]}
 
 
 def test_empty_files_are_as_good_as_none(here: Surroundings) -> None:
