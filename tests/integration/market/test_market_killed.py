@@ -153,3 +153,26 @@ def test_work_whose_day_is_whole_already_is_forgotten_by_a_backfill_over_it(hous
     assert (house.newest(key).status, house.newest(key).reason_code) == ("cancelled", "done_meanwhile")
     assert house.source.calls.recent("adj_factor") == []
     assert house.status() == {}
+
+
+@pytest.mark.parametrize("days", [AUGUST, AUGUST[:1] * 2], ids=["a range", "a day"])
+@pytest.mark.parametrize("table", [STUCK, "adjusted_daily", "coverage", "revisions"])
+def test_what_is_committed_is_shown_even_if_its_record_never_comes(
+    house: House, monkeypatch: pytest.MonkeyPatch, table: str, days: tuple[str, str]
+) -> None:
+    """Whoever comes later finds it whole, and tells nobody."""
+    if table != STUCK:
+        assert house.run("market", "backfill", "--from", days[0], "--to", days[1]).code == 0
+        house.drop(table, *dict.fromkeys(days))
+    with monkeypatch.context() as patch, house.instance() as instance:
+        if table != STUCK:
+            instance.wipe_assets([dg.AssetKey(["market", table])])
+        for name in ("record", "mark_recorded"):
+            patch.setattr(f"resources.ledger.provenance.Provenance.{name}", _die)
+        house.materialize(instance, [table], days=days)
+        assert materialized(instance, table) >= set(days)
+    assert all(house.rows(table, day) > 0 for day in days) or table == "revisions"
+
+
+def _die(*_: object, **__: object) -> None:
+    raise RuntimeError("the worker died here")
