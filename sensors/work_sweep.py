@@ -11,6 +11,7 @@ import dagster as dg
 from resources.ledger.client import Ledger
 from resources.ledger.model import WORKER
 from resources.ledger.resource import LedgerResource
+from resources.ledger.transitions import CLOCKS_APART
 from sensors.processes import PROCESS, is_gone
 from sensors.unfinished import DISPATCH
 
@@ -35,8 +36,11 @@ def work_sweep_sensor(context: dg.SensorEvaluationContext, ledger: LedgerResourc
     return dg.SkipReason(f"took back {swept} pieces of work, ended {ended} dead runs")
 
 
-def sweep(instance: dg.DagsterInstance, ledger: Ledger) -> tuple[int, int]:
-    """Returns how many rows were taken back and how many runs were ended."""
+def sweep(instance: dg.DagsterInstance, ledger: Ledger, now: datetime | None = None) -> tuple[int, int]:
+    """Returns how many rows were taken back and how many runs were ended.
+
+    `now` stands in for the moment by which the silence of runs is judged.
+    """
     holders = {row.run_id for row in ledger.running() if row.run_id and not row.run_id.startswith(WORKER)}
     alive = (
         {
@@ -57,16 +61,16 @@ def sweep(instance: dg.DagsterInstance, ledger: Ledger) -> tuple[int, int]:
             if run_id in gone
             else "its worker has shown no life: the lease of its work ran out",
         )
-    silent = list(_silent(instance, holders | dead))
+    silent = list(_silent(instance, holders | dead, now or datetime.now(UTC)))
     for run in silent:
         instance.report_run_failed(run, "its worker has shown no life: it holds no work and logs nothing")
     return len(swept), len(dead) + len(silent)
 
 
-def _silent(instance: dg.DagsterInstance, known: Iterable[str]) -> Iterable[dg.DagsterRun]:
+def _silent(instance: dg.DagsterInstance, known: Iterable[str], now: datetime) -> Iterable[dg.DagsterRun]:
     """Runs that started, hold nothing, and have been quiet: killed before they took work, or between two."""
     skip = set(known)
-    now = datetime.now(UTC)
+    latest = now + CLOCKS_APART
     for record in instance.get_run_records(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):
         run = record.dagster_run
         comes_for_work = DISPATCH in run.tags or ORIGIN in run.tags
@@ -76,8 +80,11 @@ def _silent(instance: dg.DagsterInstance, known: Iterable[str]) -> Iterable[dg.D
         if is_gone(run.tags.get(PROCESS)):
             yield run
             continue
-        if record.update_timestamp > horizon:
+        if horizon < record.update_timestamp <= latest:
             continue
         newest = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
         if not newest or newest[0].event_log_entry.timestamp < horizon.timestamp():
             yield run
+        elif newest[0].event_log_entry.timestamp > latest.timestamp():
+            # Nobody can tell how long ago that was: its silence counts from this word on.
+            instance.report_engine_event("the clock was put back since this run's last word", run)

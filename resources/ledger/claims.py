@@ -12,14 +12,14 @@ from domain.shared.work import Item, Kind
 from resources.ledger.engine import reading, writing
 from resources.ledger.model import Work
 from resources.ledger.rows import Change, KeyState, create, lock_name, read_keys, write
-from resources.ledger.schema import DEFERRED, FAILED
+from resources.ledger.schema import COMPLETED, DEFERRED, SKIPPED
 from resources.ledger.transitions import claimed, first_generation
 
 
 @dataclass(slots=True)
 class Claims:
     """What became of the asked keys. `done` names those this very run finished in an earlier pass, `settled`
-    those it gave up or put off then."""
+    those it gave up or put off then, or that were taken from it and called off."""
 
     held: dict[str, Work] = field(default_factory=dict)
     busy: dict[str, str] = field(default_factory=dict)
@@ -44,33 +44,35 @@ def take(
     if not keys:
         return Claims()
     with reading(engine) as connection:
-        births = _absent(read_keys(connection, kind.name, keys, lock=False), claimant)
+        births = _absent(_read(connection, kind, keys, claimant, lock=False), claimant)
     if not births:
         with writing(engine) as connection:
-            states = read_keys(connection, kind.name, keys, lock=True)
+            states = _read(connection, kind, keys, claimant, lock=True)
             if not _absent(states, claimant):
                 return _claim(connection, keys, states, claimant)
     # Only the transaction that may create rows waits for others that do.
     with writing(engine) as connection:
         lock_name(connection, kind.name)
-        states = read_keys(connection, kind.name, keys, lock=True)
+        states = _read(connection, kind, keys, claimant, lock=True)
         absent = _absent(states, claimant)
-        rows = [_wished(kind, key, states[key].last, fingerprints, claimant.now) for key in absent]
+        rows = [_wished(kind, key, states[key].last_word, fingerprints, claimant.now) for key in absent]
         for row in create(connection, rows, claimant.now):
-            states[row.key] = KeyState(waiting=row, last=row)
+            states[row.key] = KeyState(waiting=row)
         return _claim(connection, keys, states, claimant)
+
+
+def _read(
+    connection: Connection, kind: Kind, keys: Sequence[str], claimant: Claimant, *, lock: bool
+) -> dict[str, KeyState]:
+    return read_keys(connection, kind.name, keys, lock=lock, run_id=claimant.run_id)
 
 
 def _absent(states: Mapping[str, KeyState], claimant: Claimant) -> list[str]:
     return [
         key
         for key, state in states.items()
-        if state.waiting is None and state.running is None and not _done_by(state, claimant)
+        if state.waiting is None and state.running is None and state.had_by(claimant.run_id) is None
     ]
-
-
-def _done_by(state: KeyState, claimant: Claimant) -> bool:
-    return state.last is not None and state.last.run_id == claimant.run_id
 
 
 def _put_off_by(row: Work, claimant: Claimant) -> bool:
@@ -100,8 +102,8 @@ def _claim(
         state = states[key]
         row = state.running or state.waiting
         if row is None:
-            if state.last is not None:
-                (claims.settled if state.last.status == FAILED else claims.done)[key] = state.last
+            if had := state.had_by(claimant.run_id):
+                (claims.done if had.status in (COMPLETED, SKIPPED) else claims.settled)[key] = had
             continue
         if state.running is None and _put_off_by(row, claimant):
             claims.settled[key] = row

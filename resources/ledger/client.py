@@ -27,7 +27,7 @@ from resources.ledger.outcome import Outcome, cause_of
 from resources.ledger.provenance import Provenance
 from resources.ledger.settle import Answer, settle
 from resources.ledger.stamp import check_source, stamp_source, stamped_source
-from resources.ledger.transitions import LEASE
+from resources.ledger.transitions import LEASE, LONGEST_LEASE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +47,11 @@ __all__ = [
 
 def _alone(row: Work) -> str:
     return str(row.id)
+
+
+def _check_lease(lease: timedelta) -> None:
+    if lease > LONGEST_LEASE:
+        raise ValueError(f"a lease of {lease} is longer than {LONGEST_LEASE}: nobody would believe it")
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,11 @@ class Ledger:
         )
 
     def claim(self, kind: str, *, holder: str, limit: int, lease: timedelta = LEASE) -> list[Work]:
-        """Take due rows for a worker process; it answers by id and fence."""
+        """Take due rows for a worker process; it answers by id and fence.
+
+        Tenants share alike; what one has not enough rows for goes to the others.
+        """
+        _check_lease(lease)
         return dispatching.claim(
             self.engine,
             kind,
@@ -134,6 +143,7 @@ class Ledger:
 
         `fingerprints` are given to rows created here, for keys nobody had wished for.
         """
+        _check_lease(retry_in + LEASE)
         request = HoldRequest(
             kind=wishes.kind_named(self.kinds, kind),
             keys=tuple(dict.fromkeys(keys)),

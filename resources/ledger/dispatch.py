@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, Engine, and_, case, func, not_, or_, select
@@ -67,21 +68,39 @@ def claim(
     with writing(engine) as connection:
         rows: list[Work] = []
         tenants = _waiting_tenants(connection, kind)
-        for position, tenant in enumerate(tenants):
-            share = -(-(limit - len(rows)) // (len(tenants) - position))
-            query = (
-                select_work()
-                .where(_due(kind, now), work.c.tenant == tenant)
-                .order_by(work.c.priority.desc(), work.c.id)
-                .limit(share)
-                .with_for_update(skip_locked=True)
-            )
-            rows += map(as_work, connection.execute(query))
+        # What some tenants have not enough rows for is shared by those that gave all they were asked for.
+        while tenants and len(rows) < limit:
+            least, more = divmod(limit - len(rows), len(tenants))
+            shares = [least + (turn < more) for turn in range(len(tenants))]
+            given = [
+                _take(connection, kind, tenant, share, now, rows) if share else []
+                for tenant, share in zip(tenants, shares, strict=True)
+            ]
+            tenants = [t for t, share, got in zip(tenants, shares, given, strict=True) if len(got) == share]
+            rows += chain.from_iterable(given)
+            so_far = Counter(row.tenant for row in rows)
+            tenants.sort(key=so_far.__getitem__)
         changes = [
             Change(row, claimed(row, holder, now=now, lease_until=lease_until), "claimed") for row in rows
         ]
         write(connection, changes, now)
     return [change.after for change in changes]
+
+
+def _take(
+    connection: Connection, kind: str, tenant: str, share: int, now: datetime, taken: Sequence[Work]
+) -> list[Work]:
+    """The tenant's next due rows, locked. Our own locks do not keep us from what is taken already."""
+    query = (
+        select_work()
+        .where(_due(kind, now), work.c.tenant == tenant)
+        .order_by(work.c.priority.desc(), work.c.id)
+        .limit(share)
+        .with_for_update(skip_locked=True)
+    )
+    if already := [row.id for row in taken if row.tenant == tenant]:
+        query = query.where(work.c.id.not_in(already))
+    return list(map(as_work, connection.execute(query)))
 
 
 def _due(kind: str, now: datetime) -> ColumnElement[bool]:

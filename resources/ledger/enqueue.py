@@ -66,7 +66,7 @@ def _enqueue_kind(
     for key, item in items.items():
         state = states[key]
         verdict, row = judge_wish(
-            item, kind, waiting=state.waiting, running=state.running, last=state.last, now=now
+            item, kind, waiting=state.waiting, running=state.running, standing=state.standing, now=now
         )
         if verdict == "create":
             births.append(row)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Engine, case, select
+from sqlalchemy import Engine, case, literal, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from domain.shared.clock import Clock
 from resources.ledger.engine import reading, writing
 from resources.ledger.outcome import cause_of
-from resources.ledger.schema import source_freshness
+from resources.ledger.schema import UtcDateTime, source_freshness
+from resources.ledger.transitions import CLOCKS_APART
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,13 @@ class Freshness:
         values = {"source": source, moment: at, "updated_at": at, **told}
         statement = dialect.insert(source_freshness).values(values)
         old, new = source_freshness.c, statement.excluded
+        # What a clock that ran ahead told of a later moment was before this, and would hide it until then.
+        later = self.clock() + CLOCKS_APART
+        before = literal(at - timedelta(seconds=1), UtcDateTime())
         # A writer that comes late with older news does not turn the clock back.
-        newer = old[moment].is_(None) | (old[moment] <= new[moment])
+        newer = old[moment].is_(None) | (old[moment] <= new[moment]) | (old[moment] > later)
         updates = {name: case((newer, new[name]), else_=old[name]) for name in values if name != "source"}
+        other = "last_failure" if moment == "last_success" else "last_success"
+        updates[other] = case((old[other] > later, before), else_=old[other])
         with writing(self.engine) as connection:
             connection.execute(statement.on_conflict_do_update(index_elements=[old.source], set_=updates))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import Connection, Engine, delete, func, or_, select
+from sqlalchemy import Connection, Engine, and_, delete, func, not_, or_, select
 
 from resources.ledger.engine import reading, writing
 from resources.ledger.model import Event, Work
 from resources.ledger.rows import as_work, select_work
 from resources.ledger.schema import CANCELLED, FAILED, is_running, work, work_event
+from resources.ledger.standing import stands
 
 PURGE_BATCH = 5_000
 """Rows one transaction deletes, so that retention never holds up a heartbeat."""
@@ -67,19 +68,13 @@ def counts(engine: Engine) -> dict[str, dict[str, int]]:
 def purge(engine: Engine, older_than: datetime) -> int:
     """Delete rows that finished before `older_than`, with their events.
 
-    The newest row of a key stays where it still forbids something: a failure or a cancellation, so that
-    the same wish stays refused; an event that was done once for all.
+    What still forbids something is kept: a failure or a cancellation that stands, so that the same wish
+    stays refused; an event that was done once for all.
     """
-    later = work.alias("later")
-    has_later = (
-        select(later.c.id)
-        .where(later.c.kind == work.c.kind, later.c.key == work.c.key, later.c.id > work.c.id)
-        .exists()
-    )
-    forgettable = or_(has_later, ~(work.c.status.in_([FAILED, CANCELLED]) | work.c.once))
+    forbids = or_(work.c.status.in_([FAILED, CANCELLED]), work.c.once)
     batch = (
         select(work.c.id)
-        .where(work.c.finished_at < older_than, forgettable)
+        .where(work.c.finished_at < older_than, not_(and_(forbids, stands())))
         .order_by(work.c.id)
         .limit(PURGE_BATCH)
         .with_for_update(skip_locked=True)

@@ -74,7 +74,7 @@ class EnqueueReport:
     created   a new generation waits
     updated   a waiting row now carries the newer wish
     absorbed  nothing to write: the same wish waits or runs already, or its event was done once for all
-    refused   the last generation failed or was cancelled with this very fingerprint: a person decides
+    refused   this very fingerprint failed or was given up, and nothing was tried since: a person decides
     """
 
     created: list[Work] = field(default_factory=list)

@@ -53,7 +53,9 @@ def retry(engine: Engine, kinds: Mapping[str, Kind], work_id: int, now: datetime
             after = made_due(state.waiting, now)
             write(connection, [Change(state.waiting, after, "retried")], now)
             return after
-        return _reborn(connection, kind_named(kinds, known.kind), state.last or known, now)
+        # What was asked for; if something came after it, that.
+        named = next((row for row in state.standing if row.id == work_id), None)
+        return _reborn(connection, kind_named(kinds, known.kind), named or state.last_word or known, now)
 
 
 def _reborn(connection: Connection, kind: Kind, last: Work, now: datetime) -> Work:

@@ -10,24 +10,25 @@ from __future__ import annotations
 import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, bindparam, func, insert, select, text, update
+from sqlalchemy import Connection, bindparam, insert, or_, select, text, update
 from sqlalchemy import Select as SqlSelect
 from sqlalchemy.engine import Row
 
 from resources.ledger.model import Work
 from resources.ledger.schema import ACTIVE, RUNNING, WAITING, is_waiting, work, work_event
+from resources.ledger.standing import may_stand, standing
 
 CHUNK = 1_000
 """Values in one IN list."""
 
 T = TypeVar("T")
 
-_COLUMNS = [field.name for field in fields(Work)]
+_COLUMNS = [one.name for one in fields(Work)]
 _FIXED = {"id", "kind", "key", "created_at", "max_attempts"}
 _UPDATE = (
     update(work)
@@ -47,11 +48,25 @@ class Change:
 
 @dataclass(slots=True)
 class KeyState:
-    """What the ledger knows of one key: its rows that are not finished, and its newest row."""
+    """What the ledger knows of one key: its rows that are not finished, and the finished ones of interest,
+    oldest first."""
 
     waiting: Work | None = None
     running: Work | None = None
-    last: Work | None = None
+    finished: list[Work] = field(default_factory=list)
+
+    @property
+    def standing(self) -> list[Work]:
+        return standing(self.finished)
+
+    @property
+    def last_word(self) -> Work | None:
+        """The newest row that stands."""
+        return next(reversed(self.standing), None)
+
+    def had_by(self, run_id: str) -> Work | None:
+        """The newest finished row of this run, whatever came after. `read_keys` has to be told the run."""
+        return next((row for row in reversed(self.finished) if row.run_id == run_id), None)
 
 
 def chunks(values: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
@@ -82,25 +97,19 @@ def lock_name(connection: Connection, name: str) -> None:
         )
 
 
-def read_keys(connection: Connection, kind: str, keys: Collection[str], *, lock: bool) -> dict[str, KeyState]:
-    """The state of each key, all of them present in the answer."""
+def read_keys(
+    connection: Connection, kind: str, keys: Collection[str], *, lock: bool, run_id: str | None = None
+) -> dict[str, KeyState]:
+    """The state of each key, all of them present in the answer; with `run_id`, also what that run had."""
     states = {key: KeyState() for key in keys}
     # One statement where it locks: ids of one chunk may lie below those of the chunk before. SQLite, which
     # has no row locks, does not take as many values at once.
     size = max(len(states), 1) if lock and connection.dialect.name == "postgresql" else CHUNK
     for chunk in chunks(states, size):
-        newest = (
-            select(func.max(work.c.id)).where(work.c.kind == kind, work.c.key.in_(chunk)).group_by(work.c.key)
-        )
-        query = (
-            select_work()
-            .where(
-                work.c.kind == kind,
-                work.c.key.in_(chunk),
-                work.c.status.in_(ACTIVE) | work.c.id.in_(newest),
-            )
-            .order_by(work.c.id)
-        )
+        wanted = or_(work.c.status.in_(ACTIVE), may_stand())
+        if run_id is not None:
+            wanted = or_(wanted, work.c.run_id == run_id)
+        query = select_work().where(work.c.kind == kind, work.c.key.in_(chunk), wanted).order_by(work.c.id)
         for row in connection.execute(query.with_for_update() if lock else query):
             _file(states, as_work(row))
     return states
@@ -112,7 +121,8 @@ def _file(states: dict[str, KeyState], row: Work) -> None:
         state.waiting = row
     elif row.status == RUNNING:
         state.running = row
-    state.last = row
+    else:
+        state.finished.append(row)
 
 
 def lock_ids(connection: Connection, ids: Collection[int], *, skip_locked: bool = False) -> list[Work]:

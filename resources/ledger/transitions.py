@@ -5,6 +5,7 @@ The rules of the ledger live here. Nothing reads or writes a database; `rows.py`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Literal
@@ -22,9 +23,14 @@ from resources.ledger.schema import (
     RUNNING,
     SKIPPED,
 )
+from resources.ledger.standing import SUPERSEDED
 
 LEASE = timedelta(seconds=60)
 """How long a holder is believed without a heartbeat, on the machine clock."""
+LONGEST_LEASE = timedelta(hours=1) + LEASE
+"""Nobody is given more, for whatever pause: a lease that ends later is of a clock that was put back since."""
+CLOCKS_APART = timedelta(minutes=5)
+"""Clocks that are in order differ by less: a row of a later moment was written by one that ran ahead."""
 
 STILL_WANTED = timedelta(seconds=60)
 """Wanted again within so long after it ended: the work did not help. Some looks, however busy."""
@@ -42,10 +48,13 @@ def judge_wish(
     *,
     waiting: Work | None,
     running: Work | None,
-    last: Work | None,
+    standing: Sequence[Work],
     now: datetime,
 ) -> tuple[Verdict, Work]:
-    """What one wish does to the rows of its key; for "create" the row has no id yet."""
+    """What one wish does to the rows of its key; for "create" the row has no id yet.
+
+    `standing` are the finished rows that still say something (`standing.py`), oldest first.
+    """
     if waiting is not None:
         changed = _updated_wish(waiting, item, now)
         return ("absorb", waiting) if changed is waiting else ("update", changed)
@@ -53,14 +62,13 @@ def judge_wish(
         if running.fingerprint == item.fingerprint:
             return "absorb", running
         return "create", first_generation(item, kind, now)
+    if item.once and standing:
+        return "absorb", standing[-1]
+    last = next((row for row in standing if row.fingerprint == item.fingerprint), None)
     if last is None:
         return "create", first_generation(item, kind, now)
-    if item.once:
-        return "absorb", last
     if last.status in (FAILED, CANCELLED):
-        if last.fingerprint == item.fingerprint:
-            return "refuse", last
-        return "create", first_generation(item, kind, now)
+        return "refuse", last
     return "create", next_generation(item, kind, last, now)
 
 
@@ -78,6 +86,7 @@ def _updated_wish(row: Work, item: Item, now: datetime) -> Work:
     )
     if changed == row:
         return row
+    changed = reckoned(changed, now)
     undisturbed = row.status == QUEUED and row.dispatch_id is None and row.attempts == 0
     if row.fingerprint != item.fingerprint and undisturbed:
         # Only a wish's own date moves with the wish; a backoff or a run on its way is left alone.
@@ -121,12 +130,13 @@ def next_generation(item: Item, kind: Kind, last: Work, now: datetime) -> Work:
     """A generation after one that ended well. Wanted again for the same reason, it waits ever longer.
 
     Work that did not help is wanted again at the very next look. A key that was quiet for longer was
-    helped, and is broken anew; so is one whose reason changed: both are done at once, as are the first
-    repeats, because the same thing may well break twice.
+    helped, and is broken anew: it is done at once, as are the first repeats, because the same thing may
+    well break twice.
     """
     row = first_generation(item, kind, now)
-    ended = last.finished_at or last.updated_at
-    if last.fingerprint != item.fingerprint or now - ended > STILL_WANTED:
+    # A clock that ran ahead may have said that it ended tomorrow.
+    ended = min(last.finished_at or last.updated_at, now)
+    if now - ended > STILL_WANTED:
         return row
     repeats = last.repeats + 1
     wait = timedelta(0) if repeats <= FREE_REPEATS else kind.regrowth.delay(repeats - FREE_REPEATS - 1)
@@ -257,15 +267,26 @@ def made_due(row: Work, now: datetime) -> Work:
     return _requeued(replace(row, reason_code="retried", dispatches=0), now, not_before=now)
 
 
+def reckoned(row: Work, now: datetime) -> Work:
+    """A waiting row with its wait counted from now, if a clock that ran ahead had counted it.
+
+    Which moments such a clock meant nobody knows; how long it meant to wait the row still says. What waits
+    for a moment of its own may come too early so, and is then put off again; it never comes a day late.
+    """
+    if row.updated_at <= now + CLOCKS_APART:
+        return row
+    wait = max(row.not_before - row.updated_at, timedelta(0))
+    return replace(row, not_before=now + wait, updated_at=now)
+
+
 def superseded(old: Work, back: Work, newer: Work, now: datetime) -> tuple[Work, Work]:
     """`old` was to wait again (as `back`), but a newer wish for its key waits already.
 
     Only one row of a key may wait: the newer one goes on, with all the patience the older one has used
     up, and the older one ends.
     """
-    ended = replace(
-        cancelled(old, now, reason_code="superseded"), error_kind=back.error_kind, error=back.error
-    )
+    ended = replace(cancelled(old, now, reason_code=SUPERSEDED), error_kind=back.error_kind, error=back.error)
+    newer = reckoned(newer, now)
     heir = replace(
         newer,
         status=back.status,

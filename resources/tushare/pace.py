@@ -23,6 +23,7 @@ from resources.tushare.errors import RateLimited
 WINDOW = timedelta(minutes=1)
 _CALLS_PER_MINUTE = ((10_000, 1000), (5000, 500), (2000, 200), (0, 50))
 _KEPT = timedelta(minutes=10)
+"""Later windows are of a clock that ran ahead: their minutes, when they come, are unused."""
 _BLOCK = 10
 _GUARD = timedelta(milliseconds=250)
 """No call starts this close to a window's end: the server would count it in the next one."""
@@ -113,9 +114,9 @@ class Pacer:
                 used = connection.execute(self._reserve(connection, window, used=size)).scalar_one_or_none()
                 if used is None:
                     continue
-                if used == size:  # the first reservation of a window sweeps the old ones
-                    old = sa.and_(pace.c.source == self._source, pace.c.window_start < window - _KEPT)
-                    connection.execute(sa.delete(pace).where(old))
+                if used == size:  # the first reservation of a window sweeps what is no use any more
+                    far = sa.or_(pace.c.window_start < window - _KEPT, pace.c.window_start > window + _KEPT)
+                    connection.execute(sa.delete(pace).where(pace.c.source == self._source, far))
                 return size
         return 0
 

@@ -28,7 +28,9 @@ def open_ledger(url: str) -> Ledger:
 def wish(ledger: Ledger, items: int, rng: random.Random) -> int:
     """The same wishes as everybody, in an order of its own."""
     wishes = [
-        Item(kind.name, f"k{n}", "f", once=True) for kind in (CLAIMED, DISPATCHED) for n in range(items)
+        Item(kind.name, f"k{n}", "f", once=True, tenant=f"t{n % 3}" if kind is CLAIMED else "default")
+        for kind in (CLAIMED, DISPATCHED)
+        for n in range(items)
     ]
     rng.shuffle(wishes)
     batches = [wishes[start : start + 500] for start in range(0, len(wishes), 500)]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 
+import pytest
+from sqlalchemy import event, select
+
 from domain.shared.work import Item
+from resources.ledger.schema import work
 
 FILL = "market.fill"
 
@@ -114,3 +119,60 @@ def test_one_worker_counts_an_attempt_for_each_claim(ledger, clock):
         assert row.attempts == attempt
         ledger.defer(row.id, row.fence, "busy")
         clock.advance(hours=1)
+
+
+def tenants(rows) -> dict[str, int]:
+    return dict(Counter(row.tenant for row in rows))
+
+
+@pytest.mark.parametrize("idle", ["a", "c", "e"])
+def test_what_a_tenant_has_no_due_rows_for_goes_to_the_others_alike(ledger, clock, idle):
+    enqueue(ledger, idle, not_before=clock() + timedelta(hours=1), tenant=idle)
+    for tenant in ("b", "d"):
+        enqueue(ledger, *[f"{tenant}{n}" for n in range(9)], tenant=tenant)
+    assert tenants(ledger.claim(FILL, holder="worker:1", limit=6)) == {"b": 3, "d": 3}
+
+
+def test_a_claim_takes_all_there_is_up_to_its_limit(ledger):
+    sizes = {"a": 1, "b": 7, "c": 2, "d": 5}
+    for tenant, size in sizes.items():
+        enqueue(ledger, *[f"{tenant}{n}" for n in range(size)], tenant=tenant)
+    rows = ledger.claim(FILL, holder="worker:1", limit=11)
+    assert tenants(rows) == {"a": 1, "b": 4, "c": 2, "d": 4}
+    assert len({row.id for row in rows}) == 11
+    assert tenants(ledger.claim(FILL, holder="worker:2", limit=11)) == {"b": 3, "d": 1}
+    assert ledger.claim(FILL, holder="worker:3", limit=11) == []
+
+
+def test_fewer_than_the_tenants_are_taken_from_who_has_something(ledger, clock):
+    for tenant in ("a", "b", "c"):
+        enqueue(ledger, tenant, not_before=clock() + timedelta(hours=1), tenant=tenant)
+    enqueue(ledger, "d0", "d1", tenant="d")
+    assert [row.key for row in ledger.claim(FILL, holder="worker:1", limit=2)] == ["d0", "d1"]
+
+
+def test_a_tenant_asked_twice_gives_its_most_urgent_rows_in_order(ledger, clock):
+    enqueue(ledger, "idle", not_before=clock() + timedelta(hours=1), tenant="z")
+    enqueue(ledger, "low", tenant="a")
+    enqueue(ledger, "high", "higher", tenant="a", priority=5)
+    enqueue(ledger, "other", tenant="a")
+    assert [row.key for row in ledger.claim(FILL, holder="worker:1", limit=3)] == ["high", "higher", "low"]
+
+
+def test_where_every_tenant_has_enough_each_is_asked_once(ledger):
+    for tenant in ("a", "b", "c"):
+        enqueue(ledger, *[f"{tenant}{n}" for n in range(5)], tenant=tenant)
+    said: list[str] = []
+    event.listen(ledger.engine, "before_cursor_execute", lambda *args: said.append(args[2]))
+    assert len(ledger.claim(FILL, holder="worker:1", limit=9)) == 9
+    assert len([text for text in said if "work.tenant = " in text and "ORDER BY" in text]) == 3
+
+
+def test_rows_another_is_just_taking_are_made_up_for_by_the_next_tenant(ledger, open_ledger):
+    if ledger.engine.dialect.name == "sqlite":
+        return  # a writer is alone there
+    for tenant in ("a", "b"):
+        enqueue(ledger, *[f"{tenant}{n}" for n in range(4)], tenant=tenant)
+    with open_ledger().engine.begin() as other:
+        other.execute(select(work.c.id).where(work.c.tenant == "a", work.c.key != "a3").with_for_update())
+        assert tenants(ledger.claim(FILL, holder="worker:1", limit=4)) == {"a": 1, "b": 3}

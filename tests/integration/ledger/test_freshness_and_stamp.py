@@ -37,6 +37,33 @@ def test_older_news_that_comes_late_changes_nothing(ledger, clock):
     assert (only(ledger).rows_latest, only(ledger).last_success) == (10, clock())
 
 
+def test_a_success_ends_a_failure_that_a_clock_ahead_has_told(ledger, clock):
+    clock.advance(days=1)
+    ledger.freshness.failed("daily", "down")
+    clock.advance(days=-1)
+    ledger.freshness.succeeded("daily", 10, 10)
+    row = only(ledger)
+    assert row.last_failure < row.last_success == clock()
+
+
+def test_a_failure_is_told_although_a_clock_ahead_had_a_success(ledger, clock):
+    clock.advance(days=1)
+    ledger.freshness.succeeded("daily", 10, 10)
+    ledger.freshness.failed("daily", "down")
+    clock.advance(days=-1)
+    ledger.freshness.failed("daily", "down again")
+    row = only(ledger)
+    assert row.last_success < row.last_failure == clock()
+    assert (row.last_error, row.rows_latest) == ("down again", 10)
+
+
+def test_clocks_that_are_nearly_right_are_believed(ledger, clock):
+    ahead = clock() + timedelta(minutes=4)
+    ledger.freshness.succeeded("daily", 10, 10, at=ahead)
+    ledger.freshness.failed("daily", "down")
+    assert (only(ledger).last_success, only(ledger).last_failure) == (ahead, clock())
+
+
 def test_the_first_source_stamps_and_another_is_refused_with_the_way_out(ledger):
     assert ledger.stamped_source() is None
     ledger.stamp_source("sandbox")

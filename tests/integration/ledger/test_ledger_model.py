@@ -43,19 +43,24 @@ EXAMPLES = {"sqlite": 80, "postgresql": 25}
 STEPS = 40
 
 WAITING = {"queued", "deferred"}
-FINISHED = {"completed", "failed", "skipped", "cancelled"}
+VERDICTS = {"completed", "failed", "skipped"}
+FINISHED = {*VERDICTS, "cancelled"}
 LEASE = timedelta(seconds=60)
 HOUR = timedelta(hours=1)
+LONGEST = HOUR + LEASE
+APART = timedelta(minutes=5)
+PUT_BACK = "clock_put_back"
 RUNS = ("run 1", "run 2", "run 3")
 WORKERS = ("worker:1", "worker:2")
 
 KINDS = st.sampled_from([FILL.name, FINITE.name])
-KEYS = st.sampled_from(["a", "b"])
+KEYS = st.sampled_from(["a", "a", "b", "b", "c"])
 WISHES = st.builds(
     Item,
     kind=KINDS,
     key=KEYS,
     fingerprint=st.sampled_from(["f1", "f2", "f3"]),
+    tenant=st.sampled_from(["t1", "t2"]),
     priority=st.integers(0, 1),
     not_before=st.sampled_from([None, None, START + timedelta(minutes=1), START + timedelta(hours=2)]),
     once=st.sampled_from([False, False, False, True]),
@@ -116,11 +121,16 @@ class Row:
     lease_until: datetime | None = None
     fence: int = 0
     finished_at: datetime | None = None
+    updated_at: datetime = START
     story: list[tuple[str, str, int]] = field(default_factory=list)
 
     @property
     def ticket(self) -> tuple[int, int]:
         return self.id, self.fence
+
+    @property
+    def made_way(self) -> bool:
+        return self.story[-1][0] == "superseded"
 
 
 BELIEFS = tuple(one.name for one in fields(Row) if one.name != "story")
@@ -137,7 +147,8 @@ def fivefold(strikes_before: int) -> timedelta:
 class Book:
     """The rules of the ledger once more, as simply as they can be said; one thing at a time, no database."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Hands) -> None:
+        self.clock = clock
         self.rows: dict[int, Row] = {}
 
     def _of(self, kind: str, key: str) -> list[Row]:
@@ -149,8 +160,26 @@ class Book:
     def running(self, kind: str, key: str) -> Row | None:
         return next((row for row in self._of(kind, key) if row.status == "running"), None)
 
-    def last(self, kind: str, key: str) -> Row | None:
-        return max(self._of(kind, key), key=lambda row: row.id, default=None)
+    def standing(self, kind: str, key: str) -> list[Row]:
+        """What is finished, said something, and was not taken back by what was said later."""
+        said = [row for row in self._of(kind, key) if row.status in FINISHED and not row.made_way]
+        return [
+            row
+            for row in sorted(said, key=lambda row: row.id)
+            if not any(
+                later.id > row.id and (later.status in VERDICTS or later.fingerprint == row.fingerprint)
+                for later in said
+            )
+        ]
+
+    def word_on(self, item: Item) -> Row | None:
+        """What has been said about a wish."""
+        said = self.standing(item.kind, item.key)
+        return next((row for row in reversed(said) if item.once or row.fingerprint == item.fingerprint), None)
+
+    def had_by(self, run: str, kind: str, key: str) -> Row | None:
+        rows = [row for row in self._of(kind, key) if row.status in FINISHED and row.run_id == run]
+        return max(rows, key=lambda row: row.id, default=None)
 
     def due(self, kind: str, now: datetime) -> set[int]:
         return {
@@ -177,13 +206,43 @@ class Book:
             )
         }
 
+    def impossible(self, machine_now: datetime) -> set[int]:
+        return {
+            row.id
+            for row in self.rows.values()
+            if row.lease_until is not None and row.lease_until > machine_now + LONGEST
+        }
+
+    def lease_cut(self, row: Row, machine_now: datetime) -> None:
+        newest = [event for event, *_ in row.story if event != PUT_BACK][-1]
+        row.lease_until = machine_now + (
+            LONGEST if newest == "pass_failed" or row.run_id in WORKERS else LEASE
+        )
+        if row.story[-1][0] != PUT_BACK:
+            row.story.append((PUT_BACK, row.status, row.attempts))
+
+    def reckoned(self, row: Row) -> None:
+        """A wait that began later than now begins now."""
+        now = self.clock()
+        if row.updated_at > now + APART:
+            row.not_before = now + max(row.not_before - row.updated_at, timedelta(0))
+            row.updated_at = now
+
+    def waits_reckoned(self) -> None:
+        now = self.clock()
+        for row in self.rows.values():
+            if row.status in WAITING and row.updated_at > now + APART and row.not_before > now:
+                self.reckoned(row)
+                self.tell(row, PUT_BACK)
+
     def born(self, row: Row) -> None:
         self.rows[row.id] = row
-        row.story.append(("created", row.status, row.attempts))
+        self.tell(row, "created")
 
     def tell(self, row: Row, happened: str, **facts: Any) -> None:
         for name, value in facts.items():
             setattr(row, name, value)
+        row.updated_at = self.clock()
         row.story.append((happened, row.status, row.attempts))
 
     def wished(self, item: Item, now: datetime) -> Row | None:
@@ -194,14 +253,13 @@ class Book:
             return None
         if running := self.running(item.kind, item.key):
             return None if running.fingerprint == item.fingerprint else row
-        last = self.last(item.kind, item.key)
+        last = self.word_on(item)
         if last is None:
             return row
-        same = last.fingerprint == item.fingerprint
-        if item.once or (same and last.status in ("failed", "cancelled")):
+        if item.once or last.status in ("failed", "cancelled"):
             return None
-        ended = last.finished_at
-        if same and ended is not None and now - ended <= LEASE:
+        ended = min(last.finished_at, now)
+        if now - ended <= LEASE:
             row.repeats = last.repeats + 1
             wait = doubled(30, row.repeats - 3) if row.repeats > 2 else timedelta(0)
             row.not_before = max(due, ended + wait)
@@ -209,6 +267,7 @@ class Book:
 
     def rewished(self, row: Row, item: Item, now: datetime) -> None:
         """A waiting row takes the newer wish."""
+        self.reckoned(row)
         untouched = row.status == "queued" and row.dispatch_id is None and row.attempts == 0
         if untouched and row.fingerprint != item.fingerprint:
             row.not_before, row.repeats = item.not_before or now, 0
@@ -263,6 +322,7 @@ class Book:
                 **facts,
             )
             return
+        self.reckoned(heir)
         self.tell(
             heir,
             "inherited",
@@ -336,7 +396,7 @@ class LedgerModel(RuleBasedStateMachine):
         with self.ledgers[0].engine.begin() as connection:
             connection.execute(delete(work_event))
             connection.execute(delete(work))
-        self.book = Book()
+        self.book = Book(self.clock)
         self.hands: list[Hand] = []
         self.tickets: list[tuple[int, int]] = []
         self.sendings: list[str] = []
@@ -358,6 +418,14 @@ class LedgerModel(RuleBasedStateMachine):
     def time_passes(self, business: int, machine: int) -> None:
         self.clock.advance(seconds=business)
         self.machine.advance(seconds=machine)
+
+    @rule(
+        business=st.sampled_from([timedelta(0), APART, timedelta(days=1)]),
+        machine=st.sampled_from([timedelta(0), APART, timedelta(days=1)]),
+    )
+    def clocks_that_ran_ahead_are_put_right(self, business: timedelta, machine: timedelta) -> None:
+        self.clock.now -= business
+        self.machine.now -= machine
 
     # Wishes and their dispatch
 
@@ -390,7 +458,7 @@ class LedgerModel(RuleBasedStateMachine):
             elif waiting:
                 assert (verdict, row.id) == ("absorbed", waiting.id)
             else:
-                last = self.book.running(*place) or self.book.last(*place)
+                last = self.book.running(*place) or self.book.word_on(item)
                 hopeless = last.status in ("failed", "cancelled") and not item.once
                 assert (verdict, row.id) == ("refused" if hopeless else "absorbed", last.id)
             self._is_served(item, verdict)
@@ -401,8 +469,7 @@ class LedgerModel(RuleBasedStateMachine):
         if live := self.book.waiting(*place) or self.book.running(*place):
             assert live.fingerprint == item.fingerprint
         else:
-            last = self.book.last(*place)
-            assert item.once or (verdict == "refused" and last.fingerprint == item.fingerprint)
+            assert item.once or verdict == "refused"
 
     @rule(
         kind=KINDS,
@@ -457,7 +524,7 @@ class LedgerModel(RuleBasedStateMachine):
         due = self.book.due(kind, self.clock())
         rows = ledger.claim(kind, holder=holder, limit=limit)
         assert {row.id for row in rows} <= due, "nothing is claimed before its time"
-        assert min(len(due), 1) <= len(rows) <= limit
+        assert len(rows) == min(len(due), limit), "what is due and has room is taken, whosever it is"
         for row in rows:
             self.book.taken(self.book.rows[row.id], holder, self.machine() + LEASE)
             self.tickets.append((row.id, row.fence))
@@ -509,17 +576,20 @@ class LedgerModel(RuleBasedStateMachine):
         with self._interrupted(ledger, meanwhile, kind):
             hold.__enter__()
         busy: dict[str, str] = {}
-        over: dict[str, int] = {}
+        done: set[str] = set()
+        settled: dict[str, int] = {}
         tickets: dict[str, tuple[int, int]] = {}
         for key in keys:
             running, waiting = self.book.running(kind, key), self.book.waiting(kind, key)
-            last = self.book.last(kind, key)
             if running and running.run_id != run:
                 busy[key] = running.run_id
                 continue
             row = running or waiting
-            if row is None and last is not None and last.run_id == run:
-                over[key] = last.id
+            if row is None and (had := self.book.had_by(run, kind, key)):
+                if had.status in ("completed", "skipped"):
+                    done.add(key)
+                else:
+                    settled[key] = had.id
                 continue
             if (
                 row is waiting
@@ -528,9 +598,10 @@ class LedgerModel(RuleBasedStateMachine):
                 and row.run_id == run
                 and row.not_before > now
             ):
-                over[key] = row.id
+                settled[key] = row.id
                 continue
             if row is None:
+                last = next(reversed(self.book.standing(kind, key)), None)
                 row = Row(
                     hold.work[key].id,
                     kind,
@@ -543,9 +614,8 @@ class LedgerModel(RuleBasedStateMachine):
             self.book.taken(row, run, self.machine() + LEASE)
             tickets[key] = row.ticket
         assert hold.busy == busy, "what another has is left to it"
-        assert {key: row.id for key, row in hold.settled.items()} | dict.fromkeys(hold.done) == {
-            key: None if key in hold.done else number for key, number in over.items()
-        }
+        assert set(hold.done) == done, "what it has done is not done again"
+        assert {key: row.id for key, row in hold.settled.items()} == settled
         assert {key: (row.id, row.fence) for key, row in hold.work.items()} == tickets
         self.hands.append(Hand(hold, run, final, tickets, set(busy)))
         self.tickets += tickets.values()
@@ -649,12 +719,16 @@ class LedgerModel(RuleBasedStateMachine):
 
     def _sweep(self, ledger: Ledger, finished: Sequence[str], meanwhile: Deed | None) -> None:
         seen = self.book.orphans(finished, self.machine())
+        suspects = seen | self.book.impossible(self.machine())
         with self._interrupted(ledger, meanwhile, FILL.name):
             swept = ledger.sweep(finished_runs=finished)
-        orphans = seen & self.book.orphans(finished, self.machine())
+        orphans = suspects & self.book.orphans(finished, self.machine())
         assert {one.work.id for one in swept} == orphans, "the dead are found, the living left alone"
+        for number in sorted(suspects & self.book.impossible(self.machine()) - orphans):
+            self.book.lease_cut(self.book.rows[number], self.machine())
         for number in sorted(orphans):
             self.book.orphaned(self.book.rows[number], self.clock())
+        self.book.waits_reckoned()
 
     @precondition(lambda self: self.book.rows)
     @rule(pick=PICK)
@@ -692,7 +766,8 @@ class LedgerModel(RuleBasedStateMachine):
             assert got.id == waiting.id
             self.book.waits(waiting, "queued", "retried", self.clock(), not_before=self.clock(), dispatches=0)
             return
-        last = self.book.last(known.kind, known.key)
+        said = self.book.standing(known.kind, known.key)
+        last = known if known in said or not said else said[-1]
         self._born(Row(got.id, last.kind, last.key, last.fingerprint, last.once, self.clock()))
         assert got.parent_id == last.id
 
@@ -706,7 +781,7 @@ class LedgerModel(RuleBasedStateMachine):
             if row.finished_at is not None
             and row.finished_at < moment
             and (
-                row is not self.book.last(row.kind, row.key)
+                row not in self.book.standing(row.kind, row.key)
                 or not (row.once or row.status in ("failed", "cancelled"))
             )
         }
@@ -719,8 +794,9 @@ class LedgerModel(RuleBasedStateMachine):
     def in_the_end_everything_can_be_taken(self) -> None:
         """Whatever happened: once waits and leases are over, no live row is stuck."""
         self.hands.clear()
-        self.clock.advance(hours=4)
-        self.machine.advance(minutes=3)
+        self._sweep(self.ledgers[0], RUNS, None)
+        self.clock.now = max(self.clock(), START) + timedelta(hours=4)
+        self.machine.advance(minutes=64)
         self._sweep(self.ledgers[0], RUNS, None)
         self.clock.advance(minutes=6)
         for kind in (FILL.name, FINITE.name):
@@ -795,6 +871,15 @@ class LedgerModel(RuleBasedStateMachine):
             if old := self.before.get(row.id):
                 assert old.status not in FINISHED or row == old, "what is over was changed"
                 assert row.fence >= old.fence
+                assert (
+                    row.fence > old.fence
+                    or row.status == old.status
+                    or "running"
+                    not in (
+                        row.status,
+                        old.status,
+                    )
+                ), "taken or given back under an old fence"
                 released = stories[row.id][-1][0] == "released"
                 assert row.attempts >= old.attempts - released
                 assert row.fence > old.fence or row.run_id == old.run_id, "a new owner under an old fence"

@@ -16,6 +16,7 @@ from resources.ledger.transitions import (
     first_generation,
     judge_wish,
     orphaned,
+    reckoned,
     settled,
     superseded,
 )
@@ -35,7 +36,7 @@ def failure(kind: str = "transient", **more) -> Outcome:
 
 
 def test_a_new_row_carries_its_kinds_maximum():
-    verdict, row = judge_wish(WISH, KIND, waiting=None, running=None, last=None, now=NOW)
+    verdict, row = judge_wish(WISH, KIND, waiting=None, running=None, standing=[], now=NOW)
     assert (verdict, row.max_attempts, row.fence) == ("create", 3, 0)
 
 
@@ -89,3 +90,38 @@ def test_an_orphans_second_death_makes_it_wait():
     assert row.not_before == NOW
     row = orphaned(claimed(row, "next", now=NOW, lease_until=NOW), ENDLESS, why="lease_expired", now=NOW)
     assert row.not_before == NOW + ENDLESS.unclassified.base
+
+
+def test_a_wait_that_a_clock_ahead_began_is_as_long_as_it_was_meant():
+    tomorrow = NOW + timedelta(days=1)
+    row = settled(running(), failure(), ENDLESS, tomorrow)
+    assert row.not_before == tomorrow + timedelta(seconds=60)
+    assert reckoned(row, NOW).not_before == NOW + timedelta(seconds=60)
+    assert reckoned(reckoned(row, NOW), NOW) == reckoned(row, NOW)
+
+
+@pytest.mark.parametrize("apart", [timedelta(0), timedelta(minutes=4), timedelta(hours=-3)])
+def test_clocks_that_are_nearly_right_move_no_wait(apart):
+    row = settled(running(), failure(), ENDLESS, NOW + apart)
+    assert reckoned(row, NOW) is row
+
+
+def test_a_newer_wish_does_not_hide_that_a_wait_began_tomorrow():
+    waiting = settled(running(), failure(), ENDLESS, NOW + timedelta(days=1))
+    wish = replace(WISH, fingerprint="f2")
+    verdict, row = judge_wish(wish, ENDLESS, waiting=waiting, running=None, standing=[], now=NOW)
+    assert (verdict, row.not_before) == ("update", NOW + timedelta(seconds=60))
+
+
+def test_an_heir_inherits_no_wait_that_began_tomorrow():
+    tomorrow = NOW + timedelta(days=1)
+    newer = replace(first_generation(WISH, ENDLESS, tomorrow), id=2)
+    back = settled(running(), failure(), ENDLESS, NOW)
+    _, heir = superseded(running(), back, newer, NOW)
+    assert heir.not_before == NOW + timedelta(seconds=60)
+
+
+def test_work_that_ended_tomorrow_is_done_again_today():
+    last = settled(running(), Outcome("complete"), ENDLESS, NOW + timedelta(days=1))
+    verdict, row = judge_wish(WISH, ENDLESS, waiting=None, running=None, standing=[last], now=NOW)
+    assert (verdict, row.repeats, row.not_before) == ("create", 1, NOW)

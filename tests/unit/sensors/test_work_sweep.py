@@ -1,0 +1,71 @@
+"""Runs that hold no work are judged by their silence, also where a clock that ran ahead was put back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from resources.ledger.client import Ledger
+from sensors.work_sweep import LONG_SILENT_AFTER, sweep
+
+DAY = timedelta(days=1)
+
+
+@dg.job
+def at_work_job() -> None: ...
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/ledger.db", kinds=(), clock=lambda: datetime.now(UTC))
+    ledger.migrate()
+    yield ledger
+    ledger.close()
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield instance
+
+
+def started(instance: dg.DagsterInstance) -> str:
+    """A run whose last word is of this moment."""
+    run = instance.create_run_for_job(at_work_job, status=dg.DagsterRunStatus.STARTED)
+    instance.report_engine_event("at work", run)
+    return run.run_id
+
+
+def words(instance: dg.DagsterInstance, run_id: str) -> list[str]:
+    return [record.event_log_entry.message for record in instance.get_records_for_run(run_id).records]
+
+
+def test_a_run_is_ended_when_it_has_been_silent_for_long_and_not_before(instance, ledger):
+    run_id, now = started(instance), datetime.now(UTC)
+    assert sweep(instance, ledger, now + LONG_SILENT_AFTER - timedelta(minutes=1)) == (0, 0)
+    assert sweep(instance, ledger, now + LONG_SILENT_AFTER + timedelta(minutes=1)) == (0, 1)
+    assert instance.get_run_by_id(run_id).is_finished
+    assert len(words(instance, run_id)) > 1
+
+
+def test_a_last_word_of_tomorrow_is_followed_by_one_of_today(instance, ledger):
+    run_id = started(instance)
+    yesterday = datetime.now(UTC) - DAY
+    assert sweep(instance, ledger, yesterday) == (0, 0), "the clock shows a day less than when the run spoke"
+    assert words(instance, run_id)[-1] == "the clock was put back since this run's last word"
+    assert not instance.get_run_by_id(run_id).is_finished
+
+
+def test_silence_counts_from_the_word_that_follows_although_the_run_was_seen_tomorrow(
+    instance, ledger, monkeypatch
+):
+    run_id, now = started(instance), datetime.now(UTC)
+    record = instance.get_run_record_by_id(run_id)
+    seen_tomorrow = record._replace(update_timestamp=now + DAY)
+    monkeypatch.setattr(instance, "get_run_records", lambda *_, **__: [seen_tomorrow])
+    assert sweep(instance, ledger, now + LONG_SILENT_AFTER - timedelta(minutes=1)) == (0, 0)
+    assert sweep(instance, ledger, now + LONG_SILENT_AFTER + timedelta(minutes=1)) == (0, 1)
