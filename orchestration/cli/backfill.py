@@ -171,6 +171,8 @@ def _needed(market: Market, days: list[date], tables: list[str]) -> list[date]:
 def _forget_what_is_done(market: Market, days: list[date], tables: list[str]) -> None:
     """End work that waits for days which are whole meanwhile: a worker killed between the record of a day
     and the end of its work leaves such rows, and each would cost a run that finds nothing to do."""
+    from resources.ledger.standing import DONE_MEANWHILE
+
     asked = {f"{table}:{day}": (table, day) for day in days for table in tables}
     waiting = [
         row
@@ -181,7 +183,7 @@ def _forget_what_is_done(market: Market, days: list[date], tables: list[str]) ->
     for row in waiting:
         table, day = asked[row.key]
         if table not in wrong.get(day, ()):
-            market.ledger.cancel(row.id, reason_code="done_meanwhile")
+            market.ledger.cancel(row.id, reason_code=DONE_MEANWHILE)
 
 
 def _not_whole(market: Market, days: list[date], tables: list[str]) -> list[tuple[str, str, str]]:

@@ -2,7 +2,8 @@
 
 Rows end in three ways. A *verdict* (completed, skipped, failed): somebody tried to the end, and all that was
 said of the key before is over. *Given up* (cancelled): nobody did, so it forbids its own fingerprint and what
-was said of another one stays. *Superseded*: it ended in favour of a newer row, which speaks for both.
+was said of another one stays. *Not needed*: it ended in favour of a newer row, which speaks for both, or
+because what it was for is there already; that forbids nothing.
 
 The newest id alone does not tell: a wish that is called off while an older row runs outlives that row's
 verdict, and one that is called off before anybody tried has changed nothing about an older refusal.
@@ -19,6 +20,9 @@ from resources.ledger.schema import CANCELLED, COMPLETED, FAILED, SKIPPED, work
 
 SUPERSEDED = "superseded"
 """The reason code of a row that ended in favour of a newer one."""
+DONE_MEANWHILE = "done_meanwhile"
+"""The reason code of a row whose work was found done."""
+NOT_NEEDED = (SUPERSEDED, DONE_MEANWHILE)
 VERDICTS = (COMPLETED, SKIPPED, FAILED)
 
 
@@ -31,7 +35,7 @@ def standing(rows: Iterable[Work]) -> list[Work]:
     for row in rows:
         if row.status in VERDICTS:
             found = [row]
-        elif row.status == CANCELLED and row.reason_code != SUPERSEDED:
+        elif row.status == CANCELLED and row.reason_code not in NOT_NEEDED:
             found = [*(other for other in found if other.fingerprint != row.fingerprint), row]
     return found
 
@@ -57,7 +61,7 @@ def _is_verdict(rows: FromClause) -> ColumnElement[bool]:
 
 
 def _is_given_up(rows: FromClause) -> ColumnElement[bool]:
-    return and_(rows.c.status == CANCELLED, rows.c.reason_code != SUPERSEDED)
+    return and_(rows.c.status == CANCELLED, rows.c.reason_code.not_in(NOT_NEEDED))
 
 
 def _exists_after(rows: FromClause, later: FromClause, condition: ColumnElement[bool]) -> ColumnElement[bool]:

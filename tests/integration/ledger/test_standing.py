@@ -8,6 +8,7 @@ from domain.shared.error import PermanentRunnerError, TransientResourceError
 from domain.shared.work import Item
 from resources.ledger.attention import attention
 from resources.ledger.client import LeaseLost, Ledger
+from resources.ledger.standing import DONE_MEANWHILE
 
 FILL = "market.fill"
 
@@ -56,6 +57,12 @@ def called_off_behind_a_run_that_fails(ledger: Ledger) -> int:
 
 
 # Wishes
+
+
+def test_work_called_off_because_it_was_done_can_be_wished_for_again(ledger: Ledger) -> None:
+    (row,) = ledger.enqueue([wish("f1")]).created
+    ledger.cancel(row.id, reason_code=DONE_MEANWHILE)
+    assert is_born(ledger, "f1")
 
 
 def test_a_refusal_outlives_a_wish_that_was_called_off(ledger):

@@ -9,7 +9,7 @@ import pytest
 
 from domain.shared.backoff import Backoff
 from domain.shared.work import Item, Kind
-from resources.ledger.standing import standing
+from resources.ledger.standing import NOT_NEEDED, standing
 from resources.ledger.transitions import first_generation
 
 NOW = datetime(2026, 11, 18, 10, 30, tzinfo=UTC)
@@ -17,12 +17,12 @@ KIND = Kind("k", transient=Backoff(base=timedelta(seconds=60)))
 
 
 def rows(*told: str):
-    """`f1 failed` is a row; `f1 superseded` one that made way."""
+    """`f1 failed` is a row; `f1 superseded` one that made way, `f1 done_meanwhile` one nobody needed."""
     found = []
     for number, words in enumerate(told):
         fingerprint, status = words.split()
         row = first_generation(Item("k", "key", fingerprint), KIND, NOW)
-        made_way = status == "superseded"
+        made_way = status in NOT_NEEDED
         status, reason = ("cancelled", status) if made_way else (status, "why")
         found.append(replace(row, id=number, status=status, reason_code=reason))
     return found
@@ -38,6 +38,8 @@ def rows(*told: str):
         (["f1 cancelled", "f2 cancelled", "f1 cancelled"], [1, 2]),
         (["f1 failed", "f2 superseded"], [0]),
         (["f1 superseded"], []),
+        (["f1 done_meanwhile"], []),
+        (["f1 failed", "f1 done_meanwhile"], [0]),
         (["f1 failed", "f2 cancelled", "f3 completed"], [2]),
         (["f1 failed", "f2 cancelled", "f3 skipped"], [2]),
         (["f1 failed", "f2 cancelled", "f3 failed"], [2]),
