@@ -26,7 +26,7 @@ UPKEEP = (
     "now=datetime.now(UTC) + timedelta(days=8), expire_after=timedelta(days=7))"
 )
 """What the nights of the following week do. The years are filled within minutes, and until their snapshots
-expire a commit carries the history of all of them: 1.6 times as long as after one year instead of 1.1."""
+expire a commit carries the history of all of them and takes 1.6 times as long as after one year."""
 
 
 def run(years: int = AGES[-1]) -> dict[str, float]:
