@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup up demo test test-fast lint arch bench docs lock clean
+.PHONY: help setup up demo test test-fast hunt lint arch bench docs lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -45,6 +45,9 @@ test: setup ## the whole test suite
 
 test-fast: setup ## without the slow and the end-to-end tests
 	$(BIN)/python -m pytest -m "not slow and not e2e"
+
+hunt: setup ## the long hunts: faults, kills, races; each prints the seed that plays it again
+	@found=0; for what in faults kills races; do $(BIN)/python -m hunts $$what || found=1; done; exit $$found
 
 lint: setup ## ruff and mypy
 	$(BIN)/ruff check .

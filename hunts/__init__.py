@@ -1,7 +1,8 @@
-"""Hunts: the real command against a source that misbehaves and a machine that dies, for as long as you like.
+"""Hunts: the real command against a source that misbehaves, a machine that dies, and a crowd of itself.
 
     python -m hunts faults [--seed N] [--rounds N] [--days N] [--only ROUND] [--no-daemon]
-    python -m hunts kills  [--seed N] [--rounds N] [--days N] [--only ROUND]
+    python -m hunts kills  [--seed N] [--rounds N] [--days N] [--only ROUND] [--no-daemon]
+    python -m hunts races  [--seed N] [--rounds N] [--days N] [--only ROUND] [--no-daemon]
 
 Tests try what somebody thought of; a hunt tries what nobody did, at random moments. Every round fills an
 empty home folder through child processes of the command, is hurt while it does, heals, and is then measured
@@ -12,7 +13,12 @@ faults  every kind of fault the sandbox knows, one by one, then `--rounds` round
         of the calls, then the daemon of `perennial up` with the same.
 kills   `--rounds` times kill -9 of the whole process group at a random moment, up to three in a row, with
         and without the dead worker's lease running out in between; then a disk that fills up, a folder that
-        turns read-only and a machine clock that jumps by a day, all of them in the middle of a run.
+        turns read-only and a machine clock that jumps by a day, all of them in the middle of a run; then
+        `perennial up` loses a run's worker, its daemon, or all its processes, and is started again.
+races   `--rounds` crowds: backfills, forced or not, daily looks, healing and checks of overlapping days, all
+        at once on one home, with maintenance in the middle (seconds in the place of its days) and readers
+        throughout, who must never fail, see half a day, or be told otherwise of the past; one crowd more on
+        Postgres, where there is one; then a second daemon beside `perennial up`, with clicks and lost days.
 
 Each round prints one line, the end one line of JSON; the exit code is 1 if anything was found. A round's luck
 comes from the seed and the round's name alone: `--seed N --only NAME`, both printed, play it again. Moments

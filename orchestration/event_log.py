@@ -14,7 +14,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from dagster._core.events.log import EventLogEntry
@@ -22,6 +23,7 @@ from dagster._core.storage.event_log import SqliteEventLogStorage
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster._serdes import ConfigurableClassData
+from filelock import FileLock
 from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.pool import NullPool
 
@@ -121,12 +123,25 @@ class EmbeddedStorage(DagsterSqliteStorage):
     """What `dagster.yaml` names."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
-        super().__init__(base_dir, inst_data)
-        shipped = self._event_log_storage
-        self._event_log_storage = EmbeddedEventLog(shipped._base_dir)
+        # Of several processes that make the databases at once, some would note another schema version beside
+        # the right one, and nobody could open them ever after: one goes first.
+        with _alone(Path(base_dir)):
+            super().__init__(base_dir, inst_data)
+            shipped = self._event_log_storage
+            self._event_log_storage = EmbeddedEventLog(shipped._base_dir)
 
     @classmethod
     def from_config_value(
         cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]
     ) -> EmbeddedStorage:
         return cls.from_local(inst_data=inst_data, **config_value)
+
+
+@contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Where nobody can write, nobody makes databases either: then there is nothing to wait for."""
+    with ExitStack() as held:
+        with suppress(OSError):
+            place.mkdir(parents=True, exist_ok=True)
+            held.enter_context(FileLock(place / "storage.lock", timeout=BUSY_SECONDS))
+        yield

@@ -146,7 +146,11 @@ class Lake:
         )
 
         def batches() -> Iterator[pa.RecordBatch]:
-            with self._engine.connect() as connection, self._engine.explained(definition, view.files):
+            with (
+                self._views.kept([view]),
+                self._engine.connect() as connection,
+                self._engine.explained(definition, view.files),
+            ):
                 rows = self._engine.relation(connection, view)
                 query = f"SELECT {', '.join(map(quoted, wanted))} FROM ({rows})" + (
                     f" WHERE {where}" if where else ""

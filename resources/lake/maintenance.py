@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from domain.shared.error import InfrastructureError, InvalidInput
@@ -145,10 +146,12 @@ def _worth_it(
 def _expire(stored: IcebergTable, older_than: datetime, keep: Collection[int]) -> int:
     kept = {*keep, *(ref.snapshot_id for ref in stored.metadata.refs.values())}
     limit = int(older_than.timestamp() * 1000)
+    line = sorted(stored.metadata.snapshots, key=lambda s: (s.sequence_number or 0, s.timestamp_ms))
+    # A snapshot's age counts from when the next took its place: until then it was what everybody read.
     old = [
         s.snapshot_id
-        for s in stored.metadata.snapshots
-        if s.timestamp_ms < limit and s.snapshot_id not in kept
+        for s, following in pairwise(line)
+        if following.timestamp_ms < limit and s.snapshot_id not in kept
     ]
     if old:
         stored.maintenance.expire_snapshots().by_ids(old).commit()

@@ -66,7 +66,7 @@ class Query:
             views = self.views.of_all([self.tables[n] for n in names], as_of)
             views |= {n: views[n].holding(wanted) for n, wanted in partitions.items() if n in views}
             lent = bool(extra) or any(v.listing is not None and v.listing.has_deletes for v in views.values())
-            with _cleared(connection, [*views, *extra, *computed], lent):
+            with self.views.kept(views.values()), _cleared(connection, [*views, *extra, *computed], lent):
                 self._furnish(connection, views, extra)
                 for name, sql in computed.items():
                     connection.execute(f"CREATE VIEW {_identifier(name)} AS {sql}").fetchall()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from domain.shared.error import InfrastructureError, InvalidInput
 from domain.shared.table import Table
-from resources.lake.error import RESTORE, metadata_damaged
+from resources.lake.error import RESTORE, DamagedData, metadata_damaged
 from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.pointer import Pointers
 from resources.lake.state import TableState, added_columns, parse_state
@@ -62,6 +63,17 @@ class Views:
             reason_code="lake_metadata_missing",
             remedy=RESTORE,
         )
+
+    @contextmanager
+    def kept(self, views: Iterable[View]) -> Iterator[None]:
+        """Files of a snapshot that maintenance let go while it was read are no damage."""
+        try:
+            yield
+        except DamagedData as error:
+            for view in views:
+                if view.table.name == error.table and view.listing is not None:
+                    self.of(view.table, view.listing.snapshot_id)  # says so if it is gone
+            raise
 
     def _view(self, table: Table, location: str | None, as_of: datetime | int | None) -> View:
         if location is None:
