@@ -57,6 +57,7 @@ def rounds(ground: Ground) -> dict[str, Round]:
 
 def daemons(folder: Path, luck: random.Random, *, storms: int = 2) -> Found:
     """`storms` are times when everything happens at once, the first of them on an empty home."""
+    folder.mkdir(exist_ok=True)
     found = Found()
     with _home(folder / "clean") as clean:
         seconds = _fill(clean)

@@ -6,7 +6,7 @@ daemon starts, because the default limit is not enforced in a pool's first pass 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -43,10 +43,22 @@ def drift(instance: DagsterInstance, desired: Mapping[str, int]) -> list[Drift]:
 
 def apply_pools(instance: DagsterInstance, desired: Mapping[str, int]) -> list[Drift]:
     """Make the instance what `desired` says; returns what was different. Applying twice changes nothing."""
+    from sqlalchemy.exc import IntegrityError
+
     found = drift(instance, desired)
+    for _ in desired:
+        try:
+            _apply(instance, drift(instance, desired))
+        except IntegrityError:
+            continue  # somebody else has just made the row of a pool: then it is there, maybe as it should be
+        return found
+    _apply(instance, drift(instance, desired))
+    return found
+
+
+def _apply(instance: DagsterInstance, found: Sequence[Drift]) -> None:
     for difference in found:
         if difference.desired is None:
             instance.event_log_storage.delete_concurrency_limit(difference.pool)
         else:
             instance.event_log_storage.set_concurrency_slots(difference.pool, difference.desired)
-    return found

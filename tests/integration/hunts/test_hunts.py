@@ -8,7 +8,6 @@ import pytest
 
 from hunts import faults, kills
 from hunts.house import last_days
-from hunts.races import crowd
 from hunts.rounds import Ground, fresh_seed, ground, hunt
 
 DAYS = 8
@@ -28,13 +27,3 @@ def test_a_source_that_fails_a_fifth_of_all_calls_costs_time_but_no_row(here: Gr
 @pytest.mark.slow
 def test_a_command_killed_at_a_random_moment_loses_and_doubles_nothing(here: Ground) -> None:
     assert hunt("kills", {"twice": kills.chain(here, 2)}, fresh_seed()) == 0
-
-
-@pytest.mark.slow
-def test_a_crowd_on_one_home_leaves_the_content_of_one_backfill_and_disturbs_no_reader(here: Ground) -> None:
-    assert hunt("races", {"crowd": lambda luck: crowd(here, luck)}, fresh_seed()) == 0
-
-
-@pytest.mark.slow
-def test_a_crowd_on_postgres_does_so_too(here: Ground, postgres_database: str) -> None:
-    assert hunt("races", {"crowd": lambda luck: crowd(here, luck, postgres_database)}, fresh_seed()) == 0

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from dagster import DagsterInstance
+from sqlalchemy.exc import IntegrityError
 
 from orchestration.instance import open_instance
 from orchestration.pools import Drift, apply_pools, drift
@@ -50,3 +51,28 @@ def test_differences_read_as_sentences():
     assert str(Drift("tushare", 3, 1)) == "pool tushare should have the limit 3 but has 1"
     assert str(Drift("tushare", 3, None)).endswith("has none of its own")
     assert str(Drift("old", None, 1)).endswith("is declared nowhere")
+
+
+def test_two_that_apply_at_once_both_succeed(instance: DagsterInstance, monkeypatch: pytest.MonkeyPatch):
+    ours = instance.event_log_storage.set_concurrency_slots
+
+    def beaten(pool: str, limit: int) -> None:
+        """Each pool's row is made by the other between our look and our insert."""
+        if pool in limits(instance):
+            ours(pool, limit)
+            return
+        ours(pool, limit)
+        raise IntegrityError("INSERT INTO concurrency_limits", {}, Exception("duplicate key"))
+
+    monkeypatch.setattr(instance.event_log_storage, "set_concurrency_slots", beaten)
+    assert len(apply_pools(instance, DESIRED)) == len(DESIRED)
+    assert limits(instance) == DESIRED
+
+
+def test_an_insert_that_always_fails_is_told(instance: DagsterInstance, monkeypatch: pytest.MonkeyPatch):
+    def fails(*_: object) -> None:
+        raise IntegrityError("INSERT INTO concurrency_limits", {}, Exception("no such pool"))
+
+    monkeypatch.setattr(instance.event_log_storage, "set_concurrency_slots", fails)
+    with pytest.raises(IntegrityError):
+        apply_pools(instance, DESIRED)
