@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from domain.carbon.plan import KINDS as CARBON_KINDS
+from domain.carbon.tables import TABLES as CARBON_TABLES
 from domain.market.catalogue import catalogue as market_catalogue
 from domain.market.plan import KINDS as MARKET_KINDS
 from domain.market.tables import all_tables as market_tables
@@ -11,7 +13,7 @@ from domain.shared.work import Kind
 
 
 def tables() -> tuple[Table, ...]:
-    return (*market_tables(market_catalogue()),)
+    return (*market_tables(market_catalogue()), *CARBON_TABLES)
 
 
 def views() -> dict[str, str]:
@@ -20,4 +22,4 @@ def views() -> dict[str, str]:
 
 
 def kinds() -> tuple[Kind, ...]:
-    return (*MARKET_KINDS,)
+    return (*MARKET_KINDS, *CARBON_KINDS)

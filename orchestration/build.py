@@ -4,6 +4,8 @@ import warnings
 
 import dagster as dg
 
+from assets.carbon.office import CarbonOffice
+from assets.carbon.tables import carbon_assets
 from assets.lake_maintenance import lake_maintenance
 from assets.market.daily import daily_assets
 from assets.market.derived import derived_assets
@@ -12,6 +14,7 @@ from assets.market.reference import reference_assets
 from assets.market.warehouse import MarketWarehouse
 from assets.policies.partitions import weekdays
 from assets.run_retention import run_retention
+from domain.carbon.catalogue import catalogue as carbon_catalogue
 from domain.market.catalogue import catalogue
 from orchestration.schedules import upkeep_schedules
 from orchestration.services import SANDBOX_TOKEN
@@ -20,6 +23,7 @@ from orchestration.settings import Settings
 from resources.lake.resource import LakeResource
 from resources.ledger.resource import LedgerResource
 from resources.tushare.resource import TushareResource
+from sensors.carbon.recalculation import recalculation_sensor
 from sensors.market.freshness import market_freshness_sensor
 from sensors.market.gap_fill import daily_schedule, gap_fill_sensor
 from sensors.work_sweep import work_sweep_sensor
@@ -41,11 +45,17 @@ def _definitions(settings: Settings) -> dg.Definitions:
     fetched = [*reference_assets(market, waits), *daily_assets(market, days, waits)]
     derived = derived_assets(market, days)
     history = history_asset(market)
+    carbon = carbon_assets(carbon_catalogue())
     by_day = dg.AssetSelection.assets(*(a for a in [*fetched, *derived] if a.partitions_def == days))
     kept_alive = dg.AssetSelection.assets(*fetched, *derived)
     return dg.Definitions(
-        assets=[*fetched, *derived, history, lake_maintenance, run_retention],
-        sensors=[gap_fill_sensor(kept_alive), market_freshness_sensor, work_sweep_sensor],
+        assets=[*fetched, *derived, history, *carbon, lake_maintenance, run_retention],
+        sensors=[
+            gap_fill_sensor(kept_alive),
+            market_freshness_sensor,
+            recalculation_sensor(dg.AssetSelection.assets(*carbon)),
+            work_sweep_sensor,
+        ],
         schedules=[
             daily_schedule(by_day, f"{settings.daily_at.minute} {settings.daily_at.hour} * * 1-5"),
             *upkeep_schedules(history, [lake_maintenance, run_retention]),
@@ -92,7 +102,8 @@ def build_resources(settings: Settings) -> dict[str, dg.ConfigurableResource]:
         first_day=settings.market_start.isoformat(),
         fetch_workers=settings.fetch_workers,
     )
-    return {"lake": lake, "ledger": ledger, "warehouse": warehouse}
+    office = CarbonOffice(lake=lake, ledger=ledger, uploads=settings.uploads)
+    return {"lake": lake, "ledger": ledger, "warehouse": warehouse, "office": office}
 
 
 def _source_address(url: str) -> str:

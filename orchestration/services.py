@@ -9,6 +9,7 @@ from orchestration.house import require_writable
 from orchestration.settings import Settings
 
 if TYPE_CHECKING:
+    from assets.carbon.carbon import Carbon
     from assets.market.market import Market
     from resources.lake.client import Lake
     from resources.ledger.client import Ledger
@@ -80,6 +81,19 @@ def open_market(settings: Settings, *, write: bool = False) -> Market:
         ),
         connect=connect,
         workers=settings.fetch_workers,
+    )
+
+
+def open_carbon(settings: Settings, *, write: bool = False) -> Carbon:
+    from assets.carbon.carbon import Carbon
+    from domain.carbon.catalogue import catalogue
+    from resources.staging import Staging
+
+    return Carbon(
+        catalogue=catalogue(),
+        lake=open_lake(settings),
+        ledger=open_ledger(settings, write=write),
+        staging=Staging.at(settings.uploads),
     )
 
 

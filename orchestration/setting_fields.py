@@ -77,6 +77,14 @@ FIELDS: tuple[Field, ...] = (
         "postgresql://perennial:password@db:5432/catalog",
     ),
     Field(
+        "PERENNIAL_UPLOADS",
+        "uploads",
+        values.warehouse_uri,
+        "`uploads` in the home folder; beside the warehouse where that is an object store",
+        "Where uploaded files are kept, as they came and as checked rows: a folder or a URI of `file` or `s3`.",
+        "s3://bucket/uploads",
+    ),
+    Field(
         "PERENNIAL_SOURCE",
         "source",
         values.one_of("sandbox", "tushare"),

@@ -30,6 +30,7 @@ class Settings:
     database_url: str = ""
     warehouse: str = ""
     catalog_url: str = ""
+    uploads: str = ""
     source: Source | Literal[""] = ""
     tushare_token: str = ""
     tushare_url: str | None = None
@@ -66,6 +67,12 @@ class Settings:
             derive(self, "catalog_url", self.database_url if shared else own)
         if not self.warehouse:
             derive(self, "warehouse", f"file://{self.home / 'lake' / 'warehouse'}")
+        if not self.uploads:
+            at = self.warehouse
+            beside = (
+                f"{at.rstrip('/')}-uploads" if at.startswith("s3://") else f"file://{self.home / 'uploads'}"
+            )
+            derive(self, "uploads", beside)
         if self.tushare_url is None and self.source == "tushare":
             derive(self, "tushare_url", TUSHARE_API)
         if not self.tushare_points:

@@ -2,9 +2,8 @@
 
 import dagster as dg
 
+from assets.policies.tags import DISPATCH
 from domain.shared.table import ALL
-
-DISPATCH = "perennial/dispatch"
 
 UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,

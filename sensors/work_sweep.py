@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from assets.policies.tags import DISPATCH
 from resources.ledger.client import Ledger
 from resources.ledger.model import WORKER
 from resources.ledger.resource import LedgerResource
 from resources.ledger.transitions import CLOCKS_APART
 from sensors.processes import PROCESS, is_gone
-from sensors.unfinished import DISPATCH
 
 SILENT_AFTER = timedelta(minutes=10)
 """A started run that came for work, holds none and has logged nothing for so long is dead."""

@@ -23,7 +23,7 @@ from assets.market.passes import DayReport, Pass, Report, progress
 from domain.market.answer import NotYetData, check_answer
 from domain.market.catalogue import Endpoint
 from domain.market.completeness import SAYS_SO, Judgement
-from domain.market.observed import Cell
+from domain.shared.cell import Cell
 from domain.shared.collection import collected_rarely
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.table import ABSENT, Version

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import pyarrow as pa
 
 from domain.market.catalogue import Catalogue
-from domain.market.observed import Cell, Observed, Rules
+from domain.market.observed import Observed, Rules
 from domain.market.plan import FILL, Plan, judge_day, plan, window, years_wanted
 from domain.market.reckoning import expected_rows
 from domain.market.tables import DERIVED
 from domain.market.trading import TradingCalendar, calendar_owed
+from domain.shared.cell import Cell
 from domain.shared.clock import Clock
 from domain.shared.table import ABSENT, ALL, Version
 

@@ -58,8 +58,8 @@ class Endpoint:
     @property
     def source_schema(self) -> pa.Schema:
         """The fields to ask the source for. A year table's partition column is ours."""
-        ours = self.table.partition_column if self.table.partition_kind == "year" else None
-        return pa.schema([f for f in self.table.schema if f.name != ours])
+        ours = self.table.partition_columns if self.table.partition_kind == "year" else ()
+        return pa.schema([f for f in self.table.schema if f.name not in ours])
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def parse(text: str) -> Catalogue:
 
 _REQUIRED = {"endpoint", "table", "title", "description", "published", "points", "key", "columns"}
 _OPTIONAL = {"expected", "floor", "may_be_empty"}
-_PARTITION_COLUMN = {"day": "trade_date", "year": "year", "none": None}
+_PARTITION_COLUMNS = {"day": ("trade_date",), "year": ("year",), "none": ()}
 
 
 def _endpoint(row: Mapping[str, Any], *, partition: Literal["day", "year", "none"]) -> Endpoint:
@@ -125,7 +125,7 @@ def _endpoint(row: Mapping[str, Any], *, partition: Literal["day", "year", "none
         columns=tuple(_column(name, spec, where) for name, spec in row["columns"].items()),
         key=tuple(row["key"]),
         partition_kind=partition,
-        partition_column=_PARTITION_COLUMN[partition],
+        partition_columns=_PARTITION_COLUMNS[partition],
     )
     _check_key(table, expected, where)
     return Endpoint(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.completeness import SAYS_SO, judge
-from domain.market.observed import Cell, Observed
+from domain.market.observed import Observed
+from domain.shared.cell import Cell
 from domain.shared.table import ABSENT
 
 ADJUSTED_FROM = ("normalized_daily", "normalized_adj_factor")

@@ -4,32 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, time
-from typing import Any
+from datetime import date, time
 
 from domain.market.trading import TradingCalendar
-from domain.shared.table import ABSENT, Version
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One partition of one table: what the lake holds, and what we know of having put it there."""
-
-    version: Version = ABSENT
-    recorded: Version | None = None
-    seen_count: int = 0
-    committed_at: datetime | None = None
-    checked_at: datetime | None = None
-    inputs: Mapping[str, str] = field(default_factory=dict)
-    detail: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def untouched(self) -> bool:
-        """The lake holds exactly what we recorded."""
-        return self.recorded is not None and self.recorded == self.version
-
-
-NOTHING = Cell()
+from domain.shared.cell import NOTHING, Cell
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,11 @@ from typing import Literal
 from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.completeness import SAYS_SO, Judgement, judge, refetch_at
 from domain.market.derived import adjusted_inputs, coverage_inputs
-from domain.market.observed import Cell, Observed, Rules
+from domain.market.observed import Observed, Rules
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
 from domain.market.trading import at, due_at, newest_published, shanghai
 from domain.shared.backoff import Backoff
+from domain.shared.cell import Cell, fault
 from domain.shared.hashing import digest
 from domain.shared.table import ABSENT, ALL
 from domain.shared.work import Item, Kind
@@ -153,11 +154,11 @@ def _references(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rule
 def _reference(endpoint: Endpoint, partition: str, seen: Observed, now: datetime, rules: Rules) -> Verdict:
     cell = seen.cell(endpoint.name, partition)
     found = (str(cell.version), str(cell.recorded), rules.configuration)
-    fault = _fault(cell)
-    if fault is None and cell.version == ABSENT:
-        fault = "missing", "it is empty"
-    if fault is not None:
-        return _wanted(endpoint.name, partition, "refresh", *fault, *found)
+    wrong = fault(cell)
+    if wrong is None and cell.version == ABSENT:
+        wrong = "missing", "it is empty"
+    if wrong is not None:
+        return _wanted(endpoint.name, partition, "refresh", *wrong, *found)
     hour = at(shanghai(now).date(), max(endpoint.published, REFERENCES_FROM))
     last = hour if now >= hour else hour - timedelta(days=1)
     if cell.checked_at is None or cell.checked_at < last:
@@ -165,21 +166,6 @@ def _reference(endpoint: Endpoint, partition: str, seen: Observed, now: datetime
         why = f"last asked {asked}, due since {last:%Y-%m-%d %H:%M}"
         return _wanted(endpoint.name, partition, "refresh", "daily_refresh", why, *found, str(last))
     return Verdict(endpoint.name, partition, "healthy", "", f"{cell.version.rows:,} rows")
-
-
-def _fault(cell: Cell) -> tuple[str, str] | None:
-    """What is wrong with a partition whatever its table: (reason code, why)."""
-    if cell.version.damaged:
-        return "damaged", "its data file cannot be read"
-    if cell.recorded is None:
-        if cell.version == ABSENT:
-            return "missing", "never fetched"
-        return "unrecorded", f"{cell.version.rows:,} rows that no fetch of ours recorded"
-    if cell.version == ABSENT and cell.recorded != ABSENT:
-        return "missing", f"its {cell.recorded.rows:,} rows are gone"
-    if cell.version != cell.recorded:
-        return "changed", f"content is not what was fetched ({cell.version} instead of {cell.recorded})"
-    return None
 
 
 def _judge_table(endpoint: Endpoint, day: date, seen: Observed, now: datetime, rules: Rules) -> Verdict:
@@ -191,10 +177,10 @@ def _judge_table(endpoint: Endpoint, day: date, seen: Observed, now: datetime, r
     cell = seen.cell(name, partition)
     found = (str(cell.version), str(cell.recorded), rules.configuration)
     judgement = judge(endpoint, cell.version.rows, seen.expected.get((name, partition)))
-    if fault := _fault(cell):
+    if wrong := fault(cell):
         # Well when it was last fetched; never fetched, it has been wanted since it was due.
         since = cell.checked_at or due
-        return replace(_wanted(name, partition, "gap", *_counted(fault, judgement), *found), since=since)
+        return replace(_wanted(name, partition, "gap", *_counted(wrong, judgement), *found), since=since)
     if judgement.status in ("refused", "empty"):
         # Accepted when it was fetched; the reference has grown since.
         return _wanted(name, partition, "gap", "incomplete", str(judgement), *found, str(judgement.expected))
@@ -217,9 +203,9 @@ def _judge_table(endpoint: Endpoint, day: date, seen: Observed, now: datetime, r
     return Verdict(name, partition, "healthy", "", str(judgement))
 
 
-def _counted(fault: tuple[str, str], judgement: Judgement) -> tuple[str, str]:
+def _counted(wrong: tuple[str, str], judgement: Judgement) -> tuple[str, str]:
     """A fault told with what the counts say about it."""
-    code, why = fault
+    code, why = wrong
     if judgement.status == "refused":
         return "incomplete", f"{judgement} are left"
     if code == "missing" and judgement.expected:
@@ -252,8 +238,8 @@ def _derived(catalogue: Catalogue, day: date, seen: Observed) -> Iterator[Verdic
 
 def _judge_derived(table: str, partition: str, cell: Cell, inputs: Mapping[str, str]) -> Verdict:
     found = (str(cell.version), digest(inputs))
-    if fault := _fault(cell):
-        return _wanted(table, partition, "derive", *fault, *found)
+    if wrong := fault(cell):
+        return _wanted(table, partition, "derive", *wrong, *found)
     changed = sorted(k for k in inputs.keys() | cell.inputs.keys() if inputs.get(k) != cell.inputs.get(k))
     if changed:
         verb = "is" if len(changed) == 1 else "are"

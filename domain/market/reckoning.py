@@ -15,8 +15,8 @@ import pyarrow as pa
 from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.completeness import judge
 from domain.market.derived import coverage_status
-from domain.market.observed import Cell
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
+from domain.shared.cell import Cell
 from domain.shared.compute import packaged, query
 
 

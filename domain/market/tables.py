@@ -37,7 +37,7 @@ ADJUSTED_DAILY = Table(
     ),
     key=("trade_date", "ts_code"),
     partition_kind="day",
-    partition_column="trade_date",
+    partition_columns=("trade_date",),
 )
 
 COVERAGE = Table(
@@ -62,7 +62,7 @@ COVERAGE = Table(
     ),
     key=("trade_date", "table_name"),
     partition_kind="day",
-    partition_column="trade_date",
+    partition_columns=("trade_date",),
 )
 
 REVISIONS = Table(
@@ -82,7 +82,7 @@ REVISIONS = Table(
     ),
     key=("trade_date", "table_name", "ts_code", "row_key", "seen"),
     partition_kind="day",
-    partition_column="trade_date",
+    partition_columns=("trade_date",),
 )
 
 HISTORY_GAPS = Table(

@@ -8,13 +8,14 @@ from typing import Literal
 
 import pyarrow as pa
 
-PartitionKind = Literal["day", "year", "category", "none"]
+PartitionKind = Literal["day", "year", "category", "category_year", "none"]
 """How a table is cut into replaceable partitions.
 
-day       a DATE column; a partition key is `2026-11-17`; files are laid out by month
-year      an INT32 column; a partition key is `2026`
-category  a STRING column; a partition key is one of its values
-none      one partition, the whole table, whose key is `ALL`
+day            a DATE column; a partition key is `2026-11-17`; files are laid out by month
+year           an INT32 column; a partition key is `2026`
+category       a STRING column; a partition key is one of its values
+category_year  a STRING and an INT32 column; a partition key is `plane|2026`, as Dagster writes two dimensions
+none           one partition, the whole table, whose key is `ALL`
 """
 
 ALL = "ALL"
@@ -38,7 +39,7 @@ class Table:
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     partition_kind: PartitionKind = "none"
-    partition_column: str | None = None
+    partition_columns: tuple[str, ...] = ()
     sort: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
 

@@ -45,3 +45,5 @@ class Item:
     not_before: datetime | None = None
     parent_id: int | None = None
     once: bool = False
+    pipelines: tuple[str, ...] = ()
+    """The chains that this work belongs to; one piece of work may end several."""

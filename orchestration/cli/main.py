@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from domain.shared.error import InvalidInput, PerennialError
-from orchestration.cli import looking, market, operate, work
+from orchestration.cli import carbon, looking, market, operate, work
 from orchestration.cli.output import say
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.add_typer(market.app, name="market", help="Fetch, heal and backfill the market warehouse.")
+app.add_typer(carbon.app, name="carbon", help="Upload factors and data; see reports and explain them.")
 app.add_typer(looking.plan_app, name="plan", help="What would be done, and why.")
 app.add_typer(looking.check_app, name="check", help="One line for cron: exit 0 if well, 1 if not.")
 app.add_typer(work.app, name="work", help="The work ledger: what waits, runs, failed, and why.")

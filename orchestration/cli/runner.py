@@ -47,11 +47,12 @@ class Runner:
         self,
         tables: Sequence[str],
         *,
+        domain: str = "market",
         partition: str | None = None,
         days: tuple[str, str] | None = None,
         tags: Mapping[str, str] | None = None,
     ) -> RunEnd:
-        """Materialise market tables: unpartitioned, one partition, or a range of days in one run."""
+        """Materialise tables of a domain: unpartitioned, one partition, or a range of days in one run."""
         import dagster as dg
 
         from sensors.processes import PROCESS, identity
@@ -69,7 +70,7 @@ class Runner:
             warnings.simplefilter("ignore")
             result = self._job.execute_in_process(
                 instance=self.instance,
-                asset_selection=[dg.AssetKey(["market", name]) for name in tables],
+                asset_selection=[dg.AssetKey([domain, name]) for name in tables],
                 partition_key=partition,
                 tags=all_tags,
                 raise_on_error=False,
@@ -81,8 +82,8 @@ class Runner:
         return RunEnd(result.run_id, result.success, tuple(_errors(result)))
 
     def start(self, start: Start) -> RunEnd:
+        from assets.policies.tags import DISPATCH
         from domain.shared.table import ALL
-        from sensors.unfinished import DISPATCH
 
         return self.run(
             start.tables,

@@ -191,14 +191,18 @@ def _partition_spec(table: Table, schema: Any) -> Any:
     from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
     from pyiceberg.transforms import IdentityTransform, MonthTransform
 
-    if table.partition_kind == "none" or table.partition_column is None:
+    if not table.partition_columns:
         return UNPARTITIONED_PARTITION_SPEC
-    source = schema.find_field(table.partition_column).field_id
-    if table.partition_kind == "day":
-        return PartitionSpec(
-            PartitionField(source, 1000, MonthTransform(), f"{table.partition_column}_month")
+    by_month = table.partition_kind == "day"
+    transform = MonthTransform() if by_month else IdentityTransform()
+    return PartitionSpec(
+        *(
+            PartitionField(
+                schema.find_field(name).field_id, number, transform, f"{name}_month" if by_month else name
+            )
+            for number, name in enumerate(table.partition_columns, start=1000)
         )
-    return PartitionSpec(PartitionField(source, 1000, IdentityTransform(), table.partition_column))
+    )
 
 
 def default_locks(place: Place) -> Locks:

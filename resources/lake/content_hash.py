@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from hashlib import blake2b
+from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from domain.shared.table import ABSENT, ALL, Table, Version
-from resources.lake.layout import partition_column, partition_key
+from resources.lake.layout import partition_key
 
 _Bits = npt.NDArray[np.uint64]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -51,17 +53,19 @@ def version_of(table: Table, frame: pa.Table) -> Version:
 def _by_partition(
     table: Table, batch: pa.RecordBatch | pa.Table, hashes: _Bits
 ) -> Iterable[tuple[str, int, np.uint64]]:
-    column = partition_column(table)
-    if column is None:
+    if not table.partition_columns:
         yield ALL, len(hashes), hashes.sum(dtype=np.uint64)
         return
-    encoded = _single(batch.column(column)).dictionary_encode()
-    labels = encoded.indices.to_numpy(zero_copy_only=False)
-    counts = np.bincount(labels, minlength=len(encoded.dictionary))
-    totals = np.zeros(len(encoded.dictionary), dtype=np.uint64)
+    encoded = [_single(batch.column(c)).dictionary_encode() for c in table.partition_columns]
+    shape = tuple(len(e.dictionary) for e in encoded)
+    labels = np.ravel_multi_index(tuple(e.indices.to_numpy(zero_copy_only=False) for e in encoded), shape)
+    counts = np.bincount(labels, minlength=prod(shape))
+    totals = np.zeros(prod(shape), dtype=np.uint64)
     np.add.at(totals, labels, hashes)
-    for value, count, total in zip(encoded.dictionary.to_pylist(), counts, totals, strict=True):
-        yield partition_key(value), int(count), total
+    values = product(*(e.dictionary.to_pylist() for e in encoded))
+    for parts, count, total in zip(values, counts, totals, strict=True):
+        if count:
+            yield partition_key(parts), int(count), total
 
 
 def _row_hashes(batch: pa.RecordBatch | pa.Table) -> _Bits:

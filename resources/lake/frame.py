@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,7 +12,7 @@ import pyarrow.compute as pc
 from domain.shared.distinct import are_distinct
 from domain.shared.error import InvalidInput
 from domain.shared.table import ALL, Column, Table
-from resources.lake.layout import parse_partition, partition_column, partition_key
+from resources.lake.layout import parse_partition, partition_key
 
 _SHOWN = 5
 
@@ -38,26 +40,43 @@ def check_partitions(table: Table, frame: pa.Table, allowed: Collection[str]) ->
         parse_partition(table, partition)
     if strangers := [p for p in partitions_of(table, frame) if p not in allowed]:
         raise InvalidInput(
-            f"{table.name}: {partition_column(table)} has rows of {_some(strangers)}, "
+            f"{table.name}: {', '.join(table.partition_columns)} has rows of {_some(strangers)}, "
             f"which are not among the partitions to write ({_some(sorted(allowed))})"
         )
 
 
 def partitions_of(table: Table, frame: pa.Table) -> list[str]:
     """The partitions that have rows in a frame, sorted."""
-    column = partition_column(table)
-    if column is None:
+    columns = list(table.partition_columns)
+    if not columns:
         return [ALL] if frame.num_rows else []
-    return sorted(partition_key(v) for v in pc.unique(frame.column(column)).to_pylist())
+    return sorted(map(partition_key, zip(*distinct(frame, columns), strict=True)))
+
+
+def distinct(frame: pa.Table, columns: Sequence[str]) -> list[list[Any]]:
+    """The distinct rows of some columns, column by column."""
+    if len(columns) == 1:
+        return [pc.unique(frame.column(columns[0])).to_pylist()]
+    found = frame.group_by(columns).aggregate([])
+    return [found.column(name).to_pylist() for name in columns]
 
 
 def select_partitions(table: Table, frame: pa.Table, partitions: Collection[str]) -> pa.Table:
     """The rows of a frame that belong to some partitions."""
-    column = partition_column(table)
-    if column is None:
+    columns = table.partition_columns
+    if not columns:
         return frame if ALL in partitions else frame.slice(0, 0)
-    values = pa.array([parse_partition(table, p) for p in partitions], type=table.schema.field(column).type)
-    return frame.filter(pc.is_in(frame.column(column), value_set=values))
+    if set(partitions_of(table, frame)) <= set(partitions):
+        return frame
+    wanted = [parse_partition(table, p) for p in partitions]
+    if len(columns) == 1:
+        values = pa.array([v[0] for v in wanted], type=table.schema.field(columns[0]).type)
+        return frame.filter(pc.is_in(frame.column(columns[0]), value_set=values))
+    belongs = [
+        pc.and_(pc.equal(frame.column(columns[0]), first), pc.equal(frame.column(columns[1]), second))
+        for first, second in wanted
+    ]
+    return frame.filter(reduce(pc.or_, belongs)) if belongs else frame.slice(0, 0)
 
 
 def ordered(table: Table, frame: pa.Table) -> pa.Table:
@@ -77,7 +96,7 @@ def _column(table: Table, column: Column, values: pa.ChunkedArray) -> pa.Chunked
             f"first {_first_misfit(values, column.type)!r} ({str(error).splitlines()[0]})"
         ) from error
     # A key may have a part that is NULL where its column allows it: NULL equals NULL in a key.
-    required = not column.nullable or column.name == partition_column(table)
+    required = not column.nullable or column.name in table.partition_columns
     if required and cast.null_count:
         row = pc.index(pc.is_null(cast), True).as_py()
         raise InvalidInput(

@@ -48,10 +48,11 @@ def file_entry(
     """Our short note of an Iceberg data file."""
     low = high = group = None
     # A file of an older or foreign layout has no group we know: it may hold any partition.
-    if data_file.spec_id == stored.metadata.default_spec_id and len(data_file.partition) == 1:
-        group = group_from_layout(table, data_file.partition[0])
-    if table.partition_kind == "day" and table.partition_column is not None:
-        source = stored.schema().find_field(table.partition_column)
+    fields = len(table.partition_columns)
+    if data_file.spec_id == stored.metadata.default_spec_id and len(data_file.partition) == fields:
+        group = group_from_layout(table, [data_file.partition[n] for n in range(len(data_file.partition))])
+    if table.partition_kind == "day":
+        source = stored.schema().find_field(table.partition_columns[0])
         low = _bound(source.field_type, data_file.lower_bounds, source.field_id)
         high = _bound(source.field_type, data_file.upper_bounds, source.field_id)
     return FileEntry(

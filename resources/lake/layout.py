@@ -6,7 +6,7 @@ A partition is what callers replace (a day); a group is what Iceberg lays out in
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Any
 
@@ -15,7 +15,15 @@ import pyarrow as pa
 from domain.shared.error import InvalidInput
 from domain.shared.table import ALL, Table
 
-_PARTITION_TYPES = {"day": pa.date32(), "year": pa.int32(), "category": pa.string()}
+_PARTITION_TYPES: dict[str, tuple[pa.DataType, ...]] = {
+    "day": (pa.date32(),),
+    "year": (pa.int32(),),
+    "category": (pa.string(),),
+    "category_year": (pa.string(), pa.int32()),
+    "none": (),
+}
+_BETWEEN = "|"
+"""Between the two parts of a key, as Dagster writes it."""
 _WORD = re.compile(r"^[a-z_][a-z0-9_]*$")
 
 
@@ -32,39 +40,40 @@ def check_table(table: Table) -> None:
         raise InvalidInput(f"{table.name}: key or sort names unknown columns {missing}")
     if not table.key:
         raise InvalidInput(f"{table.name}: a key is needed")
-    if table.partition_kind == "none":
-        return
     wanted = _PARTITION_TYPES[table.partition_kind]
-    if table.partition_column is None or types.get(table.partition_column) != wanted:
+    if tuple(types.get(c) for c in table.partition_columns) != wanted:
         raise InvalidInput(
-            f"{table.name}: a {table.partition_kind} table needs a partition column of type {wanted}"
+            f"{table.name}: a {table.partition_kind} table needs partition columns of type "
+            f"{', '.join(map(str, wanted)) or 'none at all'}"
         )
 
 
-def partition_column(table: Table) -> str | None:
-    return None if table.partition_kind == "none" else table.partition_column
-
-
-def parse_partition(table: Table, partition: str) -> date | int | str:
-    """The value rows of this partition have in the partition column."""
+def parse_partition(table: Table, partition: str) -> tuple[date | int | str, ...]:
+    """The values rows of this partition have in the partition columns."""
     try:
         if table.partition_kind == "day":
-            parsed = date.fromisoformat(partition)
-            if parsed.isoformat() == partition:
-                return parsed
+            if (day := date.fromisoformat(partition)).isoformat() == partition:
+                return (day,)
         elif table.partition_kind == "year":
             if str(int(partition)) == partition:
-                return int(partition)
-        elif (table.partition_kind == "category" and partition) or partition == ALL:
-            return partition
+                return (int(partition),)
+        elif table.partition_kind == "category_year":
+            category, between, year = partition.partition(_BETWEEN)
+            if category and between and str(int(year)) == year:
+                return (category, int(year))
+        elif table.partition_kind == "category" and partition:
+            return (partition,)
+        elif partition == ALL:
+            return ()
     except ValueError:
         pass  # said below, with the table's name
     raise InvalidInput(f"{table.name}: {partition!r} is no {table.partition_kind} partition key")
 
 
-def partition_key(value: Any) -> str:
-    """The key of a partition column's value."""
-    return value.isoformat() if isinstance(value, date) else str(value)
+def partition_key(values: Iterable[Any]) -> str:
+    """The key of the partition columns' values."""
+    words = [v.isoformat() if isinstance(v, date) else str(v) for v in values]
+    return _BETWEEN.join(words) if words else ALL
 
 
 def group_of(table: Table, partition: str) -> str | None:
@@ -74,29 +83,33 @@ def group_of(table: Table, partition: str) -> str | None:
     return partition[:7] if table.partition_kind == "day" else partition
 
 
-def group_from_layout(table: Table, value: Any) -> str | None:
-    """The group name of an Iceberg partition value (months are counted from 1970-01)."""
-    if table.partition_kind == "none" or value is None:
+def group_from_layout(table: Table, values: Sequence[Any]) -> str | None:
+    """The group name of a file's Iceberg partition values (months are counted from 1970-01)."""
+    if table.partition_kind == "none" or any(v is None for v in values):
         return None
     if table.partition_kind == "day":
-        return f"{1970 + value // 12:04d}-{value % 12 + 1:02d}"
-    return str(value)
-
-
-def sql_literal(table: Table, partition: str) -> str:
-    """The partition's value as a SQL literal."""
-    value = parse_partition(table, partition)
-    if isinstance(value, date):
-        return f"DATE '{value.isoformat()}'"
-    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
+        return f"{1970 + values[0] // 12:04d}-{values[0] % 12 + 1:02d}"
+    return partition_key(values)
 
 
 def sql_filter(table: Table, partitions: Iterable[str], *, negate: bool = False) -> str:
     """A SQL condition that selects (or excludes) the rows of some partitions."""
-    column = partition_column(table)
-    if column is None:
+    columns = table.partition_columns
+    if not columns:
         return "false" if negate else "true"
-    literals = ", ".join(sql_literal(table, p) for p in sorted(set(partitions)))
-    if not literals:
+    wanted = [[_literal(v) for v in parse_partition(table, p)] for p in sorted(set(partitions))]
+    if not wanted:
         return "true" if negate else "false"
-    return f'"{column}" {"NOT " if negate else ""}IN ({literals})'
+    listed = ", ".join(_row(values) for values in wanted)
+    named = _row([f'"{column}"' for column in columns])
+    return f"{named} {'NOT ' if negate else ''}IN ({listed})"
+
+
+def _row(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def _literal(value: date | int | str) -> str:
+    if isinstance(value, date):
+        return f"DATE '{value.isoformat()}'"
+    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"

@@ -10,7 +10,7 @@ from resources.lake.content_hash import versions_of
 from resources.lake.engine import Engine, quoted
 from resources.lake.error import DamagedData
 from resources.lake.file_index import FileEntry, FileIndex, FileList
-from resources.lake.layout import parse_partition, partition_column, partition_key, sql_filter
+from resources.lake.layout import parse_partition, partition_key, sql_filter
 from resources.lake.version_cache import VersionCache, fingerprint
 from resources.lake.view import View
 
@@ -108,15 +108,14 @@ class VersionReader:
         return sorted(listed)
 
     def _distinct(self, view: View, files: Sequence[FileEntry]) -> list[str]:
-        column = partition_column(view.table)
+        columns = ", ".join(map(quoted, view.table.partition_columns))
         with self.engine.connect() as connection, self.engine.explained(view.table, files):
             rows = self.engine.relation(connection, view, files)
-            if column is None:
+            if not columns:
                 return (
                     [ALL]
                     if connection.sql(f"SELECT 1 FROM ({rows}) LIMIT 1").to_arrow_table().num_rows
                     else []
                 )
-            query = f"SELECT DISTINCT {quoted(column)} AS v FROM ({rows}) ORDER BY v"
-            values = connection.sql(query).to_arrow_table().column("v").to_pylist()
-            return [partition_key(v) for v in values]
+            query = f"SELECT DISTINCT {columns} FROM ({rows}) ORDER BY {columns}"
+            return [partition_key(values) for values in connection.sql(query).fetchall()]

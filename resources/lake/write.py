@@ -18,7 +18,7 @@ from resources.lake.engine import Engine, quoted
 from resources.lake.error import CommitConflict, DamagedData, storage_errors
 from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.frame import check_partitions, conform, ordered, partitions_of, select_partitions
-from resources.lake.layout import group_of, partition_column, sql_filter
+from resources.lake.layout import group_of, sql_filter
 from resources.lake.locks import Locks
 from resources.lake.ownership import Ownership
 from resources.lake.state import added_columns
@@ -92,8 +92,7 @@ class Writer:
         """The rows of the touched partitions after the incoming rows took the place of equal keys."""
         table = view.table
         touched = set(partitions_of(table, frame))
-        column = partition_column(table)
-        if column is not None and column not in table.key:
+        if not set(table.partition_columns) <= set(table.key):
             touched |= self._partitions_with_keys(view, frame)  # a row may move to another partition
         files = [] if view.listing is None else view.listing.holding(table, touched)
         stored = self.engine.read(view, files, sql_filter(table, touched))

@@ -24,10 +24,13 @@ from resources.ledger.freshness import Freshness
 from resources.ledger.hold import Hold, HoldRequest
 from resources.ledger.model import Dispatch, EnqueueReport, Event, HeldElsewhere, LeaseLost, Swept, Work
 from resources.ledger.outcome import Outcome, cause_of
+from resources.ledger.pipelines import Pipelines
 from resources.ledger.provenance import Provenance
 from resources.ledger.settle import Answer, settle
 from resources.ledger.stamp import check_source, stamp_source, stamped_source
 from resources.ledger.transitions import LEASE, LONGEST_LEASE
+from resources.ledger.uploads import Uploads
+from resources.ledger.year_locks import YearLocks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,6 +113,10 @@ class Ledger:
         return dispatching.dispatch(
             self.engine, kind, limit=limit, group=group, order=order, busy=busy, now=self.clock()
         )
+
+    def sent(self, dispatch_id: str) -> list[Work]:
+        """The rows that went out under this id and have not been sent again since."""
+        return look.sent(self.engine, dispatch_id)
 
     def claim(self, kind: str, *, holder: str, limit: int, lease: timedelta = LEASE) -> list[Work]:
         """Take due rows for a worker process; it answers by id and fence.
@@ -243,6 +250,18 @@ class Ledger:
     @property
     def provenance(self) -> Provenance:
         return Provenance(self.engine, self.clock)
+
+    @property
+    def pipelines(self) -> Pipelines:
+        return Pipelines(self.engine)
+
+    @property
+    def uploads(self) -> Uploads:
+        return Uploads(self.engine, self.clock)
+
+    @property
+    def year_locks(self) -> YearLocks:
+        return YearLocks(self.engine, self.clock)
 
     @property
     def freshness(self) -> Freshness:

@@ -13,7 +13,9 @@ from domain.shared.error import InvalidInput
 from domain.shared.work import Item, Kind
 from resources.ledger.engine import writing
 from resources.ledger.model import EnqueueReport, Work
+from resources.ledger.pipelines import join
 from resources.ledger.rows import Change, create, lock_name, read_keys, write
+from resources.ledger.schema import ACTIVE
 from resources.ledger.transitions import judge_wish
 
 PARAMS_LIMIT = 4_096
@@ -77,5 +79,9 @@ def _enqueue_kind(
             report.absorbed.append(row)
         else:
             report.refused.append(row)
-    report.created.extend(create(connection, births, now))
+    created = create(connection, births, now)
+    report.created.extend(created)
     write(connection, changes, now)
+    # A finished row that absorbed its wish did what it did for others.
+    live = [row for row in (*report.absorbed, *report.updated) if row.status in ACTIVE]
+    join(connection, {row.id: items[row.key].pipelines for row in (*created, *live) if row.key in items})

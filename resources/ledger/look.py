@@ -49,6 +49,12 @@ def running(engine: Engine) -> list[Work]:
         return [as_work(row) for row in rows]
 
 
+def sent(engine: Engine, dispatch_id: str) -> list[Work]:
+    with reading(engine) as connection:
+        query = select_work().where(work.c.dispatch_id == dispatch_id).order_by(work.c.id)
+        return [as_work(row) for row in connection.execute(query)]
+
+
 def events(engine: Engine, work_id: int) -> list[Event]:
     query = select(work_event).where(work_event.c.work_id == work_id).order_by(work_event.c.id)
     with reading(engine) as connection:

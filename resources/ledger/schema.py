@@ -33,7 +33,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-HEAD = "0001"
+HEAD = "0002"
 VERSION_TABLE = "ledger_version"
 """Not Alembic's default name: Dagster keeps its own `alembic_version`, often in the same database."""
 
@@ -176,6 +176,53 @@ pipeline_member = Table(
     Column("work_id", BigId, ForeignKey("work.id", ondelete="CASCADE"), primary_key=True),
 )
 Index("ix_pipeline_member_work_id", pipeline_member.c.work_id)
+
+upload = Table(
+    "upload",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("kind", String, nullable=False),
+    Column("topic", String, nullable=False),
+    Column("institution", String, nullable=False),
+    Column("source", String, nullable=False),
+    Column("name", String, nullable=False),
+    Column("sha256", String, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("taken", BigInteger, nullable=False),
+    Column("problem_count", BigInteger, nullable=False),
+    Column("problems", Json, nullable=False),
+    Column("warnings", Json, nullable=False),
+    Column("accepted", Boolean, nullable=False),
+    Column("uploaded_by", String, nullable=False),
+    Column("uploaded_at", UtcDateTime, nullable=False),
+    Column("pipeline_id", String, nullable=False),
+    sqlite_autoincrement=True,
+)
+Index("ix_upload_pipeline_id", upload.c.pipeline_id)
+
+upload_year = Table(
+    "upload_year",
+    metadata,
+    Column("upload_id", BigId, ForeignKey("upload.id", ondelete="CASCADE"), primary_key=True),
+    Column("year", Integer, primary_key=True),
+    Column("work_id", BigInteger),
+)
+
+year_lock = Table(
+    "year_lock",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("year", Integer, nullable=False),
+    Column("locked_at", UtcDateTime, nullable=False),
+    Column("locked_by", String, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("unlocked_at", UtcDateTime),
+    Column("unlocked_by", String),
+    Column("unlock_reason", Text),
+    sqlite_autoincrement=True,
+)
+Index("uq_year_lock_held", year_lock.c.year, unique=True, **_where("unlocked_at IS NULL"))
 
 pace = Table(
     "pace",

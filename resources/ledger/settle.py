@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, Engine, insert, select
+from sqlalchemy import Connection, Engine
 
 from domain.shared.work import UNCLASSIFIED, Kind
 from resources.ledger.engine import writing
 from resources.ledger.model import Work
 from resources.ledger.outcome import Outcome
+from resources.ledger.pipelines import inherit
 from resources.ledger.rows import Change, lock_ids, lock_waiting_siblings, write
-from resources.ledger.schema import RUNNING, WAITING, pipeline_member
+from resources.ledger.schema import RUNNING, WAITING
 from resources.ledger.transitions import settled, superseded
 
 EVENTS = {
@@ -72,22 +73,8 @@ def write_settled(connection: Connection, changes: Sequence[Change], now: dateti
         final += [Change(change.before, ended, "superseded"), Change(newer, heir, "inherited")]
         heirs.append((ended.id, heir.id))
     write(connection, final, now)
-    _inherit_pipelines(connection, heirs)
+    inherit(connection, heirs)
     return [change.after for change in final]
-
-
-def _inherit_pipelines(connection: Connection, heirs: Sequence[tuple[int, int]]) -> None:
-    """A pipeline that waits for the older row waits for the newer one instead."""
-    for old, new in heirs:
-        has = select(pipeline_member.c.pipeline_id).where(pipeline_member.c.work_id == new)
-        rows = select(pipeline_member.c.pipeline_id).where(
-            pipeline_member.c.work_id == old, pipeline_member.c.pipeline_id.not_in(has)
-        )
-        pipelines = connection.execute(rows).scalars().all()
-        if pipelines:
-            connection.execute(
-                insert(pipeline_member), [{"pipeline_id": name, "work_id": new} for name in pipelines]
-            )
 
 
 def policy_of(kinds: Mapping[str, Kind], row: Work) -> Kind:

@@ -12,13 +12,24 @@ from sqlalchemy import Boolean, DateTime, Engine, Integer, Table, select
 from sqlalchemy.types import JSON, TypeDecorator, TypeEngine
 
 from resources.ledger.engine import reading
-from resources.ledger.schema import partition_fact, source_freshness, work, work_event
+from resources.ledger.schema import (
+    partition_fact,
+    pipeline_member,
+    source_freshness,
+    upload,
+    work,
+    work_event,
+    year_lock,
+)
 
 TABLES = {
     "market.source_freshness": source_freshness,
     "ops.work": work,
     "ops.work_event": work_event,
     "ops.partition_fact": partition_fact,
+    "ops.pipeline_member": pipeline_member,
+    "carbon.upload": upload,
+    "carbon.year_lock": year_lock,
 }
 
 

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 import dagster as dg
 
 from assets.market.warehouse import MarketWarehouse
+from assets.policies.tags import DISPATCH
 from domain.market.trading import shanghai
 from domain.shared.table import ALL
 from sensors.market.look import Look, Start, look
-from sensors.unfinished import DISPATCH, keys_under_way, unfinished_dispatches
+from sensors.unfinished import keys_under_way, unfinished_dispatches
 
 
 def gap_fill_sensor(assets: dg.AssetSelection) -> dg.SensorDefinition:

@@ -28,7 +28,7 @@ DAILY = Table(
     ),
     key=("trade_date", "ts_code"),
     partition_kind="day",
-    partition_column="trade_date",
+    partition_columns=("trade_date",),
 )
 YEARLY = Table(
     name="carbon.factors",
@@ -40,7 +40,7 @@ YEARLY = Table(
     ),
     key=("year", "name"),
     partition_kind="year",
-    partition_column="year",
+    partition_columns=("year",),
 )
 BY_KIND = Table(
     name="refs.papers",
@@ -55,7 +55,7 @@ BY_KIND = Table(
     ),
     key=("id",),
     partition_kind="category",
-    partition_column="kind",
+    partition_columns=("kind",),
 )
 WHOLE = Table(
     name="market.stocks",

@@ -87,10 +87,10 @@ def test_the_keys_are_those_of_the_design() -> None:
 
 
 def test_the_calendar_is_kept_by_year_the_list_whole_and_the_rest_by_day() -> None:
-    kinds = {e.name: (e.table.partition_kind, e.table.partition_column) for e in catalogue().endpoints}
-    assert kinds.pop("normalized_trade_cal") == ("year", "year")
-    assert kinds.pop("normalized_stock_basic") == ("none", None)
-    assert set(kinds.values()) == {("day", "trade_date")}
+    kinds = {e.name: (e.table.partition_kind, e.table.partition_columns) for e in catalogue().endpoints}
+    assert kinds.pop("normalized_trade_cal") == ("year", ("year",))
+    assert kinds.pop("normalized_stock_basic") == ("none", ())
+    assert set(kinds.values()) == {("day", ("trade_date",))}
 
 
 def test_every_column_is_described_and_every_number_of_money_or_shares_has_its_unit() -> None:
@@ -104,7 +104,7 @@ def test_every_column_is_described_and_every_number_of_money_or_shares_has_its_u
 def test_every_partition_column_and_every_day_and_code_of_a_key_is_never_null() -> None:
     for table in all_tables(catalogue()):
         fields = {c.name: c for c in table.columns}
-        for name in {table.partition_column or "", *table.key} & {
+        for name in {*table.partition_columns, *table.key} & {
             "trade_date",
             "ts_code",
             "year",

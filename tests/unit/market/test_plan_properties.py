@@ -9,9 +9,9 @@ from datetime import date, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.market.observed import Cell
 from domain.market.plan import plan
 from domain.market.trading import due_at
+from domain.shared.cell import Cell
 from domain.shared.table import ABSENT, ALL, Version
 from tests.unit.market.world import (
     ADJUSTED,

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.market.catalogue import Catalogue
-from domain.market.observed import Cell
 from domain.market.reckoning import coverage
 from domain.market.tables import COVERAGE
+from domain.shared.cell import Cell
 from domain.shared.table import Version
 from tests.unit.market.frames import CODES, FIRST, PRESENT, Exchange, arrow, exchanges
 from tests.unit.market.world import CATALOGUE, DAILY, JUDGED, cell, content, damaged, shanghai_time

@@ -18,7 +18,7 @@ PRICES = Table(
     ),
     key=("trade_date",),
     partition_kind="day",
-    partition_column="trade_date",
+    partition_columns=("trade_date",),
 )
 
 

@@ -1,0 +1,97 @@
+"""Calculating emissions and summing them up: from the lake to what a report shows. No Dagster here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from assets.carbon.carbon import Carbon
+from assets.carbon.making import Built, Tell, make
+from domain.carbon.emissions import emissions
+from domain.carbon.observed import Observed
+from domain.carbon.plan import emissions_inputs, module_inputs, report_inputs, year_of
+from domain.carbon.reports import module_rows, report_rows, summing
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES, REPORTS
+from domain.shared.compute import packaged, query
+from domain.shared.error import TransientResourceError
+
+_ENTRY_COLUMNS = "year, entry_key, unit_id, quantity, unit, classification, kg_co2eq"
+
+
+class InputMissing(TransientResourceError):
+    """What the partition is made from is not there, or not whole; the plan asks again when it is."""
+
+    reason_code = "input_missing"
+    retry_in_run = False
+
+
+def calculate_emissions(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
+    def build(partition: str, _: int) -> Built | None:
+        # What it is made from is noted before it is read: a change in between is seen by the next look.
+        seen = carbon.observe()
+        inputs = emissions_inputs(carbon.catalogue, seen, partition)
+        if inputs is None:
+            raise InputMissing(f"the entries or factors of {partition} are not whole: they come first")
+        kind = carbon.catalogue.type(partition.split("|", 1)[0])
+        entries = carbon.rows(DATA_ENTRIES, [partition], _ENTRY_COLUMNS)
+        frame = emissions(kind, entries, carbon.factors(year_of(partition)))
+        return Built({EMISSIONS.name: frame}, inputs, metadata=_told(frame), carried=_carried(seen, partition))
+
+    make(carbon, EMISSIONS, partitions, run_id, tell, build)
+
+
+def _carried(seen: Observed, partition: str) -> tuple[str, ...]:
+    """Chains that brought what is replaced now, if no report has seen it."""
+    old = seen.cell(EMISSIONS.table, partition)
+    name, year = partition.split("|", 1)
+    if seen.cell(REPORTS.table, year).inputs.get(name) == str(old.version):
+        return ()
+    return tuple(old.detail.get("pipelines", ()))
+
+
+def _told(frame: pa.Table) -> dict[str, Any]:
+    """What people want to see of a calculation: its sum, what is missing, and the factors it used."""
+    [row] = query(packaged(__file__, "emissions_told"), {"emissions": frame}).to_pylist()
+    used = query(packaged(__file__, "factors_used"), {"emissions": frame}).to_pylist()
+    return {**row, "factors_used": used}
+
+
+def sum_modules(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
+    def build(partition: str, _: int) -> Built | None:
+        module = carbon.catalogue.module(partition.split("|", 1)[0])
+        year = year_of(partition)
+        inputs = module_inputs(carbon.catalogue, carbon.observe(), partition)
+        sums = _sums(carbon, [t.name for t in module.types], year)
+        return Built({REPORT_MODULES.name: module_rows(carbon.catalogue, module, year, sums)}, inputs)
+
+    make(carbon, REPORT_MODULES, partitions, run_id, tell, build)
+
+
+def sum_reports(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
+    def build(partition: str, _: int) -> Built | None:
+        year = int(partition)
+        inputs = report_inputs(carbon.catalogue, carbon.observe(), partition)
+        sums = _sums(carbon, list(carbon.catalogue.types), year)
+        rows = report_rows(carbon.catalogue, year, sums, carbon.units(year))
+        return Built({REPORTS.name: rows}, inputs, metadata=_report_told(rows))
+
+    make(carbon, REPORTS, partitions, run_id, tell, build)
+
+
+def _sums(carbon: Carbon, types: Sequence[str], year: int) -> pa.Table:
+    """Summed inside the query: millions of rows never become an Arrow table here."""
+    from resources.lake.layout import sql_filter
+
+    partitions = [f"{name}|{year}" for name in types]
+    sql = summing(EMISSIONS.name, sql_filter(EMISSIONS, partitions))
+    return carbon.lake.query(sql, partitions={EMISSIONS.name: partitions})
+
+
+def _report_told(rows: pa.Table) -> dict[str, Any]:
+    by_module = query(
+        "SELECT module, sum(own_mg) / 1e9 AS tonnes FROM report GROUP BY module ORDER BY module",
+        {"report": rows},
+    ).to_pylist()
+    return {"tonnes": sum(r["tonnes"] for r in by_module), "by_module": by_module}

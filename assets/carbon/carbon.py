@@ -1,0 +1,152 @@
+"""The carbon domain put together: its tables, its ledger, its staged files. No Dagster here.
+
+Assets, sensors and the command all work through one `Carbon`, so they see the same state and follow the
+same plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from domain.carbon.catalogue import Catalogue
+from domain.carbon.factors import digests
+from domain.carbon.observed import Arrived, Observed
+from domain.carbon.plan import KINDS, Plan, plan
+from domain.carbon.tables import FACTORS, TABLES, UNITS
+from domain.shared.cell import Cell
+from domain.shared.clock import Clock
+from domain.shared.error import InvalidInput
+from domain.shared.table import ABSENT, Table, Version
+from resources.ledger.attention import attention
+
+if TYPE_CHECKING:
+    from resources.lake.client import Lake
+    from resources.ledger.client import Ledger
+    from resources.ledger.provenance import Fact, Provenance
+    from resources.ledger.uploads import Upload
+    from resources.staging import Staging
+
+
+@dataclass
+class Carbon:
+    catalogue: Catalogue
+    lake: Lake
+    ledger: Ledger
+    staging: Staging
+    _digests: dict[int, tuple[Version, dict[str, str]]] = field(default_factory=dict, repr=False)
+
+    @property
+    def clock(self) -> Clock:
+        return self.ledger.clock
+
+    @property
+    def provenance(self) -> Provenance:
+        return self.ledger.provenance
+
+    def observe(self) -> Observed:
+        """Everything the plan judges. Only factors are read; of the rest their versions, which are kept."""
+        work = {row.key: row.status for row in attention(self.ledger.engine, tuple(k.name for k in KINDS))}
+        uploads = [_arrived(u) for u in reversed(self.ledger.uploads.find(accepted=True))]
+        cells = self.cells(TABLES)
+        return Observed(
+            cells=cells,
+            uploads=uploads,
+            factor_digests=self._factor_digests(cells),
+            locked={year: lock.reason for year, lock in self.ledger.year_locks.held().items()},
+            work=work,
+        )
+
+    def plan(self) -> Plan:
+        return self.plan_of(self.observe())
+
+    def plan_of(self, seen: Observed) -> Plan:
+        return plan(self.catalogue, seen)
+
+    def cells(self, tables: Sequence[Table]) -> dict[tuple[str, str], Cell]:
+        """Every partition of these tables that is or was: what the lake holds beside what was recorded."""
+        facts = self.provenance.facts([t.name for t in tables])
+        found: dict[tuple[str, str], Cell] = {}
+        for table in tables:
+            recorded = {p for name, p in facts if name == table.name}
+            partitions = sorted(recorded.union(self.lake.partitions(table.name)))
+            versions = self.lake.versions(table.name, partitions)
+            found |= {(table.table, p): _cell(v, facts.get((table.name, p))) for p, v in versions.items()}
+        return found
+
+    def _factor_digests(self, cells: Mapping[tuple[str, str], Cell]) -> dict[int, Mapping[str, str]]:
+        """Of every year whose factors can be read; a year without factors has none of any type."""
+        found: dict[int, Mapping[str, str]] = {}
+        years = {int(p.rsplit("|", 1)[-1]) for _, p in cells}
+        for year in years:
+            cell = cells.get((FACTORS.table, str(year)), Cell())
+            if cell.version.damaged or (cell.recorded is not None and not cell.untouched):
+                continue
+            known = self._digests.get(year)
+            if known is None or known[0] != cell.version:
+                known = cell.version, digests(self.factors(year)) if cell.version != ABSENT else {}
+                self._digests[year] = known
+            found[year] = known[1]
+        return found
+
+    def factors(self, year: int) -> pa.Table:
+        return self.rows(FACTORS, [str(year)])
+
+    def units(self, year: int) -> pa.Table:
+        return self.rows(UNITS, [str(year)])
+
+    def rows(self, table: Table, partitions: Sequence[str], columns: str = "*") -> pa.Table:
+        """The rows of some partitions of a table."""
+        from resources.lake.layout import sql_filter
+
+        query = f"SELECT {columns} FROM {table.name} WHERE {sql_filter(table, partitions)}"
+        return self.lake.query(query, partitions={table.name: list(partitions)})
+
+    def sent(self, dispatch_id: str | None, table: Table, asked: Sequence[str]) -> list[str]:
+        """Of a run's partitions those it was sent for; of a run that is repeated, those that are still due. A run
+        that nobody sent does all it was asked for."""
+        if dispatch_id is None:
+            return list(asked)
+        keys = {row.key for row in self.ledger.sent(dispatch_id)} or {v.key for v in self.plan().due}
+        return [p for p in asked if f"{table.table}:{p}" in keys]
+
+    def refuse_locked(self, years: Sequence[int]) -> None:
+        """Raise if a year may not be changed."""
+        held = self.ledger.year_locks.held()
+        for year in years:
+            if (lock := held.get(year)) is not None:
+                raise YearLocked(lock.year, lock.reason, lock.locked_by)
+
+
+class YearLocked(InvalidInput):
+    """The year's report was published; nothing may change it."""
+
+    reason_code = "year_locked"
+
+    def __init__(self, year: int, reason: str, by: str) -> None:
+        super().__init__(
+            f"{year} is locked by {by}: {reason}",
+            remedy=f"`perennial carbon unlock {year} --reason …` if the report shall change after all",
+        )
+
+
+def _arrived(one: Upload) -> Arrived:
+    return Arrived(one.id, one.kind, one.topic, one.institution, one.source, one.years, one.pipeline_id)
+
+
+def _cell(version: Version, fact: Fact | None) -> Cell:
+    if fact is None:
+        return Cell(version=version)
+    detail: Mapping[str, Any] = fact.detail
+    return Cell(
+        version=version,
+        recorded=Version(fact.rows, fact.digest) if fact.rows else ABSENT,
+        seen_count=fact.seen_count,
+        committed_at=fact.committed_at,
+        checked_at=fact.checked_at,
+        inputs=fact.inputs,
+        detail=detail,
+    )

@@ -1,0 +1,156 @@
+"""Taking in what was uploaded: a partition becomes what the newest files of its places say. No Dagster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assets.carbon.carbon import Carbon
+from assets.carbon.making import Built, Tell, make
+from domain.carbon.factors import Brought, YearOfFactors, changed_types, merged
+from domain.carbon.intake.entries_file import recalculated
+from domain.carbon.observed import Observed
+from domain.carbon.plan import entries_inputs, factors_inputs, newest_uploads, units_inputs, year_of
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS, UNITS
+from domain.shared.cell import Cell
+from domain.shared.table import Table
+
+if TYPE_CHECKING:
+    from resources.ledger.uploads import Upload
+
+
+def take_in_units(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tell) -> None:
+    def build(partition: str, work_id: int) -> Built | None:
+        year = int(partition)
+        uploads, seen = _uploads(carbon), carbon.observe()
+        inputs = units_inputs(seen, year)
+        newest = [uploads[u.id] for u in newest_uploads(seen.uploads, "units", "", year)]
+        if not newest:
+            return None
+        jobs = carbon.ledger.uploads.taken_by(work_id, [u.id for u in newest], year)
+        frames = [_with_job(carbon, u, year, jobs[u.id]) for u in newest]
+        return Built({UNITS.name: _shaped(UNITS, frames)}, inputs)
+
+    make(carbon, UNITS, years, run_id, tell, build)
+
+
+def _with_job(carbon: Carbon, upload: Upload, year: int, job: int) -> pa.Table:
+    rows = _of_year(carbon, upload, year)
+    count = len(rows)
+    rows = rows.append_column("institution", pa.repeat(upload.institution, count))
+    return rows.append_column("last_seen_job_id", pa.repeat(pa.scalar(job, pa.int64()), count))
+
+
+def take_in_factors(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tell) -> None:
+    """Uploads are added in their order: a factor's history is theirs. Where the tables are what we made of
+    the first of them, only the others are added; else all are, from the first on."""
+
+    def build(partition: str, work_id: int) -> Built | None:
+        year = int(partition)
+        uploads, seen = _uploads(carbon), carbon.observe()
+        inputs = factors_inputs(seen, year)
+        if not inputs:
+            return None
+        wanted = [int(number) for number in inputs["uploads"].split(",")]
+        done = _already(
+            seen.cell(FACTORS.table, partition), seen.cell(FACTOR_VERSIONS.table, partition), wanted
+        )
+        known = YearOfFactors.empty()
+        if done:
+            known = YearOfFactors(carbon.factors(year), carbon.rows(FACTOR_VERSIONS, [partition]))
+        before = known.factors
+        by_type: dict[str, list[str]] = {}
+        jobs = carbon.ledger.uploads.taken_by(work_id, wanted, year)
+        for number in wanted[len(done) :]:
+            brought = Brought(jobs[number], uploads[number].file, uploads[number].moment)
+            after = merged(year, known, _of_year(carbon, uploads[number], year), brought)
+            for name in changed_types(known.factors, after.factors):
+                by_type.setdefault(name, []).append(uploads[number].pipeline_id)
+            known = after
+        by_type = _with_carried(seen, partition, by_type)
+        return Built(
+            {FACTOR_VERSIONS.name: known.versions, FACTORS.name: known.factors},
+            inputs,
+            {"pipelines_by_type": by_type},
+            {"factors_changed": _changes(before, known.factors)},
+        )
+
+    make(carbon, FACTORS, years, run_id, tell, build)
+
+
+def _with_carried(seen: Observed, year: str, by_type: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """By type, the chains that changed its factors last, with those whose change no calculation has seen."""
+    cell = seen.cell(FACTORS.table, year)
+    known: Mapping[str, list[str]] = cell.detail.get("pipelines_by_type", {})
+    digests = seen.factor_digests.get(int(year), {})
+
+    def is_seen(name: str) -> bool:
+        return seen.cell(EMISSIONS.table, f"{name}|{year}").inputs.get("factors") == digests.get(name)
+
+    carried = {name: chains for name, chains in known.items() if name not in by_type or not is_seen(name)}
+    return {
+        name: sorted({*carried.get(name, ()), *by_type.get(name, ())})
+        for name in carried.keys() | by_type.keys()
+    }
+
+
+def _already(factors: Cell, versions: Cell, wanted: Sequence[int]) -> list[int]:
+    """The uploads that are in the tables, if these are what we recorded and the uploads begin like that."""
+    if not (factors.untouched and versions.untouched):
+        return []
+    done = [int(n) for n in factors.inputs.get("uploads", "").split(",") if n]
+    return done if list(wanted[: len(done)]) == done else []
+
+
+def _changes(before: pa.Table, after: pa.Table) -> list[dict[str, object]]:
+    """Of each type, how many factors are new, changed and stale."""
+    old = dict(zip(before.column("factor_id").to_pylist(), before.column("version").to_pylist(), strict=True))
+    told: dict[str, dict[str, int]] = {}
+    for row in after.select(["factor_id", "data_entry_type", "version", "stale"]).to_pylist():
+        counts = told.setdefault(row["data_entry_type"], {"factors": 0, "new": 0, "changed": 0, "stale": 0})
+        counts["factors"] += 1
+        counts["stale"] += row["stale"]
+        if row["factor_id"] not in old:
+            counts["new"] += 1
+        elif old[row["factor_id"]] != row["version"]:
+            counts["changed"] += 1
+    return [{"data_entry_type": name, **counts} for name, counts in sorted(told.items())]
+
+
+def take_in_entries(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
+    def build(partition: str, work_id: int) -> Built | None:
+        name, year = partition.split("|", 1)[0], year_of(partition)
+        uploads, seen = _uploads(carbon), carbon.observe()
+        newest = [uploads[u.id] for u in newest_uploads(seen.uploads, "data", name, year)]
+        if not newest:
+            return None
+        carbon.ledger.uploads.taken_by(work_id, [u.id for u in newest], year)
+        frames = []
+        for upload in newest:
+            rows = recalculated(carbon.catalogue.type(name), _of_year(carbon, upload, year))
+            frames.append(rows.append_column("file", pa.repeat(upload.file, len(rows))))
+        files = [{"file": u.name, "upload": u.id, "rows": u.taken} for u in newest]
+        inputs = entries_inputs(carbon.catalogue, seen, partition)
+        old = seen.cell(DATA_ENTRIES.table, partition)
+        is_seen = seen.cell(EMISSIONS.table, partition).inputs.get("entries") == str(old.version)
+        carried = () if is_seen else tuple(old.detail.get("pipelines", ()))
+        shaped = _shaped(DATA_ENTRIES, frames)
+        return Built({DATA_ENTRIES.name: shaped}, inputs, metadata={"files": files}, carried=carried)
+
+    make(carbon, DATA_ENTRIES, partitions, run_id, tell, build)
+
+
+def _uploads(carbon: Carbon) -> dict[int, Upload]:
+    return {u.id: u for u in carbon.ledger.uploads.find(accepted=True)}
+
+
+def _of_year(carbon: Carbon, upload: Upload, year: int) -> pa.Table:
+    rows = carbon.staging.rows(upload.pipeline_id)
+    return rows.filter(pc.equal(rows.column("year"), year))
+
+
+def _shaped(table: Table, frames: Sequence[pa.Table]) -> pa.Table:
+    return pa.concat_tables([f.select(table.schema.names).cast(table.schema) for f in frames])

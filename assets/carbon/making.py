@@ -1,0 +1,177 @@
+"""How a partition is made, whatever its table: held, built, committed, told, recorded, in this order.
+
+A kill between any two of these leaves work that the next look finds and does again, to the same content.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from assets.carbon.carbon import Carbon
+from domain.carbon.plan import KIND_OF, year_of
+from domain.shared.error import PerennialError, TransientResourceError
+from domain.shared.table import Table, Version
+from resources.ledger.provenance import Fact
+
+if TYPE_CHECKING:
+    from resources.ledger.hold import Hold
+
+log = logging.getLogger("perennial.carbon")
+
+ROWS_AT_ONCE = 2_000_000
+"""Rows of several partitions that share a commit."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a partition shall hold, and from what it was made."""
+
+    frames: Mapping[str, pa.Table]
+    """By the name of their table."""
+    inputs: Mapping[str, str]
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """For people: what changed."""
+    carried: tuple[str, ...] = ()
+    """Chains behind what is replaced now, that nothing has been made from yet."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What became of one partition of one table."""
+
+    table: Table
+    partition: str
+    version: Version
+    changed: bool
+    snapshot_id: int | None
+    seconds: float
+    metadata: Mapping[str, Any]
+
+
+Build = Callable[[str, int], "Built | None"]
+"""Given a partition and the number of the work it is made for; None if there is nothing to make it from."""
+Tell = Callable[[Sequence[Made]], None]
+
+
+class PartlyDone(PerennialError):
+    """Some partitions of a run could not be made. The ledger knows each, and why."""
+
+    reason_code = "partly_done"
+
+
+def make(
+    carbon: Carbon, table: Table, partitions: Sequence[str], run_id: str, tell: Tell, build: Build
+) -> None:
+    """Make these partitions. One that cannot be made is put off or given up, and the others are made."""
+    failures: list[PerennialError] = []
+    keys = [f"{table.table}:{p}" for p in partitions]
+    with carbon.ledger.hold(KIND_OF[table.table], keys, run_id) as hold:
+        for batch in _batches(carbon, hold, build, failures):
+            _commit(carbon, hold, batch, run_id, tell)
+    if failures:
+        more = f" (and {len(failures) - 1} more partitions)" if len(failures) > 1 else ""
+        raise PartlyDone(f"{failures[0].message}{more}", remedy=failures[0].remedy) from failures[0]
+
+
+@dataclass(frozen=True)
+class _Ready:
+    key: str
+    partition: str
+    built: Built
+    began: float
+
+
+def _batches(
+    carbon: Carbon, hold: Hold, build: Build, failures: list[PerennialError]
+) -> Iterator[list[_Ready]]:
+    """Built partitions, as many as may share a commit."""
+    batch: list[_Ready] = []
+    rows = 0
+    for key in hold.keys:
+        partition, began = key.split(":", 1)[1], time.monotonic()
+        try:
+            carbon.refuse_locked([year_of(partition)])
+            built = build(partition, hold.work[key].id)
+        except TransientResourceError as error:
+            hold.defer(key, error)
+            failures.append(error)
+            continue
+        except PerennialError as error:
+            hold.fail(key, error)
+            failures.append(error)
+            continue
+        if built is None:
+            hold.skip(key, "nothing_to_do")
+            continue
+        batch.append(_Ready(key, partition, built, began))
+        rows += sum(frame.num_rows for frame in built.frames.values())
+        if rows >= ROWS_AT_ONCE:
+            yield batch
+            batch, rows = [], 0
+    if batch:
+        yield batch
+
+
+def _commit(carbon: Carbon, hold: Hold, batch: Sequence[_Ready], run_id: str, tell: Tell) -> None:
+    def guard() -> None:
+        hold.check()
+        carbon.refuse_locked([year_of(one.partition) for one in batch])
+
+    made: list[Made] = []
+    for name in batch[0].built.frames:
+        table = carbon.lake.tables[name]
+        frames = [one.built.frames[name] for one in batch]
+        before = carbon.lake.versions(table.name, [one.partition for one in batch])
+        commit = carbon.lake.replace_range(
+            table.name,
+            [one.partition for one in batch],
+            pa.concat_tables([f.select(table.schema.names) for f in frames]),
+            allow_empty=True,
+            guard=guard,
+        )
+        made += [
+            Made(
+                table=table,
+                partition=one.partition,
+                version=commit.versions[one.partition],
+                changed=commit.versions[one.partition] != before[one.partition],
+                snapshot_id=commit.snapshot_id,
+                seconds=time.monotonic() - one.began,
+                metadata=one.built.metadata,
+            )
+            for one in batch
+        ]
+    tell(made)
+    built = {one.partition: one.built for one in batch}
+    carbon.provenance.record(
+        [
+            Fact(
+                table_name=m.table.name,
+                partition=m.partition,
+                rows=m.version.rows,
+                digest=m.version.digest,
+                snapshot_id=m.snapshot_id,
+                inputs=built[m.partition].inputs,
+                detail=_detail(carbon, hold, m, built[m.partition]),
+                run_id=run_id,
+            )
+            for m in made
+        ]
+    )
+    for one in batch:
+        hold.complete(one.key)
+
+
+def _detail(carbon: Carbon, hold: Hold, made: Made, built: Built) -> dict[str, Any]:
+    """With the chains this content belongs to, for whatever is made from it."""
+    known = dict(built.detail)
+    work = hold.work.get(f"{made.table.table}:{made.partition}")
+    mine = carbon.ledger.pipelines.of([work.id]).get(work.id, ()) if work is not None else ()
+    return known | {"pipelines": sorted({*mine, *built.carried})}

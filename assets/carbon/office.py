@@ -1,0 +1,30 @@
+"""The carbon domain as a Dagster resource: lake, ledger and staged files behind one name."""
+
+import dagster as dg
+from pydantic import PrivateAttr
+
+from assets.carbon.carbon import Carbon
+from domain.carbon.catalogue import catalogue
+from resources.lake.resource import LakeResource
+from resources.ledger.resource import LedgerResource
+
+
+class CarbonOffice(dg.ConfigurableResource):
+    """The carbon domain, opened once for one run or one look."""
+
+    lake: LakeResource
+    ledger: LedgerResource
+    uploads: str
+    _opened: Carbon | None = PrivateAttr(default=None)
+
+    def open(self) -> Carbon:
+        if self._opened is None:
+            from resources.staging import Staging
+
+            self._opened = Carbon(
+                catalogue=catalogue(),
+                lake=self.lake.open(),
+                ledger=self.ledger.open(),
+                staging=Staging.at(self.uploads),
+            )
+        return self._opened

@@ -1,0 +1,75 @@
+"""How a run tells Dagster what it made: one materialization per partition, with what people want to see."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+
+from assets.carbon.making import Made
+from assets.policies.definition import asset_key
+from assets.policies.events import written_together
+from assets.policies.plot import bars
+
+_ROWS = 50
+
+
+class Recorder:
+    """Takes what was made and tells it at once, so that a killed run shows exactly what it committed."""
+
+    def __init__(self, context: dg.AssetExecutionContext) -> None:
+        self.context = context
+
+    def __call__(self, made: Sequence[Made]) -> None:
+        with written_together(self.context.instance):
+            for one in made:
+                self.context.log_event(
+                    dg.AssetMaterialization(
+                        asset_key(one.table), partition=one.partition, metadata=_metadata(one)
+                    )
+                )
+                changed = "" if one.changed else ", as it was"
+                self.context.log.info(f"{one.table.name} {one.partition}: {one.version.rows:,} rows{changed}")
+
+
+def _metadata(made: Made) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "dagster/partition_row_count": dg.MetadataValue.int(made.version.rows),
+        "content": dg.MetadataValue.text(str(made.version)),
+        "changed": dg.MetadataValue.bool(made.changed),
+        "seconds": dg.MetadataValue.float(round(made.seconds, 3)),
+    }
+    if made.snapshot_id is not None:
+        told["snapshot"] = dg.MetadataValue.text(str(made.snapshot_id))
+    for name, value in made.metadata.items():
+        told[name] = _shown(value)
+        if name in _PLOTS and value:
+            label, number = _PLOTS[name]
+            points = [(str(row[label]), float(row[number])) for row in value]
+            told[f"{name}_plot"] = dg.MetadataValue.md(bars(points))
+    return told
+
+
+_PLOTS = {"by_module": ("module", "tonnes"), "factors_used": ("factor_id", "tonnes")}
+"""Of a table of metadata, the columns of its plot."""
+
+
+def _shown(value: Any) -> dg.MetadataValue:
+    if isinstance(value, list):
+        return dg.MetadataValue.md(_table(value))
+    if isinstance(value, float):
+        return dg.MetadataValue.float(value)
+    return dg.MetadataValue.int(value) if isinstance(value, int) else dg.MetadataValue.text(str(value))
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    if not rows:
+        return "none"
+    names = list(rows[0])
+    lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+    lines += [f"| {' | '.join(_cell(row[n]) for n in names)} |" for row in rows[:_ROWS]]
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    text = f"{value:,.3f}" if isinstance(value, float) else str(value)
+    return text.replace("|", "\\|").replace("\n", " ")

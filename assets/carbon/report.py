@@ -1,0 +1,115 @@
+"""A report as people get it: tonnes by module and scope, of one unit or of all, with what must be known of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assets.carbon.carbon import Carbon
+from domain.carbon.tables import EMISSIONS, REPORTS
+from domain.shared.error import InvalidInput
+
+TONNE = 1e9
+"""Milligrams."""
+
+
+@dataclass(frozen=True)
+class Report:
+    year: int
+    unit: str | None
+    rows: Sequence[dict[str, Any]]
+    """Of the unit with all below it, or of everybody: module, scope, mg, results, unmatched."""
+    units: Sequence[dict[str, Any]]
+    """The rows of `carbon_reports` with names, for CSV."""
+    notes: tuple[str, ...]
+
+    @property
+    def total_mg(self) -> int:
+        return sum(row["mg"] for row in self.rows)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "year": self.year,
+            "unit": self.unit,
+            "total_mg": self.total_mg,
+            "total_tonnes": self.total_mg / TONNE,
+            "rows": list(self.rows),
+            "notes": list(self.notes),
+        }
+
+    def table(self) -> list[list[Any]]:
+        """One line per module, and their sum."""
+        modules = sorted({row["module"] for row in self.rows})
+        lines = [[m, *self._line([r for r in self.rows if r["module"] == m])] for m in modules]
+        return [*lines, ["all", *self._line(self.rows)]]
+
+    @staticmethod
+    def _line(rows: Sequence[dict[str, Any]]) -> list[Any]:
+        by_scope = [sum(r["mg"] for r in rows if r["scope"] == scope) for scope in (1, 2, 3)]
+        tonnes = [f"{mg / TONNE:,.3f}" for mg in (*by_scope, sum(by_scope))]
+        return [*tonnes, sum(r["unmatched"] for r in rows)]
+
+    def as_csv(self) -> str:
+        """Every unit, module and scope. What a spreadsheet would take for a formula is made a text."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        names = list(self.units[0]) if self.units else []
+        writer.writerow(names)
+        for row in self.units:
+            writer.writerow([harmless(row[name]) for name in names])
+        return out.getvalue()
+
+
+def harmless(value: Any) -> Any:
+    """A cell that no spreadsheet runs."""
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return f"'{value}"
+    return value
+
+
+def report_of(carbon: Carbon, year: int, unit: str | None = None) -> Report:
+    found = carbon.rows(REPORTS, [str(year)]).to_pylist()
+    if not found:
+        raise InvalidInput(
+            f"there is no report of {year}",
+            reason_code="no_report",
+            remedy="upload units, factors and data of the year; `perennial carbon upload --help`",
+        )
+    units = {u["unit_id"]: u for u in carbon.units(year).to_pylist()}
+    if unit is not None and unit not in units and all(r["unit_id"] != unit for r in found):
+        raise InvalidInput(f"{unit!r} is no unit of {year}", reason_code="unknown_unit_id")
+    # A unit's total has everything below it; everybody's is the sum of what each has alone.
+    chosen = [r for r in found if unit is None or r["unit_id"] == unit]
+    kind = "own" if unit is None else "total"
+    sums: dict[tuple[str, int], dict[str, Any]] = {}
+    for row in chosen:
+        place = sums.setdefault(
+            (row["module"], row["scope"]),
+            {"module": row["module"], "scope": row["scope"], "mg": 0, "results": 0, "unmatched": 0},
+        )
+        place["mg"] += row[f"{kind}_mg"]
+        place["results"] += row[f"{kind}_results"]
+        place["unmatched"] += row[f"{kind}_unmatched"]
+    return Report(
+        year=year,
+        unit=unit,
+        rows=[sums[place] for place in sorted(sums)],
+        units=[{"name": units.get(r["unit_id"], {}).get("name", ""), **r} for r in found],
+        notes=_notes(carbon, year),
+    )
+
+
+def _notes(carbon: Carbon, year: int) -> tuple[str, ...]:
+    """What a reader must know: what is old, what is on its way, whether the year is locked."""
+    seen = carbon.observe()
+    verdicts = [v for v in carbon.plan_of(seen).verdicts if v.year == year and v.state in ("due", "waits")]
+    notes = [f"{v.table} {v.partition} is not up to date: {v.why}" for v in verdicts]
+    types = [v.partition.split("|")[0] for v in verdicts if v.table == EMISSIONS.table]
+    if types:
+        notes.insert(0, f"old in this report: {', '.join(sorted(types))}")
+    if (reason := seen.locked.get(year)) is not None:
+        notes.append(f"{year} is locked: {reason}")
+    return tuple(notes)

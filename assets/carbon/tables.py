@@ -1,0 +1,101 @@
+"""The carbon tables as assets. Each function is one writer of its tables; what it does stands elsewhere."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import dagster as dg
+
+from assets.carbon.calculate import calculate_emissions, sum_modules, sum_reports
+from assets.carbon.carbon import Carbon
+from assets.carbon.intake import take_in_entries, take_in_factors, take_in_units
+from assets.carbon.making import Tell
+from assets.carbon.office import CarbonOffice
+from assets.carbon.recording import Recorder
+from assets.policies.definition import asset_arguments, asset_key
+from assets.policies.failure import classified
+from assets.policies.partitions import YEARS
+from assets.policies.tags import DISPATCH
+from domain.carbon.catalogue import Catalogue
+from domain.carbon.tables import (
+    DATA_ENTRIES,
+    EMISSIONS,
+    FACTOR_VERSIONS,
+    FACTORS,
+    REPORT_MODULES,
+    REPORTS,
+    UNITS,
+)
+from domain.shared.table import Table
+
+GROUP = "carbon"
+KINDS = {"duckdb", "iceberg"}
+
+Work = Callable[[Carbon, Sequence[str], str, Tell], None]
+
+
+def carbon_assets(catalogue: Catalogue) -> list[dg.AssetsDefinition]:
+    by_type = _by_year("data_entry_type", list(catalogue.types))
+    by_module = _by_year("module", [m.name for m in catalogue.modules])
+    return [
+        _asset([UNITS], [], YEARS, take_in_units),
+        _asset([FACTORS, FACTOR_VERSIONS], [], YEARS, take_in_factors),
+        _asset([DATA_ENTRIES], [UNITS], by_type, take_in_entries),
+        _asset([EMISSIONS], [DATA_ENTRIES, FACTORS], by_type, calculate_emissions),
+        _asset([REPORT_MODULES], [EMISSIONS], by_module, sum_modules),
+        _asset([REPORTS], [EMISSIONS, UNITS], YEARS, sum_reports),
+    ]
+
+
+def _by_year(dimension: str, names: Sequence[str]) -> dg.MultiPartitionsDefinition:
+    return dg.MultiPartitionsDefinition(
+        {dimension: dg.StaticPartitionsDefinition(sorted(names)), "year": YEARS}
+    )
+
+
+def _asset(
+    tables: Sequence[Table], upstream: Sequence[Table], partitions: dg.PartitionsDefinition, work: Work
+) -> dg.AssetsDefinition:
+    """One writer of these tables. It tells each partition it makes by itself, and no other: a run may span a
+    rectangle of partitions of which only some are due."""
+
+    @dg.multi_asset(
+        name=tables[0].table,
+        specs=[_spec(table, upstream, partitions) for table in tables],
+        partitions_def=partitions,
+        backfill_policy=dg.BackfillPolicy.single_run(),
+    )
+    def made(context: dg.AssetExecutionContext, office: CarbonOffice) -> Iterator[dg.MaterializeResult]:
+        with classified():
+            carbon = office.open()
+            asked = [str(key) for key in context.partition_keys]
+            wanted = carbon.sent(context.run.tags.get(DISPATCH), tables[0], asked)
+            work(carbon, wanted, context.run_id, Recorder(context))
+        yield from ()
+
+    return made
+
+
+def _spec(table: Table, upstream: Sequence[Table], partitions: dg.PartitionsDefinition) -> dg.AssetSpec:
+    arguments = asset_arguments(table, GROUP, KINDS)
+    return dg.AssetSpec(
+        **arguments,
+        deps=[dg.AssetDep(asset_key(t), partition_mapping=_mapping(t, partitions)) for t in upstream],
+        skippable=True,
+        partitions_def=partitions,
+    )
+
+
+def _mapping(upstream: Table, partitions: dg.PartitionsDefinition) -> dg.PartitionMapping | None:
+    """Years meet years; where one side has types or modules besides, all of the other belong to it."""
+    by_year_only = upstream.partition_kind == "year"
+    if by_year_only and isinstance(partitions, dg.MultiPartitionsDefinition):
+        return dg.MultiToSingleDimensionPartitionMapping("year")
+    if not by_year_only and not isinstance(partitions, dg.MultiPartitionsDefinition):
+        return dg.MultiToSingleDimensionPartitionMapping("year")
+    if upstream is EMISSIONS:
+        return dg.MultiPartitionMapping(
+            {
+                "year": dg.DimensionPartitionMapping("year", dg.IdentityPartitionMapping()),
+                "data_entry_type": dg.DimensionPartitionMapping("module", dg.AllPartitionMapping()),
+            }
+        )
+    return None

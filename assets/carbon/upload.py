@@ -1,0 +1,194 @@
+"""`upload`: a file comes in. Checked whole, kept as it came and as rows, noted, wished for. No Dagster here.
+
+Every way in is this function: the command, the drop folder, whatever an API calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from assets.carbon.carbon import Carbon
+from domain.carbon.intake.entries_file import Scope, read_entries
+from domain.carbon.intake.factors_file import read_factors
+from domain.carbon.intake.sheet import Parsed
+from domain.carbon.intake.units_file import read_units
+from domain.carbon.reading.numbers import Mark
+from domain.carbon.reading.problems import FileRefused
+from resources.ledger.pipelines import new_pipeline_id
+from resources.ledger.uploads import Upload
+
+FileKind = Literal["units", "factors", "data"]
+LARGEST = 1 << 30
+"""Bytes one file may have."""
+
+
+@dataclass(frozen=True)
+class File:
+    """A file and what is said beside it."""
+
+    kind: FileKind
+    name: str
+    content: bytes
+    by: str
+    institution: str = "main"
+    source: str = "csv"
+    year: int | None = None
+    data_entry_type: str | None = None
+    mark: Mark | None = None
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What became of a file. `known`: the very same file is the newest already, and nothing was done."""
+
+    upload: Upload
+    known: bool
+    jobs: tuple[int, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        one = self.upload
+        return {
+            "upload": one.id,
+            "pipeline": one.pipeline_id,
+            "file": one.name,
+            "sha256": one.sha256,
+            "kind": one.kind,
+            "type": one.topic or None,
+            "years": list(one.years),
+            "rows": one.rows,
+            "taken": one.taken,
+            "problems": list(one.problems),
+            "problem_count": one.problem_count,
+            "warnings": list(one.warnings),
+            "known_already": self.known,
+            "jobs": list(self.jobs),
+        }
+
+
+def upload(carbon: Carbon, file: File, *, accept_valid: bool = False) -> Receipt:
+    """Take a file in, or raise FileRefused, having noted it. What follows is the plan's."""
+    pipeline = new_pipeline_id()
+    try:
+        parsed = checked(carbon, file, accept_valid=accept_valid)
+    except FileRefused as error:
+        carbon.ledger.uploads.record(_refused(file, pipeline, error))
+        raise
+    wanted = _accepted(file, pipeline, parsed)
+    carbon.refuse_locked(wanted.years)
+    if (same := _newest_is_the_same(carbon, wanted)) is not None:
+        return Receipt(same, known=True)
+    carbon.staging.keep(pipeline, file.content, parsed.frame)
+    kept = carbon.ledger.uploads.record(wanted)
+    return Receipt(kept, known=False, jobs=_wish(carbon, kept))
+
+
+def checked(carbon: Carbon, file: File, *, accept_valid: bool = False) -> Parsed:
+    """The file's rows, all of them good or, with `accept_valid`, those that are."""
+    try:
+        return _read(carbon, file).or_refused(file.name, accept_valid=accept_valid)
+    except FileRefused as error:
+        raise FileRefused(file.name, error.problems, error.total) from None
+
+
+def _read(carbon: Carbon, file: File) -> Parsed:
+    source = io.BytesIO(file.content)
+    if file.kind == "units":
+        return read_units(source, year=file.year)
+    if file.kind == "factors":
+        return read_factors(source, carbon.catalogue, year=file.year, mark=file.mark)
+    scope = Scope(file.institution, file.source, file.year, file.data_entry_type, file.mark)
+    return read_entries(source, carbon.catalogue, _UnitsOfYears(carbon), scope)
+
+
+class _UnitsOfYears(dict[int, frozenset[str]]):
+    """The units of each year, read when they are asked for: those in the lake, and those on their way."""
+
+    def __init__(self, carbon: Carbon) -> None:
+        super().__init__()
+        self._carbon = carbon
+
+    def get(self, year: int, default: Any = None) -> Any:  # noqa: ARG002 - a mapping's word
+        if year not in self:
+            self[year] = frozenset(_units_of(self._carbon, year))
+        return self[year]
+
+
+def _units_of(carbon: Carbon, year: int) -> Sequence[str]:
+    from domain.carbon.plan import newest_uploads
+
+    seen = carbon.observe()
+    coming = newest_uploads(seen.uploads, "units", "", year)
+    if seen.cell("units", str(year)).inputs.get("uploads", "") == ",".join(str(u.id) for u in coming):
+        names: list[str] = carbon.units(year).column("unit_id").to_pylist()
+        return names
+    rows = [carbon.staging.rows(u.pipeline_id) for u in coming]
+    return [
+        unit
+        for frame in rows
+        for unit, of in zip(
+            frame.column("unit_id").to_pylist(), frame.column("year").to_pylist(), strict=True
+        )
+        if of == year
+    ]
+
+
+def _newest_is_the_same(carbon: Carbon, wanted: Upload) -> Upload | None:
+    """The upload that this one would repeat: nothing of its place and years came after it."""
+    for one in carbon.ledger.uploads.find(kind=wanted.kind, accepted=True):
+        if one.place == wanted.place and set(one.years) & set(wanted.years):
+            same = (one.sha256, one.years, one.taken) == (wanted.sha256, wanted.years, wanted.taken)
+            return one if same else None
+    return None
+
+
+def _wish(carbon: Carbon, kept: Upload) -> tuple[int, ...]:
+    """Its work, at once and not at the next look, so that whoever uploaded it gets its numbers."""
+    verdicts = [v for v in carbon.plan().due if kept.pipeline_id in v.pipelines]
+    report = carbon.ledger.enqueue([v.item() for v in verdicts])
+    return tuple(sorted(row.id for row in (*report.created, *report.updated, *report.absorbed)))
+
+
+def _accepted(file: File, pipeline: str, parsed: Parsed) -> Upload:
+    topic = parsed.frame.column("data_entry_type")[0].as_py() if file.kind == "data" else ""
+    return replace(
+        _noted(file, pipeline),
+        topic=topic,
+        years=tuple(parsed.years),
+        rows=parsed.rows,
+        taken=parsed.frame.num_rows,
+        problem_count=parsed.problem_count,
+        problems=[p.as_json() for p in parsed.problems],
+        warnings=list(parsed.warnings[:100]),
+    )
+
+
+def _refused(file: File, pipeline: str, error: FileRefused) -> Upload:
+    return replace(
+        _noted(file, pipeline),
+        topic=file.data_entry_type or "",
+        years=(file.year,) if file.year else (),
+        accepted=False,
+        problem_count=error.total,
+        problems=[p.as_json() for p in error.problems],
+    )
+
+
+def _noted(file: File, pipeline: str) -> Upload:
+    return Upload(
+        kind=file.kind,
+        topic="",
+        institution=file.institution,
+        source=file.source,
+        name=file.name,
+        sha256=hashlib.sha256(file.content).hexdigest(),
+        bytes=len(file.content),
+        rows=0,
+        taken=0,
+        years=(),
+        uploaded_by=file.by,
+        pipeline_id=pipeline,
+    )

@@ -1,0 +1,89 @@
+"""What a factor is for, in one spelling: `{"cabin":"economy","haul":"short"}`.
+
+Two descriptions that mean the same are the same text, so texts are compared, hashed and joined, and the
+order of keys, spaces, or `1` written as `1.0`, never makes a second factor.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping
+from decimal import Decimal
+from hashlib import blake2b
+from typing import Any
+
+from domain.shared.error import InvalidInput
+
+NOTHING = "{}"
+_NUMBER = re.compile(r"^[+-]?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?$")
+"""Not `007`: a leading zero says that it is a name."""
+_ID_BITS = 52
+"""Ids go through JSON and spreadsheets, where a whole number is exact up to 2^53."""
+
+
+def canonical(parts: Mapping[str, Any]) -> str:
+    """The one spelling. Keys without a value say nothing and are left out."""
+    found: dict[str, str] = {}
+    for key, value in parts.items():
+        name, word = canonical_key(key), canonical_value(value)
+        if not word:
+            continue
+        if not name:
+            raise InvalidInput(f"the value {word!r} has no key", reason_code="classification")
+        if found.setdefault(name, word) != word:
+            raise InvalidInput(
+                f"the key {name!r} has two values, {found[name]!r} and {word!r}", reason_code="classification"
+            )
+    return json.dumps(found, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def canonical_key(key: str) -> str:
+    return unicodedata.normalize("NFC", str(key)).strip().casefold()
+
+
+def canonical_value(value: Any) -> str:
+    """Text as it is, trimmed; numbers and yes/no in one spelling; nothing as nothing."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict | list | tuple):
+        raise InvalidInput(f"{value!r} is more than one value", reason_code="classification")
+    word = " ".join(unicodedata.normalize("NFC", str(value)).split())
+    return canonical_number(word) if _NUMBER.match(word) else word
+
+
+def canonical_number(word: str) -> str:
+    number = Decimal(word)
+    return format(number.normalize(), "f") if number else "0"
+
+
+def parse(text: str) -> str:
+    """The one spelling of a JSON object somebody wrote."""
+    if not text.strip():
+        return NOTHING
+    try:
+        parts = json.loads(text, parse_float=str, parse_int=str, object_pairs_hook=_pairs)
+    except ValueError as error:
+        raise InvalidInput(f"{text!r} is no JSON object: {error}", reason_code="classification") from None
+    if not isinstance(parts, dict):
+        raise InvalidInput(f"{text!r} is no JSON object", reason_code="classification")
+    return canonical(parts)
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """JSON lets a key come twice; then nobody knows which is meant."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found and found[key] != value:
+            raise ValueError(f"the key {key!r} comes twice")
+        found[key] = value
+    return found
+
+
+def factor_id(year: int, data_entry_type: str, emission_type: str, classification: str) -> int:
+    """The identity as a number: the same for ever and everywhere, without anybody counting."""
+    words = json.dumps([year, data_entry_type, emission_type, classification], ensure_ascii=False)
+    return int.from_bytes(blake2b(words.encode(), digest_size=8).digest(), "big") >> (64 - _ID_BITS)

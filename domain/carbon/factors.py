@@ -1,0 +1,66 @@
+"""Factors over time: what an upload makes of those a year has, and what a calculation sees of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+from domain.carbon.tables import FACTOR_VERSIONS, FACTORS
+from domain.shared.compute import packaged, query
+from domain.shared.hashing import digest
+
+
+@dataclass(frozen=True)
+class Brought:
+    """An upload, as the factors it brings remember it."""
+
+    job_id: int
+    file: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class YearOfFactors:
+    factors: pa.Table
+    versions: pa.Table
+
+    @classmethod
+    def empty(cls) -> YearOfFactors:
+        return cls(FACTORS.schema.empty_table(), FACTOR_VERSIONS.schema.empty_table())
+
+
+def merged(year: int, known: YearOfFactors, incoming: pa.Table, brought: Brought) -> YearOfFactors:
+    """The year after an upload.
+
+    A factor keeps its id and, while value and unit stay, its version. The upload speaks for the types it has
+    factors of: what it lacks of those is stale from now on, and still used. Of other types it says nothing.
+    """
+    relations = {"incoming": incoming, "factors": known.factors, "versions": known.versions}
+    parameters = {"year": year, "job": brought.job_id, "file": brought.file, "at": brought.at}
+    versions = query(packaged(__file__, "factor_versions"), relations, parameters).cast(
+        FACTOR_VERSIONS.schema
+    )
+    factors = query(
+        packaged(__file__, "factors"),
+        {**relations, "versions": versions},
+        {"year": year, "job": brought.job_id},
+    ).cast(FACTORS.schema)
+    return YearOfFactors(factors, versions)
+
+
+def digests(factors: pa.Table) -> dict[str, str]:
+    """By type, all that a calculation sees of its factors: not their origin, nor whether they are stale."""
+    columns = ("data_entry_type", "factor_id", "emission_type", "classification", "value", "unit", "version")
+    seen: dict[str, list[tuple[object, ...]]] = defaultdict(list)
+    for name, *rest in zip(*(factors.column(c).to_pylist() for c in columns), strict=True):
+        seen[name].append(tuple(rest))
+    return {name: digest(sorted(rows)) for name, rows in seen.items()}
+
+
+def changed_types(before: pa.Table, after: pa.Table) -> list[str]:
+    """Types whose calculation sees other factors afterwards."""
+    old, new = digests(before), digests(after)
+    return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))

@@ -1,0 +1,62 @@
+"""A file of organisational units: one row per unit, each naming the unit above it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from domain.carbon.intake.sheet import Parsed, Sheet
+
+COLUMNS = {"year", "unit_id", "parent_id", "name"}
+
+
+def read_units(source: BinaryIO, *, year: int | None = None) -> Parsed:
+    """Units of one or more years. A parent that the file lacks is told once; its children stand on top."""
+    sheet = Sheet.of(source, COLUMNS)
+    sheet.check_header(["unit_id", "name"], COLUMNS)
+    columns = {
+        "year": sheet.years(year),
+        "unit_id": sheet.words("unit_id", required=True),
+        "parent_id": sheet.words("parent_id"),
+        "name": sheet.words("name", required=True),
+    }
+    sheet.unique(["year", "unit_id"], columns, "this unit")
+    _no_circles(sheet, columns)
+    parsed = sheet.finish(columns)
+    strangers = _unknown_parents(parsed.frame)
+    warnings = [f"the unit {name!r} above others is not in the file: they stand on top" for name in strangers]
+    parents = parsed.frame.column("parent_id")
+    nobody = pc.equal(parents, "")
+    frame = parsed.frame.set_column(2, "parent_id", pc.if_else(nobody, pa.scalar(None, pa.string()), parents))
+    return replace(parsed, frame=frame, warnings=(*parsed.warnings, *warnings))
+
+
+def _unknown_parents(frame: pa.Table) -> list[str]:
+    known = set(zip(frame.column("year").to_pylist(), frame.column("unit_id").to_pylist(), strict=True))
+    above = zip(frame.column("year").to_pylist(), frame.column("parent_id").to_pylist(), strict=True)
+    return sorted({parent for year, parent in above if parent and (year, parent) not in known})
+
+
+def _no_circles(sheet: Sheet, columns: dict[str, pa.Array]) -> None:
+    """A unit that is above itself would never be summed up."""
+    years, units, parents = (columns[n].to_pylist() for n in ("year", "unit_id", "parent_id"))
+    above = {(y, u): (y, p) for y, u, p in zip(years, units, parents, strict=True) if p}
+    ends: dict[tuple[int, str], bool] = {}
+    for start in above:
+        path: list[tuple[int, str]] = []
+        on_path: set[tuple[int, str]] = set()
+        node = start
+        while node in above and node not in ends and node not in on_path:
+            path.append(node)
+            on_path.add(node)
+            node = above[node]
+        circular = node in on_path
+        loop = set(path[path.index(node) :]) if circular else set()
+        for passed in path:
+            ends[passed] = passed in loop
+    where = np.array([ends.get((y, u), False) for y, u in zip(years, units, strict=True)], dtype=bool)
+    sheet.flag(where, "parent_id", "circle", "makes the unit stand above itself")

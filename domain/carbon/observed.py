@@ -1,0 +1,61 @@
+"""What a look sees of the carbon domain, as plain values: input of the plan and of health."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from domain.carbon.catalogue import Catalogue
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
+from domain.shared.cell import NOTHING, Cell
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """An uploaded file that was accepted."""
+
+    id: int
+    kind: str
+    topic: str
+    institution: str
+    source: str
+    years: tuple[int, ...]
+    pipeline_id: str
+
+
+@dataclass(frozen=True)
+class Observed:
+    cells: Mapping[tuple[str, str], Cell] = field(default_factory=dict)
+    """By (table, partition); what is not there has none."""
+    uploads: Sequence[Arrived] = ()
+    """Oldest first."""
+    factor_digests: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    """By year and type, of years whose factors can be read."""
+    locked: Mapping[int, str] = field(default_factory=dict)
+    """Locked years, and why they are."""
+    work: Mapping[str, str] = field(default_factory=dict)
+    """By key, the status of work that is not done."""
+
+    def cell(self, table: str, partition: str) -> Cell:
+        return self.cells.get((table, partition), NOTHING)
+
+    def partitions(self, table: str) -> list[str]:
+        return sorted(p for t, p in self.cells if t == table)
+
+    def years_of(self, kind: str) -> list[int]:
+        table = {"units": UNITS.table, "factors": FACTORS.table}[kind]
+        years = {y for u in self.uploads if u.kind == kind for y in u.years}
+        return sorted(years | {int(p) for p in self.partitions(table)})
+
+    def entry_partitions(self, catalogue: Catalogue) -> list[str]:
+        """Those files speak of, those there are, and those there were. Types that the catalogue lost stay
+        as they are."""
+        told = {f"{u.topic}|{y}" for u in self.uploads if u.kind == "data" for y in u.years}
+        found = told.union(self.partitions(DATA_ENTRIES.table))
+        return sorted(p for p in found if p.split("|", 1)[0] in catalogue.types)
+
+    def report_years(self) -> list[int]:
+        """The years that have anything to be told of."""
+        tables = (EMISSIONS.table, REPORT_MODULES.table)
+        years = {p.rsplit("|", 1)[1] for t in tables for p in self.partitions(t)}
+        return sorted(int(y) for y in years.union(self.partitions(REPORTS.table)))

@@ -1,0 +1,107 @@
+"""What is wrong with a file, cell by cell, in words for whoever has to mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from domain.shared.error import InvalidInput
+
+SHOWN = 100
+"""Problems a report lists; the others are counted."""
+_LONGEST = 60
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    line: int
+    column: str
+    value: str
+    code: str
+    reason: str
+
+    def __str__(self) -> str:
+        place = f"line {self.line}" if self.line else "the file"
+        if self.column:
+            place += f", column {self.column}"
+        told = f" {self.value!r}" if self.value else ""
+        return f"{place}:{told} {self.reason}"
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class FileRefused(InvalidInput):
+    """Nothing of the file was taken. `problems` are the first of `total`."""
+
+    def __init__(self, name: str, problems: Sequence[Problem], total: int) -> None:
+        first = problems[0]
+        more = f" (and {total - 1:,} more)" if total > 1 else ""
+        super().__init__(
+            f"{name}: {first}{more}",
+            reason_code=first.code,
+            remedy="mend the file and upload it again; nothing of it was taken",
+        )
+        self.problems = tuple(problems)
+        self.total = total
+
+
+def refused(code: str, reason: str, *, line: int = 0, column: str = "", value: str = "") -> FileRefused:
+    """A file that cannot be read as a table at all. Its name is set where it is known."""
+    return FileRefused("", [Problem(line, column, short(value), code, reason)], 1)
+
+
+def short(value: str) -> str:
+    return value if len(value) <= _LONGEST else value[: _LONGEST - 1] + "…"
+
+
+@dataclass
+class Problems:
+    """Collects the problems of a frame's rows: the first `SHOWN` in full, all in number, and which rows."""
+
+    lines: pa.Array
+    found: list[Problem] = field(default_factory=list)
+    total: int = 0
+
+    def __post_init__(self) -> None:
+        self.bad = np.zeros(len(self.lines), dtype=bool)
+
+    def rows(
+        self, where: Any, column: str, values: pa.ChunkedArray | pa.Array, code: str, reason: str
+    ) -> None:
+        """`where` says which rows; `reason` may name the `{value}`."""
+        mask = np.asarray(where, dtype=bool)
+        places = np.flatnonzero(mask)
+        if not len(places):
+            return
+        self.bad |= mask
+        self.total += len(places)
+        for place in places[:SHOWN].tolist():
+            value = short(str(values[place].as_py() or ""))
+            self._keep(
+                Problem(self.lines[place].as_py(), column, value, code, reason.replace("{value}", value))
+            )
+
+    def whole(self, problems: Iterable[Problem]) -> None:
+        """Problems of the file as such, of which no row is free."""
+        for problem in problems:
+            self.total += 1
+            self.bad[:] = True
+            self._keep(problem)
+
+    def _keep(self, problem: Problem) -> None:
+        self.found.append(problem)
+        if len(self.found) > 20 * SHOWN:
+            self.found = self.first
+
+    @property
+    def first(self) -> list[Problem]:
+        return sorted(self.found)[:SHOWN]
+
+    @property
+    def bad_rows(self) -> int:
+        return int(self.bad.sum())

@@ -1,0 +1,200 @@
+"""Carbon commands: upload files, see reports, explain every number. Without a daemon if need be."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from domain.shared.error import InvalidInput, PerennialError
+from orchestration.cli.output import Json, answer, document, say, table
+from orchestration.environments import load_settings
+from orchestration.services import open_carbon
+
+if TYPE_CHECKING:
+    from assets.carbon.carbon import Carbon
+    from assets.carbon.upload import Receipt
+    from domain.carbon.reading.problems import FileRefused
+    from orchestration.settings import Settings
+
+app = typer.Typer(no_args_is_help=True)
+
+Year = Annotated[int | None, typer.Option("--year", help="The year, if the file does not name it.")]
+Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept.")]
+
+
+@app.command()
+def upload(
+    kind: Annotated[str, typer.Argument(help="factors, data or units")],
+    files: Annotated[list[Path], typer.Argument(help="CSV or Parquet files")],
+    year: Year = None,
+    data_entry_type: Annotated[
+        str | None, typer.Option("--type", help="The data entry type, if the file does not name it.")
+    ] = None,
+    institution: Annotated[
+        str, typer.Option("--institution", help="Whose units or data these are.")
+    ] = "main",
+    decimal: Annotated[
+        str | None, typer.Option("--decimal", help="point or comma, if the numbers leave doubt.")
+    ] = None,
+    accept_valid: Annotated[
+        bool, typer.Option("--accept-valid", help="Take the good rows of a file that has others.")
+    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Run the chain to its end, in this process.")] = False,
+    json: Json = False,
+) -> None:
+    """Upload files. Each is checked whole before anything is taken."""
+    from assets.carbon.upload import File, upload
+    from domain.carbon.reading.problems import FileRefused
+
+    if kind not in ("factors", "data", "units"):
+        raise InvalidInput(f"there is nothing called {kind!r} to upload", remedy="factors, data or units")
+    if decimal not in (None, "point", "comma"):
+        raise InvalidInput(f"--decimal is {decimal!r}", remedy="point or comma")
+    settings = load_settings()
+    carbon = open_carbon(settings, write=True)
+    receipts: list[dict[str, Any]] = []
+    refusals = 0
+    for path in files:
+        file = File(
+            kind=kind,  # type: ignore[arg-type]
+            name=path.name,
+            content=_content(path),
+            by=getpass.getuser(),
+            institution=institution,
+            year=year,
+            data_entry_type=data_entry_type,
+            mark=decimal,  # type: ignore[arg-type]
+        )
+        try:
+            receipt = upload(carbon, file, accept_valid=accept_valid)
+        except FileRefused as error:
+            refusals += 1
+            receipts.append(_refusal(error, path.name))
+            _tell_refusal(error, path.name, shown=not json)
+            continue
+        receipts.append(receipt.as_json())
+        if not json:
+            _tell(receipt)
+    ended = _drive(settings, carbon) if wait else True
+    if json:
+        document({"ok": not refusals and ended, "files": receipts})
+    raise typer.Exit(1 if refusals or not ended else 0)
+
+
+def _content(path: Path) -> bytes:
+    from assets.carbon.upload import LARGEST
+
+    try:
+        if path.stat().st_size > LARGEST:
+            raise InvalidInput(f"{path} is larger than {LARGEST >> 20} MiB", remedy="split it by year")
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _tell(receipt: Receipt) -> None:
+    one = receipt.upload
+    years = ", ".join(map(str, one.years))
+    if receipt.known:
+        answer(f"{one.name}: already in, as upload {one.id}; nothing to do")
+        return
+    left = f", {one.rows - one.taken:,} left out" if one.rows != one.taken else ""
+    answer(
+        f"{one.name}: {one.taken:,} rows of {years} taken{left}; upload {one.id}, pipeline {one.pipeline_id}"
+    )
+    for warning in one.warnings[:10]:
+        say(f"warning: {one.name}: {warning}")
+
+
+def _refusal(error: FileRefused, name: str) -> dict[str, Any]:
+    return {
+        "file": name,
+        "refused": True,
+        "problems": [p.as_json() for p in error.problems],
+        "problem_count": error.total,
+    }
+
+
+def _tell_refusal(error: FileRefused, name: str, *, shown: bool) -> None:
+    say(f"refused: {name}: {error.total:,} problems; nothing of it was taken")
+    if shown:
+        rows = [[p.line or "", p.column, p.value, p.reason] for p in error.problems]
+        table(["line", "column", "value", "problem"], rows)
+        if error.total > len(error.problems):
+            answer(f"and {error.total - len(error.problems):,} more")
+
+
+@app.command()
+def heal(json: Json = False) -> None:
+    """Take in, calculate and sum whatever is due, in this process."""
+    settings = load_settings()
+    carbon = open_carbon(settings, write=True)
+    ended = _drive(settings, carbon)
+    if json:
+        document({"ok": ended, "plan": [v.key for v in carbon.plan().due]})
+    raise typer.Exit(0 if ended else 1)
+
+
+def _drive(settings: Settings, carbon: Carbon) -> bool:
+    """Look and run until a look finds nothing that is due."""
+    from orchestration.cli.runner import runner
+    from sensors.carbon.look import look
+    from sensors.carbon.recalculation import run_tags, written_with
+    from sensors.unfinished import unfinished_dispatches
+
+    well = True
+    with runner(settings) as run:
+        for _ in range(1_000):
+            seen = look(carbon, unfinished_dispatches(run.instance))
+            if not seen.starts:
+                break
+            for start in seen.starts:
+                end = run.run(written_with(start.table), domain="carbon", tags=run_tags(start))
+                what = f"{start.table}: {', '.join(start.partitions)}"
+                say(f"{'done   ' if end.success else 'failed '} {what}")
+                for error in end.errors:
+                    say(f"        {error}")
+                well = well and end.success
+        else:
+            raise PerennialError("a thousand rounds and still more to do", reason_code="no_end")
+    return well and not any(v.due for v in carbon.plan().verdicts)
+
+
+@app.command()
+def report(
+    year: Annotated[int, typer.Argument(help="The year")],
+    unit: Annotated[str | None, typer.Option("--unit", help="This unit with all below it.")] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Every unit, module and scope, as CSV.")] = False,
+    json: Json = False,
+) -> None:
+    """The report of a year, in tonnes of CO2e."""
+    from assets.carbon.report import report_of
+
+    carbon = open_carbon(load_settings())
+    found = report_of(carbon, year, unit)
+    if json:
+        document(found.as_json())
+    elif csv:
+        sys.stdout.write(found.as_csv())
+    else:
+        table(["module", "scope 1 t", "scope 2 t", "scope 3 t", "total t", "without factor"], found.table())
+        for note in found.notes:
+            say(note)
+
+
+@app.command()
+def lock(year: int, reason: Reason = "") -> None:
+    """Lock a published year: nothing may change it."""
+    made = open_carbon(load_settings(), write=True).ledger.year_locks.lock(year, getpass.getuser(), reason)
+    answer(f"{year} is locked: {made.reason}")
+
+
+@app.command()
+def unlock(year: int, reason: Reason = "") -> None:
+    """Unlock a year; whatever became due meanwhile is then done."""
+    open_carbon(load_settings(), write=True).ledger.year_locks.unlock(year, getpass.getuser(), reason)
+    answer(f"{year} is unlocked")

@@ -1,0 +1,86 @@
+"""Which pieces of work belong to one chain. What a chain's status is, follows from them and is not kept."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Engine, insert, select
+
+from resources.ledger.engine import reading
+from resources.ledger.model import Work
+from resources.ledger.rows import as_work, chunks, select_work
+from resources.ledger.schema import pipeline_member, work
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def new_pipeline_id() -> str:
+    """A ULID: ids that sort by the moment they were made, and say nothing else."""
+    number = (time.time_ns() // 1_000_000 << 80) | secrets.randbits(80)
+    return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
+
+
+def join(connection: Connection, members: Mapping[int, Collection[str]]) -> None:
+    """Make these rows members of these pipelines; to be one twice is to be one."""
+    wanted = {(name, number) for number, names in members.items() for name in names}
+    if not wanted:
+        return
+    known: set[tuple[str, int]] = set()
+    for chunk in chunks(sorted({number for _, number in wanted})):
+        query = select(pipeline_member.c.pipeline_id, pipeline_member.c.work_id).where(
+            pipeline_member.c.work_id.in_(chunk)
+        )
+        known.update((row[0], row[1]) for row in connection.execute(query))
+    missing = [{"pipeline_id": name, "work_id": number} for name, number in sorted(wanted - known)]
+    if missing:
+        connection.execute(insert(pipeline_member), missing)
+
+
+def inherit(connection: Connection, heirs: Sequence[tuple[int, int]]) -> None:
+    """A pipeline that waits for the older row waits for the newer one instead."""
+    if not heirs:
+        return
+    of = _of(connection, [old for old, _ in heirs])
+    join(connection, {new: of.get(old, ()) for old, new in heirs})
+
+
+def _of(connection: Connection, ids: Iterable[int]) -> dict[int, tuple[str, ...]]:
+    found: dict[int, list[str]] = defaultdict(list)
+    for chunk in chunks(sorted(ids)):
+        query = (
+            select(pipeline_member.c.work_id, pipeline_member.c.pipeline_id)
+            .where(pipeline_member.c.work_id.in_(chunk))
+            .order_by(pipeline_member.c.pipeline_id)
+        )
+        for number, name in connection.execute(query):
+            found[number].append(name)
+    return {number: tuple(names) for number, names in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Pipelines:
+    engine: Engine
+
+    def of(self, work_ids: Iterable[int]) -> dict[int, tuple[str, ...]]:
+        """By row, the pipelines it belongs to."""
+        with reading(self.engine) as connection:
+            return _of(connection, work_ids)
+
+    def members(self, pipeline_ids: Collection[str]) -> dict[str, list[Work]]:
+        """By pipeline, its work, oldest first."""
+        found: dict[str, list[Work]] = {name: [] for name in pipeline_ids}
+        query = (
+            select_work()
+            .add_columns(pipeline_member.c.pipeline_id)
+            .join(pipeline_member, pipeline_member.c.work_id == work.c.id)
+        )
+        with reading(self.engine) as connection:
+            for chunk in chunks(sorted(pipeline_ids)):
+                rows = query.where(pipeline_member.c.pipeline_id.in_(chunk)).order_by(work.c.id)
+                for row in connection.execute(rows):
+                    found[row[-1]].append(as_work(row[:-1]))
+        return found

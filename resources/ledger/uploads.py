@@ -1,0 +1,123 @@
+"""Files that people uploaded: what each was, who brought it, what came of it. Their rows lie in staging."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Engine, and_, insert, select, update
+from sqlalchemy.engine import Row
+
+from domain.shared.clock import Clock
+from resources.ledger.engine import reading, writing
+from resources.ledger.rows import lock_name
+from resources.ledger.schema import upload, upload_year
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """One file. `topic` says what it speaks of beside its years: for data its type. `taken` of its `rows`
+    are good; an upload that is not `accepted` changed nothing."""
+
+    kind: str
+    topic: str
+    institution: str
+    source: str
+    name: str
+    sha256: str
+    bytes: int
+    rows: int
+    taken: int
+    years: tuple[int, ...]
+    uploaded_by: str
+    pipeline_id: str
+    accepted: bool = True
+    problem_count: int = 0
+    problems: Sequence[Mapping[str, Any]] = ()
+    warnings: Sequence[str] = ()
+    uploaded_at: datetime | None = None
+    id: int = 0
+
+    @property
+    def file(self) -> str:
+        """Its name in rows: enough of the digest to be one of a kind, short enough to be read."""
+        return self.sha256[:16]
+
+    @property
+    def moment(self) -> datetime:
+        """When it came, of one that was recorded."""
+        if self.uploaded_at is None:
+            raise ValueError(f"{self.name} was not recorded")
+        return self.uploaded_at
+
+    @property
+    def place(self) -> tuple[str, str, str, str]:
+        """What a newer upload of the same takes the place of."""
+        return self.kind, self.topic, self.institution, self.source
+
+
+_COLUMNS = tuple(column.name for column in upload.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Uploads:
+    engine: Engine
+    clock: Clock
+
+    def record(self, one: Upload) -> Upload:
+        """Keep it, and give it back with its number and moment."""
+        at = self.clock()
+        values = {name: getattr(one, name) for name in _COLUMNS if name not in ("id", "uploaded_at")}
+        values |= {"uploaded_at": at, "problems": list(one.problems), "warnings": list(one.warnings)}
+        with writing(self.engine) as connection:
+            # Numbers say who came last: they must not overtake each other.
+            lock_name(connection, "upload")
+            number = connection.execute(insert(upload).values(values).returning(upload.c.id)).scalar_one()
+            if one.years:
+                rows = [{"upload_id": number, "year": year} for year in one.years]
+                connection.execute(insert(upload_year), rows)
+        return replace(one, id=number, uploaded_at=at)
+
+    def taken_by(self, work_id: int, upload_ids: Collection[int], year: int) -> dict[int, int]:
+        """By upload, the work that took its rows of a year in: this one, where none has done so before."""
+        mine = and_(upload_year.c.upload_id.in_(list(upload_ids)), upload_year.c.year == year)
+        with writing(self.engine) as connection:
+            fresh = update(upload_year).where(mine, upload_year.c.work_id.is_(None))
+            connection.execute(fresh.values(work_id=work_id))
+            query = select(upload_year.c.upload_id, upload_year.c.work_id).where(mine)
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def find(
+        self,
+        *,
+        kind: str | None = None,
+        accepted: bool | None = None,
+        pipeline_ids: Collection[str] | None = None,
+        limit: int | None = None,
+    ) -> list[Upload]:
+        """Newest first."""
+        query = select(*(upload.c[name] for name in _COLUMNS)).order_by(upload.c.id.desc())
+        if kind is not None:
+            query = query.where(upload.c.kind == kind)
+        if accepted is not None:
+            query = query.where(upload.c.accepted.is_(accepted))
+        if pipeline_ids is not None:
+            query = query.where(upload.c.pipeline_id.in_(list(pipeline_ids)))
+        if limit is not None:
+            query = query.limit(limit)
+        with reading(self.engine) as connection:
+            rows = connection.execute(query).all()
+            years: dict[int, list[int]] = defaultdict(list)
+            found = select(upload_year.c.upload_id, upload_year.c.year).order_by(upload_year.c.year)
+            if limit is not None or pipeline_ids is not None:
+                found = found.where(upload_year.c.upload_id.in_([row[0] for row in rows]))
+            for number, year in connection.execute(found):
+                years[number].append(year)
+        return [_upload(row, tuple(years[row[0]])) for row in rows]
+
+
+def _upload(row: Row[Any], years: tuple[int, ...]) -> Upload:
+    return Upload(**dict(zip(_COLUMNS, row, strict=True)), years=years)
