@@ -42,9 +42,11 @@ ACTIONS: Mapping[str, str] = {
     "files; then `perennial work retry ID`",
     "moved_warehouse": "move the home back, or make its old place a link to it; then "
     "`perennial work retry ID`",
+    "called_off": "nothing; to have it after all, `perennial work retry ID`",
     "abandoned": "look at the run's log, mend the cause, then `perennial work retry ID`",
 }
 
+UNDER_WAY = ("queued", "deferred", "running")
 NOT_STARTED = "nothing with a running daemon (`make up`); without one run `perennial market heal`"
 BY_HAND = "look at `perennial work show ID`, mend the cause, then `perennial work retry ID`"
 
@@ -59,27 +61,40 @@ def findings(
     history_gaps: int = 0,
     lost: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Finding]:
-    """Everything that is not plainly healthy, the worst first. `work` holds each key's newest row.
+    """Everything that is not plainly healthy, the worst first. `work` holds what the ledger says of keys.
 
     `lost` names, by table, the days that were fetched and are gone from the lake.
     """
-    latest = {row.key: row for row in work}
-    found = [_from_verdict(v, latest.pop(v.key, None), now, machine_now) for v in plan.verdicts if _tells(v)]
     judged = {v.key: v for v in plan.verdicts}
+    latest = _latest(work, judged)
+    found = [_from_verdict(v, latest.pop(v.key, None), now, machine_now) for v in plan.verdicts if _tells(v)]
     # Work that no verdict speaks of: days that left the window, or that are not due any more.
     found += [
         _from_work(row, judged.get(key), now, machine_now)
         for key, row in latest.items()
-        if row.status in ("queued", "deferred", "running") or (row.status == "failed" and key not in judged)
+        if row.status in UNDER_WAY or (row.status == "failed" and key not in judged)
     ]
     found += _sources(sources, calendar, now)
     if history_gaps:
         found.append(_history(history_gaps))
-    in_hand = {v.key for v in plan.verdicts} | {row.key for row in work if row.status != "failed"}
+    in_hand = judged.keys() | {row.key for row in work if row.status not in ("failed", "cancelled")}
     for table, days in (lost or {}).items():
         if older := [d for d in days if f"{table.split('.', 1)[1]}:{d}" not in in_hand]:
             found.append(_lost(table, older))
     return sorted(_with_causes(found), key=lambda f: f.rank)
+
+
+def _latest(work: Sequence[WorkRow], judged: Mapping[str, Verdict]) -> dict[str, WorkRow]:
+    """Of the rows of a key the one that tells of its present: what is under way; what forbids that which is
+    wanted now; else the last that failed, or was called off."""
+
+    def weight(row: WorkRow) -> tuple[bool, bool, bool]:
+        wanted = judged.get(row.key)
+        same = wanted is not None and wanted.due and wanted.fingerprint == row.fingerprint
+        return (row.status in UNDER_WAY, same, row.status == "failed")
+
+    # Sorting keeps the order of equals, so the newest of them stays the last.
+    return {row.key: row for row in sorted(work, key=weight)}
 
 
 def _with_causes(found: Sequence[Finding]) -> Iterator[Finding]:
@@ -99,8 +114,10 @@ def _tells(verdict: Verdict) -> bool:
 
 
 def _from_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: datetime) -> Finding:
-    if row is not None and row.status in ("queued", "deferred", "running", "failed"):
+    if row is not None and row.status in (*UNDER_WAY, "failed"):
         return _from_work(row, verdict, now, machine_now)
+    if row is not None and verdict.due and row.fingerprint == verdict.fingerprint:
+        return _called_off(row, verdict)
     return Finding(
         domain="market",
         subject=verdict.key,
@@ -110,6 +127,23 @@ def _from_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_
         since=verdict.since,
         next_attempt=now if verdict.due else verdict.next_attempt,
         action=NOT_STARTED if verdict.due else ACTIONS.get(verdict.reason_code, "nothing"),
+    )
+
+
+def _called_off(row: WorkRow, verdict: Verdict) -> Finding:
+    """Not as it should be, and nobody will mend it: somebody decided so, for exactly this reason."""
+    when = f" {row.finished_at:%Y-%m-%d %H:%M} UTC" if row.finished_at else ""
+    return Finding(
+        domain="market",
+        subject=verdict.key,
+        health="explained",
+        reason_code="called_off",
+        reason=f"its work was cancelled{when} ({verdict.why})",
+        since=row.finished_at,
+        next_attempt=None,
+        action=ACTIONS["called_off"].replace("ID", str(row.id)),
+        work_id=row.id,
+        attempts=row.attempts,
     )
 
 

@@ -87,9 +87,10 @@ class Plan:
     def take(self, limit: int, live: Callable[[str], bool]) -> tuple[Verdict, ...]:
         """What one look asks for: work already known, and at most `limit` further days, newest first.
 
-        `live` says whether the ledger knows the key: a row waiting, running, or given up. A given-up row
-        must not count as a further day, or three hopeless days would hide every older one; wished for
-        again it stays as it is until its fingerprint changes. Gaps come before rechecks.
+        `live` says whether the ledger knows the key: a row waiting, running, failed for good, or called off
+        by a person. What is given up must not count as a further day, or three hopeless days would hide
+        every older one; wished for again it stays as it is until its fingerprint changes. Gaps come before
+        rechecks.
         """
         chosen = [v for v in self.due if v.state == "refresh" or live(v.key)]
         for states in (("gap", "derive"), ("recheck",)):

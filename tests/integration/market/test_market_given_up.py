@@ -7,8 +7,9 @@ import pytest
 from domain.market.plan import FILL
 from domain.shared.error import TransientResourceError
 from domain.shared.work import Item
+from resources.ledger.model import Work
 from sensors.market.look import ATTEMPTS_OUTSIDE, wish
-from tests.integration.market.house import FETCHED, TODAY, House
+from tests.integration.market.house import FETCHED, PREPARED, TODAY, House
 
 TABLE = "normalized_adj_factor"
 OLD = f"{TABLE}:2024-08-01"
@@ -85,3 +86,24 @@ def test_the_oldest_days_gone_are_told_at_once_and_found_by_the_weekly_look(hous
     assert house.run(*command[1:]).code == 0
     house.run("market", "look-back")
     assert house.status() == {}
+
+
+def test_days_a_person_called_off_hide_no_older_day(house: House) -> None:
+    """Three days nobody wants any more are the newest; the gap before them still heals."""
+    ledger = house.market.ledger
+
+    def waiting() -> list[Work]:
+        return ledger.find(FILL, status="queued", limit=None)
+
+    for day in PREPARED[-3:]:
+        house.drop(TABLE, day)
+    wish(house.market)
+    for row in waiting():
+        ledger.cancel(row.id)
+    house.drop(TABLE, PREPARED[0])
+    wish(house.market)
+    keys = {row.key for row in waiting()}
+    assert f"{TABLE}:{PREPARED[0]}" in keys
+    assert {key.split(":")[1] for key in keys} == {PREPARED[0]}
+    told = house.status()[f"{TABLE}:{TODAY}"]
+    assert (told["health"], told["reason_code"]) == ("explained", "called_off")

@@ -32,11 +32,13 @@ class Row:
     status: str
     key: str = KEY
     id: int = 7
+    fingerprint: str = ""
     reason_code: str | None = None
     error: str | None = None
     attempts: int = 1
     not_before: datetime | None = None
     created_at: datetime = CREATED
+    finished_at: datetime | None = None
     lease_until: datetime | None = None
     run_id: str | None = None
 
@@ -92,6 +94,36 @@ def test_a_gap_nobody_works_on_yet_is_healing_now(gap: Market) -> None:
     assert (finding.domain, finding.subject, finding.health) == ("market", KEY, "healing")
     assert (finding.reason_code, finding.next_attempt, finding.action) == ("missing", gap.now, NOT_STARTED)
     assert finding.reason == "its 1,000 rows are gone, 1,000 rows expected"
+
+
+def test_a_gap_whose_work_a_person_called_off_is_explained_not_healing(gap: Market) -> None:
+    due = gap.verdict(PRICES, TUESDAY)
+    at = shanghai_time("2026-11-17 19:00").astimezone(UTC)
+    finding = only(gap, Row("cancelled", fingerprint=due.fingerprint, finished_at=at))
+    assert (finding.health, finding.reason_code, finding.work_id) == ("explained", "called_off", 7)
+    assert finding.reason == (
+        "its work was cancelled 2026-11-17 11:00 UTC (its 1,000 rows are gone, 1,000 rows expected)"
+    )
+    assert (finding.next_attempt, finding.action) == (
+        None,
+        "nothing; to have it after all, `perennial work retry 7`",
+    )
+
+
+def test_what_was_called_off_for_another_reason_heals(gap: Market) -> None:
+    finding = only(gap, Row("cancelled", fingerprint="another"))
+    assert (finding.health, finding.action) == ("healing", NOT_STARTED)
+
+
+def test_of_several_rows_the_one_counts_that_tells_of_the_present(gap: Market) -> None:
+    wanted = gap.verdict(PRICES, TUESDAY).fingerprint
+    failed = Row("failed", id=1, fingerprint="before", error="no right")
+    off = Row("cancelled", id=2, fingerprint=wanted)
+    other = Row("cancelled", id=3, fingerprint="another")
+    running = Row("running", id=4, fingerprint="before")
+    assert only(gap, failed, off, other).reason_code == "called_off"
+    assert only(gap, failed, other).health == "broken"
+    assert only(gap, running, off).work_id == 4
 
 
 def test_a_damaged_day_says_so(market: Market) -> None:

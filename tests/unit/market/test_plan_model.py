@@ -443,7 +443,8 @@ class PlanModel(RuleBasedStateMachine):
     def the_source_has_other_rows(self, pick: int, table: str, share: int, lost: bool) -> None:
         """A partial day, or one that was corrected since; never so little that it is refused."""
         place = table, str(self._a_day(pick))
-        self.market.source[place] = share * (self.oracle.listed or MOST) // 1_000
+        # Rounded up: 900 of 1,000 parts of 1,005 stocks are 905, and 904 would be refused.
+        self.market.source[place] = -(-share * (self.oracle.listed or MOST) // 1_000)
         if lost and place in self.market.cells:
             self.market.drop(*place)
             self.oracle.known[place].held = GONE
