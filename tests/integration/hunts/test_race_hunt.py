@@ -1,4 +1,4 @@
-"""Races in short: commands, clicks, upkeep and readers at once over the same days, each time with other luck."""
+"""Races in short: commands, clicks, upkeep and readers at once over the same days; each time other luck."""
 
 from __future__ import annotations
 
