@@ -1,4 +1,4 @@
-"""Races in short: commands, clicks, upkeep and readers at once over the same days, each time with other luck."""
+"""Races in short: commands, clicks, upkeep and readers at once over the same days; each time other luck."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def test_a_crowd_on_files_ends_with_the_same_content_and_no_reader_fails(here: G
 
 
 def test_a_crowd_on_postgres_ends_with_the_same_content_and_no_reader_fails(
-    here: Ground, postgres_database: str
+    here: Ground, postgres_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Who opens a production instance sets this variable, for Dagster: other tests must not inherit it.
+    monkeypatch.setenv("PERENNIAL_DATABASE_URL", postgres_database)
     play = {"crowd-postgres": lambda luck: crowd(here, luck, postgres_database)}
     assert hunt("races", play, fresh_seed()) == 0
