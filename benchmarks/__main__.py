@@ -18,6 +18,7 @@ WHAT: dict[str, tuple[str, str]] = {
     "orchestration": ("benchmarks.orchestration", "run"),
     "queue": ("benchmarks.orchestration", "queue"),
     "ledger": ("benchmarks.ledger", "run"),
+    "carbon": ("benchmarks.carbon", "run"),
     "scale": ("benchmarks.scale", "run"),
 }
 LONG = ("scale",)

@@ -23,6 +23,7 @@ from orchestration.settings import Settings
 from resources.lake.resource import LakeResource
 from resources.ledger.resource import LedgerResource
 from resources.tushare.resource import TushareResource
+from sensors.carbon.drop import drop_sensor
 from sensors.carbon.recalculation import recalculation_sensor
 from sensors.market.freshness import market_freshness_sensor
 from sensors.market.gap_fill import daily_schedule, gap_fill_sensor
@@ -53,6 +54,7 @@ def _definitions(settings: Settings) -> dg.Definitions:
         sensors=[
             gap_fill_sensor(kept_alive),
             market_freshness_sensor,
+            drop_sensor,
             recalculation_sensor(dg.AssetSelection.assets(*carbon)),
             work_sweep_sensor,
         ],
@@ -102,7 +104,7 @@ def build_resources(settings: Settings) -> dict[str, dg.ConfigurableResource]:
         first_day=settings.market_start.isoformat(),
         fetch_workers=settings.fetch_workers,
     )
-    office = CarbonOffice(lake=lake, ledger=ledger, uploads=settings.uploads)
+    office = CarbonOffice(lake=lake, ledger=ledger, uploads=settings.uploads, drop=str(settings.carbon_drop))
     return {"lake": lake, "ledger": ledger, "warehouse": warehouse, "office": office}
 
 

@@ -6,7 +6,7 @@ from domain.shared.clock import machine_clock
 from domain.shared.error import PerennialError
 from domain.shared.health import Finding
 from orchestration.house import house_findings
-from orchestration.services import open_market
+from orchestration.services import open_carbon, open_market
 from orchestration.settings import Settings
 from resources.ledger.attention import attention
 
@@ -15,7 +15,7 @@ def platform_findings(settings: Settings) -> list[Finding]:
     """The worst first. What cannot be looked at is a finding too: this look must always answer."""
     house = list(house_findings(settings))
     try:
-        found = _market_findings(settings)
+        found = [*_market_findings(settings), *_carbon_findings(settings)]
     except PerennialError as error:
         # A house in disorder is why nothing can be seen; said twice it would look like two troubles.
         found = [] if house else [_blind(settings, error)]
@@ -55,3 +55,12 @@ def _market_findings(settings: Settings) -> list[Finding]:
         history_gaps=gaps,
         lost=market.days_lost(),
     )
+
+
+def _carbon_findings(settings: Settings) -> list[Finding]:
+    from domain.carbon.health import findings
+    from domain.carbon.plan import KINDS
+
+    carbon = open_carbon(settings)
+    work = attention(carbon.ledger.engine, tuple(kind.name for kind in KINDS))
+    return findings(carbon.plan(), work, carbon.clock(), machine_clock())

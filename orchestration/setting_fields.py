@@ -81,8 +81,16 @@ FIELDS: tuple[Field, ...] = (
         "uploads",
         values.warehouse_uri,
         "`uploads` in the home folder; beside the warehouse where that is an object store",
-        "Where uploaded files are kept, as they came and as checked rows: a folder or a URI of `file` or `s3`.",
+        "Where uploaded files are kept, as they came and as rows: a folder or a URI of `file` or `s3`.",
         "s3://bucket/uploads",
+    ),
+    Field(
+        "PERENNIAL_CARBON_DROP",
+        "carbon_drop",
+        values.plain_folder,
+        "`drop` in the home folder",
+        "The folder whose files are taken in as carbon uploads: `units/`, `factors/` and `data/` in it.",
+        "/srv/carbon/drop",
     ),
     Field(
         "PERENNIAL_SOURCE",

@@ -31,6 +31,7 @@ class Settings:
     warehouse: str = ""
     catalog_url: str = ""
     uploads: str = ""
+    carbon_drop: Path | None = None
     source: Source | Literal[""] = ""
     tushare_token: str = ""
     tushare_url: str | None = None
@@ -77,6 +78,8 @@ class Settings:
             derive(self, "tushare_url", TUSHARE_API)
         if not self.tushare_points:
             derive(self, "tushare_points", 2000 if self.source == "tushare" else 15000)
+        if self.carbon_drop is None:
+            derive(self, "carbon_drop", self.home / "drop")
         if self.ingest_log is None:
             derive(self, "ingest_log", self.home / "logs" / "check_ingest.log")
 

@@ -37,7 +37,8 @@ def calculate_emissions(carbon: Carbon, partitions: Sequence[str], run_id: str, 
         kind = carbon.catalogue.type(partition.split("|", 1)[0])
         entries = carbon.rows(DATA_ENTRIES, [partition], _ENTRY_COLUMNS)
         frame = emissions(kind, entries, carbon.factors(year_of(partition)))
-        return Built({EMISSIONS.name: frame}, inputs, metadata=_told(frame), carried=_carried(seen, partition))
+        carried = _carried(seen, partition)
+        return Built({EMISSIONS.name: frame}, inputs, metadata=_told(frame), carried=carried)
 
     make(carbon, EMISSIONS, partitions, run_id, tell, build)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -95,19 +96,23 @@ class Carbon:
     def factors(self, year: int) -> pa.Table:
         return self.rows(FACTORS, [str(year)])
 
-    def units(self, year: int) -> pa.Table:
-        return self.rows(UNITS, [str(year)])
+    def units(self, year: int, as_of: datetime | None = None) -> pa.Table:
+        return self.rows(UNITS, [str(year)], as_of=as_of)
 
-    def rows(self, table: Table, partitions: Sequence[str], columns: str = "*") -> pa.Table:
-        """The rows of some partitions of a table."""
+    def rows(
+        self, table: Table, partitions: Sequence[str], columns: str = "*", as_of: datetime | None = None
+    ) -> pa.Table:
+        """The rows of some partitions of a table, now or as they were."""
         from resources.lake.layout import sql_filter
 
         query = f"SELECT {columns} FROM {table.name} WHERE {sql_filter(table, partitions)}"
-        return self.lake.query(query, partitions={table.name: list(partitions)})
+        return self.lake.query(query, partitions={table.name: list(partitions)}, as_of=as_of)
 
     def sent(self, dispatch_id: str | None, table: Table, asked: Sequence[str]) -> list[str]:
-        """Of a run's partitions those it was sent for; of a run that is repeated, those that are still due. A run
-        that nobody sent does all it was asked for."""
+        """Of a run's partitions those it was sent for; of a run that is repeated, those that are still due.
+
+        A run that nobody sent does all it was asked for.
+        """
         if dispatch_id is None:
             return list(asked)
         keys = {row.key for row in self.ledger.sent(dispatch_id)} or {v.key for v in self.plan().due}

@@ -15,6 +15,7 @@ class CarbonOffice(dg.ConfigurableResource):
     lake: LakeResource
     ledger: LedgerResource
     uploads: str
+    drop: str = ""
     _opened: Carbon | None = PrivateAttr(default=None)
 
     def open(self) -> Carbon:

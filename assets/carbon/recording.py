@@ -27,8 +27,9 @@ class Recorder:
                         asset_key(one.table), partition=one.partition, metadata=_metadata(one)
                     )
                 )
-                changed = "" if one.changed else ", as it was"
-                self.context.log.info(f"{one.table.name} {one.partition}: {one.version.rows:,} rows{changed}")
+                how = "" if one.changed else ", as it was"
+                rows = one.version.rows
+                self.context.log.info("%s %s: %d rows%s", one.table.name, one.partition, rows, how)
 
 
 def _metadata(made: Made) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A report as people get it: tonnes by module and scope, of one unit or of all, with what must be known of it."""
+"""A report as people get it: tonnes by module and scope, of a unit or of all, and what must be known."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from assets.carbon.carbon import Carbon
@@ -64,21 +65,21 @@ class Report:
 
 
 def harmless(value: Any) -> Any:
-    """A cell that no spreadsheet runs."""
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+    """A cell that no spreadsheet runs, not even one that trims it."""
+    if isinstance(value, str) and value.lstrip(" \u00a0")[:1] in ("=", "+", "-", "@", "\t", "\r"):
         return f"'{value}"
     return value
 
 
-def report_of(carbon: Carbon, year: int, unit: str | None = None) -> Report:
-    found = carbon.rows(REPORTS, [str(year)]).to_pylist()
+def report_of(carbon: Carbon, year: int, unit: str | None = None, as_of: datetime | None = None) -> Report:
+    found = carbon.rows(REPORTS, [str(year)], as_of=as_of).to_pylist()
     if not found:
         raise InvalidInput(
-            f"there is no report of {year}",
+            f"there is no report of {year}" + (f" as of {as_of:%Y-%m-%d %H:%M} UTC" if as_of else ""),
             reason_code="no_report",
             remedy="upload units, factors and data of the year; `perennial carbon upload --help`",
         )
-    units = {u["unit_id"]: u for u in carbon.units(year).to_pylist()}
+    units = {u["unit_id"]: u for u in carbon.units(year, as_of).to_pylist()}
     if unit is not None and unit not in units and all(r["unit_id"] != unit for r in found):
         raise InvalidInput(f"{unit!r} is no unit of {year}", reason_code="unknown_unit_id")
     # A unit's total has everything below it; everybody's is the sum of what each has alone.
@@ -98,7 +99,7 @@ def report_of(carbon: Carbon, year: int, unit: str | None = None) -> Report:
         unit=unit,
         rows=[sums[place] for place in sorted(sums)],
         units=[{"name": units.get(r["unit_id"], {}).get("name", ""), **r} for r in found],
-        notes=_notes(carbon, year),
+        notes=_notes(carbon, year) if as_of is None else (f"as it was on {as_of:%Y-%m-%d %H:%M} UTC",),
     )
 
 
@@ -113,3 +114,23 @@ def _notes(carbon: Carbon, year: int) -> tuple[str, ...]:
     if (reason := seen.locked.get(year)) is not None:
         notes.append(f"{year} is locked: {reason}")
     return tuple(notes)
+
+
+def difference(old: Report, new: Report) -> list[dict[str, Any]]:
+    """Module by module, and at the end all of them."""
+    modules = sorted({row["module"] for row in (*old.rows, *new.rows)})
+    weights = [
+        (name, *(sum(r["mg"] for r in report.rows if r["module"] == name) for report in (old, new)))
+        for name in modules
+    ]
+    weights.append(("all", old.total_mg, new.total_mg))
+    return [
+        {
+            "module": name,
+            "before_mg": before,
+            "after_mg": after,
+            "change_mg": after - before,
+            "percent": (after / before - 1) * 100 if before else None,
+        }
+        for name, before, after in weights
+    ]

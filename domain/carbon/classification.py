@@ -17,8 +17,10 @@ from typing import Any
 from domain.shared.error import InvalidInput
 
 NOTHING = "{}"
-_NUMBER = re.compile(r"^[+-]?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?$")
+_NUMBER = re.compile(r"^[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$")
 """Not `007`: a leading zero says that it is a name."""
+_HALF_CHARACTER = re.compile(r"[\ud800-\udfff]")
+"""JSON can write one (`\\ud83d`); no file and no table can."""
 _ID_BITS = 52
 """Ids go through JSON and spreadsheets, where a whole number is exact up to 2^53."""
 
@@ -36,11 +38,18 @@ def canonical(parts: Mapping[str, Any]) -> str:
             raise InvalidInput(
                 f"the key {name!r} has two values, {found[name]!r} and {word!r}", reason_code="classification"
             )
-    return json.dumps(found, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return spelled(found)
+
+
+def spelled(words: Mapping[str, str]) -> str:
+    """The spelling of words that are canonical, each by itself."""
+    return json.dumps(words, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def canonical_key(key: str) -> str:
-    return unicodedata.normalize("NFC", str(key)).strip().casefold()
+    """Folding may take characters apart, so it comes between taking all apart and composing all."""
+    folded = unicodedata.normalize("NFD", str(key)).strip().casefold()
+    return unicodedata.normalize("NFC", folded)
 
 
 def canonical_value(value: Any) -> str:
@@ -56,8 +65,12 @@ def canonical_value(value: Any) -> str:
 
 
 def canonical_number(word: str) -> str:
+    """Every digit stays: what looks like a number may be the long number of a meter."""
     number = Decimal(word)
-    return format(number.normalize(), "f") if number else "0"
+    if not number:
+        return "0"
+    digits = format(number, "f")
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
 def parse(text: str) -> str:
@@ -68,9 +81,14 @@ def parse(text: str) -> str:
         parts = json.loads(text, parse_float=str, parse_int=str, object_pairs_hook=_pairs)
     except ValueError as error:
         raise InvalidInput(f"{text!r} is no JSON object: {error}", reason_code="classification") from None
+    except RecursionError:
+        raise InvalidInput("is nested without end", reason_code="classification") from None
     if not isinstance(parts, dict):
         raise InvalidInput(f"{text!r} is no JSON object", reason_code="classification")
-    return canonical(parts)
+    found = canonical(parts)
+    if _HALF_CHARACTER.search(found):
+        raise InvalidInput(f"{text!r} holds half a character", reason_code="classification")
+    return found
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -4,34 +4,42 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from domain.carbon.catalogue import EntryType
-from domain.carbon.classification import canonical
-from domain.carbon.quantities import factor_unit, milligrams
+from domain.carbon.classification import canonical_value, spelled
+from domain.carbon.quantities import factor_unit, to_milligrams
 from domain.carbon.quantities import unit as quantity_unit
 from domain.carbon.tables import EMISSIONS
-from domain.shared.compute import connection, packaged, query
+from domain.shared.compute import packaged, query
 from domain.shared.error import InvalidInput
 
 MOST = 9_007_199_254_740_992
 """Milligrams one result may have: nine million tonnes. What is more, is a mistake in an amount or a factor;
 and beyond it doubles no longer know whole milligrams."""
 
-_RATES = pa.schema(
+_CHOICES = pa.schema(
     [
         ("classification", pa.string()),
-        ("unit", pa.string()),
         ("emission_type", pa.string()),
         ("factor_id", pa.int64()),
         ("factor_version", pa.int32()),
-        ("mg_per_unit", pa.float64()),
     ]
 )
+_RATES = pa.schema([("factor_id", pa.int64()), ("unit", pa.string()), ("mg_per_unit", pa.float64())])
 
-Factor = tuple[int, int, float, str]
+
+@dataclass(frozen=True)
+class Factor:
+    id: int
+    version: int
+    value: float
+    unit: str
 
 
 def emissions(kind: EntryType, entries: pa.Table, factors: pa.Table) -> pa.Table:
@@ -39,67 +47,92 @@ def emissions(kind: EntryType, entries: pa.Table, factors: pa.Table) -> pa.Table
 
     `entries` needs the columns year, entry_key, unit_id, quantity, unit, classification, kg_co2eq.
     """
-    pairs = query("SELECT DISTINCT classification, unit FROM entries", {"entries": entries})
-    chosen = rates(kind, pairs, factors)
+    choices, used = choose(kind, _distinct(entries, "classification"), factors)
+    relations = {"entries": entries, "choices": choices, "rates": rates(used, _distinct(entries, "unit"))}
     parameters = {"type": kind.name, "first": kind.emissions[0].name}
-    with connection(entries=entries, rates=chosen) as con:
-        found = con.sql(packaged(__file__, "emissions"), params=parameters).to_arrow_table()
-    frame = found.cast(EMISSIONS.schema)
+    frame = query(packaged(__file__, "emissions"), relations, parameters).cast(EMISSIONS.schema)
     _check_size(kind, frame)
     return frame
 
 
-def rates(kind: EntryType, pairs: pa.Table, factors: pa.Table) -> pa.Table:
-    """For each (classification, unit) of the entries and each kind of emissions, the mass of one unit.
+def _distinct(entries: pa.Table, column: str) -> list[str]:
+    words: list[str] = pc.unique(entries.column(column)).to_pylist()
+    return words
+
+
+def choose(kind: EntryType, wanted: Sequence[str], factors: pa.Table) -> tuple[pa.Table, list[Factor]]:
+    """For each classification and each kind of emissions the factor, and all that were chosen.
 
     Emissions that no factor of the year speaks of are not counted at all; if none is spoken of, the first is
     unmatched, so that nothing vanishes.
     """
     by_emission = _by_emission(kind, factors)
     counted = [e.name for e in kind.emissions if e.name in by_emission] or [kind.emissions[0].name]
-    rows: list[tuple[object, ...]] = []
-    for pair in pairs.to_pylist():
-        wanted, unit = pair["classification"], pair["unit"]
-        for emission in counted:
-            factor = _choose(kind, wanted, by_emission.get(emission, {}))
-            if factor is None:
-                rows.append((wanted, unit, emission, None, None, None))
-                continue
-            number, version, value, per = factor
-            rate = milligrams(value, factor_unit(per), quantity_unit(unit))
-            rows.append((wanted, unit, emission, number, version, rate))
-    columns = list(zip(*rows, strict=True)) or [() for _ in _RATES]
+    chosen: list[Factor | None] = []
+    for emission in counted:
+        pick = _picker(kind, by_emission.get(emission, {}))
+        chosen += map(pick, wanted)
+    columns = (
+        list(wanted) * len(counted),
+        [emission for emission in counted for _ in wanted],
+        [factor and factor.id for factor in chosen],
+        [factor and factor.version for factor in chosen],
+    )
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, _CHOICES, strict=True)]
+    used = {factor.id: factor for factor in chosen if factor is not None}
+    return pa.table(arrays, schema=_CHOICES), list(used.values())
+
+
+def rates(used: Sequence[Factor], units: Sequence[str]) -> pa.Table:
+    """Milligrams of one unit by each factor: converted once, however many entries have it."""
+    sizes = [quantity_unit(name) for name in units]
+    convert = {
+        text: [to_milligrams(factor_unit(text), size) for size in sizes] for text in {f.unit for f in used}
+    }
+    columns = (
+        [factor.id for factor in used for _ in units],
+        [name for _ in used for name in units],
+        [one(factor.value) for factor in used for one in convert[factor.unit]],
+    )
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, _RATES, strict=True)], schema=_RATES)
 
 
 def _by_emission(kind: EntryType, factors: pa.Table) -> dict[str, dict[str, Factor]]:
+    mine = factors.filter(pc.equal(factors.column("data_entry_type"), kind.name))
+    names = ("emission_type", "classification", "factor_id", "version", "value", "unit")
     found: dict[str, dict[str, Factor]] = defaultdict(dict)
-    names = ("data_entry_type", "emission_type", "classification", "factor_id", "version", "value", "unit")
-    for name, emission, wanted, *factor in zip(*(factors.column(n).to_pylist() for n in names), strict=True):
-        if name == kind.name:
-            number, version, value, unit = factor
-            found[emission][wanted] = (number, version, value, unit)
+    for emission, wanted, *factor in zip(*(mine.column(n).to_pylist() for n in names), strict=True):
+        found[emission][wanted] = Factor(*factor)
     return found
 
 
-def _choose(kind: EntryType, wanted: str, factors: Mapping[str, Factor]) -> Factor | None:
-    """The factor of exactly these words; else of as many as possible, the others at their fallback."""
-    if (exact := factors.get(wanted)) is not None:
-        return exact
-    parts: dict[str, str] = json.loads(wanted)
-    for column in reversed(kind.keys):
-        if column.fallback:
-            parts[column.name] = column.fallback
-            if (found := factors.get(canonical(parts))) is not None:
-                return found
-    return None
+def _picker(kind: EntryType, factors: Mapping[str, Factor]) -> Callable[[str], Factor | None]:
+    """Finds the factor of exactly an entry's words; else of as many of them as possible, the others at their
+    fallback. Of two that keep as many, the one that keeps the earlier columns.
+    """
+    fallbacks = {c.name: canonical_value(c.fallback) for c in reversed(kind.keys) if c.fallback}
+    instead = [
+        {name: fallbacks[name] for name in given_up}
+        for count in range(1, len(fallbacks) + 1)
+        for given_up in combinations(fallbacks, count)
+    ]
+
+    def pick(wanted: str) -> Factor | None:
+        found = factors.get(wanted)
+        if found is None and instead:
+            parts: dict[str, str] = json.loads(wanted)
+            others = (factors.get(spelled(parts | words)) for words in instead)
+            found = next((factor for factor in others if factor is not None), None)
+        return found
+
+    return pick
 
 
 def _check_size(kind: EntryType, frame: pa.Table) -> None:
-    sql = "SELECT entry_key, mg_co2e FROM emissions WHERE mg_co2e > $most ORDER BY mg_co2e DESC LIMIT 1"
+    sql = "SELECT entry_key, mg_co2e FROM emissions WHERE abs(mg_co2e) > $most LIMIT 1"
     for row in query(sql, {"emissions": frame}, {"most": MOST}).to_pylist():
         raise InvalidInput(
-            f"entry {row['entry_key']} of {kind.name} would cause {row['mg_co2e'] / 1e9:,.0f} tonnes",
+            f"entry {row['entry_key']} of {kind.name} would cause {row['mg_co2e'] / 1e9:,.0f} tonnes or more",
             reason_code="implausible_mass",
             remedy="look at its amount and at the factor's unit, and upload the wrong one again",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from domain.carbon.catalogue import Catalogue
@@ -35,6 +35,9 @@ class Observed:
     """Locked years, and why they are."""
     work: Mapping[str, str] = field(default_factory=dict)
     """By key, the status of work that is not done."""
+    refused: Collection[str] = ()
+    """Keys whose work the ledger refused when it was asked for it as the plan now wants it: it failed or was
+    called off so, and nothing changed since."""
 
     def cell(self, table: str, partition: str) -> Cell:
         return self.cells.get((table, partition), NOTHING)

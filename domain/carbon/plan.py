@@ -7,9 +7,7 @@ upload, a lost file, a changed rule and a missed event all lead to the same work
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import Literal
+from dataclasses import replace
 
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.observed import Arrived, Observed
@@ -23,99 +21,26 @@ from domain.carbon.tables import (
     REPORTS,
     UNITS,
 )
-from domain.shared.backoff import Backoff
+from domain.carbon.verdict import AGGREGATION, KIND_OF, KINDS, Plan, Verdict, year_of
 from domain.shared.cell import Cell, fault
 from domain.shared.hashing import digest
 from domain.shared.table import ABSENT
-from domain.shared.work import Item, Kind
 
-UNIT_SYNC = "carbon.unit_sync"
-FACTOR_INGEST = "carbon.factor_ingest"
-DATA_INGEST = "carbon.csv_ingest"
-RECALCULATION = "carbon.emission_recalc"
-AGGREGATION = "carbon.aggregation"
-
-_ACROSS_RUNS = Backoff(base=timedelta(seconds=60), factor=2, cap=timedelta(hours=1))
-KINDS = tuple(
-    Kind(name, transient=_ACROSS_RUNS)
-    for name in (UNIT_SYNC, FACTOR_INGEST, DATA_INGEST, RECALCULATION, AGGREGATION)
-)
-KIND_OF: Mapping[str, str] = {
-    UNITS.table: UNIT_SYNC,
-    FACTORS.table: FACTOR_INGEST,
-    DATA_ENTRIES.table: DATA_INGEST,
-    EMISSIONS.table: RECALCULATION,
-    REPORT_MODULES.table: AGGREGATION,
-    REPORTS.table: AGGREGATION,
-}
-"""By table, the kind of work that makes its partitions."""
-PRIORITY: Mapping[str, int] = {
-    UNIT_SYNC: 40,
-    FACTOR_INGEST: 40,
-    DATA_INGEST: 30,
-    RECALCULATION: 20,
-    AGGREGATION: 10,
-}
-
-State = Literal["healthy", "due", "waits", "locked"]
-"""healthy  what it was made from is what is there
-due      work
-waits    it would be due, but what it is made from is about to change
-locked   it would be due, but its year is locked
-"""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What the plan thinks of one partition of one table."""
-
-    table: str
-    partition: str
-    state: State
-    reason_code: str
-    why: str
-    fingerprint: str = ""
-    pipelines: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> str:
-        return f"{self.table}:{self.partition}"
-
-    @property
-    def kind(self) -> str:
-        return KIND_OF[self.table]
-
-    @property
-    def year(self) -> int:
-        return year_of(self.partition)
-
-    @property
-    def due(self) -> bool:
-        return self.state == "due"
-
-    def item(self) -> Item:
-        return Item(
-            kind=self.kind,
-            key=self.key,
-            fingerprint=self.fingerprint,
-            reason_code=self.reason_code,
-            priority=PRIORITY[self.kind],
-            pipelines=self.pipelines,
-        )
-
-
-@dataclass(frozen=True)
-class Plan:
-    verdicts: tuple[Verdict, ...]
-
-    @property
-    def due(self) -> tuple[Verdict, ...]:
-        return tuple(v for v in self.verdicts if v.due)
-
-
-def year_of(partition: str) -> int:
-    """Of `2025` and of `plane|2025`."""
-    return int(partition.rsplit("|", 1)[-1])
+__all__ = [
+    "KINDS",
+    "KIND_OF",
+    "Plan",
+    "Verdict",
+    "emissions_inputs",
+    "entries_inputs",
+    "factors_inputs",
+    "module_inputs",
+    "newest_uploads",
+    "plan",
+    "report_inputs",
+    "units_inputs",
+    "year_of",
+]
 
 
 def plan(catalogue: Catalogue, seen: Observed) -> Plan:
@@ -129,36 +54,39 @@ def plan(catalogue: Catalogue, seen: Observed) -> Plan:
 
 
 def units_inputs(seen: Observed, year: int) -> dict[str, str]:
-    return _made_of(_newest(seen.uploads, "units", "", year))
+    return _made_of(u.id for u in newest_uploads(seen.uploads, "units", "", year))
 
 
 def factors_inputs(seen: Observed, year: int) -> dict[str, str]:
-    """All of them, in their order: an upload adds to what was there before."""
-    return _made_of([u for u in seen.uploads if u.kind == "factors" and year in u.years])
+    """All of them, in their order: an upload adds to what was there before. So do those that the ledger has
+    forgotten since, while the tables still hold what they brought."""
+    numbers = {u.id for u in seen.uploads if u.kind == "factors" and year in u.years}
+    cells = [seen.cell(t.table, str(year)) for t in (FACTORS, FACTOR_VERSIONS)]
+    if all(cell.untouched for cell in cells):
+        numbers |= {int(n) for n in _numbers(cells[0].inputs)}
+    return _made_of(numbers)
 
 
 def entries_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> dict[str, str]:
     name = partition.split("|", 1)[0]
-    newest = _newest(seen.uploads, "data", name, year_of(partition))
-    return _made_of(newest) | {"rules": digest(catalogue.type(name).rules)}
+    newest = newest_uploads(seen.uploads, "data", name, year_of(partition))
+    return _made_of(u.id for u in newest) | {"rules": digest(catalogue.type(name).rules)}
 
 
 def newest_uploads(uploads: Iterable[Arrived], kind: str, topic: str, year: int) -> list[Arrived]:
-    return _newest(uploads, kind, topic, year)
-
-
-def _newest(uploads: Iterable[Arrived], kind: str, topic: str, year: int) -> list[Arrived]:
     """Of each place (institution and source) the newest upload that speaks of the year, oldest first."""
-    found: dict[tuple[str, str], Arrived] = {}
-    for one in uploads:
-        if (one.kind, one.topic) == (kind, topic) and year in one.years:
-            found.pop((one.institution, one.source), None)
-            found[one.institution, one.source] = one
-    return list(found.values())
+    speaking = [u for u in uploads if (u.kind, u.topic) == (kind, topic) and year in u.years]
+    found = {(u.institution, u.source): u for u in sorted(speaking, key=_number)}
+    return sorted(found.values(), key=_number)
 
 
-def _made_of(uploads: Collection[Arrived]) -> dict[str, str]:
-    return {"uploads": ",".join(str(u.id) for u in uploads)} if uploads else {}
+def _number(one: Arrived) -> int:
+    return one.id
+
+
+def _made_of(numbers: Iterable[int]) -> dict[str, str]:
+    told = ",".join(map(str, sorted(numbers)))
+    return {"uploads": told} if told else {}
 
 
 def _intake(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
@@ -175,36 +103,57 @@ def _intake(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
 def _judge_intake(seen: Observed, tables: list[str], partition: str, inputs: Mapping[str, str]) -> Verdict:
     """A partition that files fill, with those of its tables that are filled together."""
     cells = [seen.cell(t, partition) for t in tables]
-    waiting = {u.id: u for u in seen.uploads if str(u.id) in _numbers(inputs) - _numbers(cells[0].inputs)}
-    pipelines = tuple(sorted({u.pipeline_id for u in waiting.values()}))
-    found = (*(str(c.version) for c in cells), *(str(c.recorded) for c in cells), digest(inputs))
-    for cell in cells:
-        if cell.recorded is None and cell.version == ABSENT:
-            why = f"{len(waiting)} uploaded files wait to be taken in"
-            return _wanted(seen, tables[0], partition, "uploaded", why, found, pipelines)
-        if wrong := fault(cell, "taken in"):
-            return _wanted(seen, tables[0], partition, *wrong, found, pipelines)
-    if cells[0].inputs != inputs:
-        if not waiting:
-            return _wanted(seen, tables[0], partition, "rules_changed", "the type's formula changed", found)
-        why = f"{len(waiting)} uploaded files wait to be taken in"
-        return _wanted(seen, tables[0], partition, "uploaded", why, found, pipelines)
-    return _healthy(tables[0], partition, cells[0])
+    fresh = _numbers(inputs) - _numbers(cells[0].inputs)
+    pipelines = tuple(sorted({u.pipeline_id for u in seen.uploads if str(u.id) in fresh}))
+    faults = (_fault(cell, fresh) for cell in cells)
+    wrong = next(filter(None, faults), None) or _outdated(seen, cells[0], inputs, fresh)
+    if wrong is None:
+        return _healthy(tables[0], partition, cells[0])
+    if not _numbers(inputs):
+        why = f"{wrong[1]}, and no file of it is known: it is to be uploaded"
+        return Verdict(tables[0], partition, "waits", "no_files", why)
+    facts = (*(str(c.version) for c in cells), *(str(c.recorded) for c in cells), digest(inputs))
+    return _wanted(seen, tables[0], partition, *wrong, facts, pipelines)
+
+
+def _fault(cell: Cell, fresh: Collection[str]) -> tuple[str, str] | None:
+    never = cell.recorded is None and cell.version == ABSENT
+    return _uploaded(fresh) if never and fresh else fault(cell, "taken in")
+
+
+def _outdated(
+    seen: Observed, cell: Cell, inputs: Mapping[str, str], fresh: Collection[str]
+) -> tuple[str, str] | None:
+    if cell.inputs == inputs or _without_forgotten(seen, cell.inputs) == inputs:
+        return None
+    return _uploaded(fresh) if fresh else ("rules_changed", "the type's formula changed")
+
+
+def _uploaded(fresh: Collection[str]) -> tuple[str, str]:
+    return "uploaded", f"{len(fresh)} uploaded files wait to be taken in"
 
 
 def _numbers(inputs: Mapping[str, str]) -> set[str]:
     return set(inputs.get("uploads", "").split(",")) - {""}
 
 
+def _without_forgotten(seen: Observed, inputs: Mapping[str, str]) -> dict[str, str]:
+    """As if the files that the ledger knows no more had not been: that they are forgotten unmakes nothing."""
+    known = {u.id for u in seen.uploads}
+    kept = _made_of({int(n) for n in _numbers(inputs)} & known)
+    return {name: value for name, value in inputs.items() if name != "uploads"} | kept
+
+
 # Emissions: from the entries, the factors of their type, and the type's formula.
 
 
 def emissions_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> dict[str, str] | None:
-    """None while the entries are not what they should be, or the factors cannot be read."""
+    """None while the entries or the factors are not what they should be. Entries that were emptied are what
+    they should be: nothing is caused any more."""
     entries = seen.cell(DATA_ENTRIES.table, partition)
     year = year_of(partition)
     factors = seen.factor_digests.get(year)
-    if not entries.untouched or entries.version == ABSENT or factors is None:
+    if not entries.untouched or factors is None or not _is_settled(seen.cell(FACTORS.table, str(year))):
         return None
     name = partition.split("|", 1)[0]
     return {
@@ -212,6 +161,11 @@ def emissions_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> di
         "factors": factors.get(name, "none"),
         "rules": digest(catalogue.type(name).rules),
     }
+
+
+def _is_settled(cell: Cell) -> bool:
+    """What we recorded, or nothing at all."""
+    return cell.untouched or (cell.recorded is None and cell.version == ABSENT)
 
 
 def _emissions(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
@@ -250,42 +204,60 @@ def _of_types(seen: Observed, types: Iterable[str], year: str) -> dict[str, str]
 
 
 def _reports(catalogue: Catalogue, seen: Observed, upstream: Collection[Verdict]) -> Iterator[Verdict]:
-    """Not while a calculation of the year is due or under way. One that was put off or failed holds nothing
-    back: the report then says which types are old."""
-    moving = {
-        v.year
-        for v in upstream
-        if (v.due and seen.work.get(v.key) not in ("deferred", "failed", "cancelled"))
-        or seen.work.get(v.key) in ("queued", "running")
-    }
+    moving = _moving(catalogue, seen, upstream)
     for year in seen.report_years():
         for module in catalogue.modules:
             partition = f"{module.name}|{year}"
             inputs = module_inputs(catalogue, seen, partition)
             if len(inputs) > 1 or seen.cell(REPORT_MODULES.table, partition).version != ABSENT:
-                yield _judge_sums(catalogue, seen, REPORT_MODULES.table, partition, inputs, moving)
+                types = [t.name for t in module.types]
+                yield _judge_sums(seen, REPORT_MODULES.table, partition, types, inputs, moving)
         inputs = report_inputs(catalogue, seen, str(year))
-        yield _judge_sums(catalogue, seen, REPORTS.table, str(year), inputs, moving)
+        yield _judge_sums(seen, REPORTS.table, str(year), list(catalogue.types), inputs, moving)
+
+
+def _moving(catalogue: Catalogue, seen: Observed, upstream: Iterable[Verdict]) -> set[int]:
+    """Years that are not to be summed yet: something of them is due or under way.
+
+    What was put off, or will not be done because it failed or was called off, holds nothing back: the report
+    then says which types are old. A failure of the past says nothing of what is wanted now.
+    """
+    soon = {
+        v.year for v in upstream if v.due and seen.work.get(v.key) != "deferred" and v.key not in seen.refused
+    }
+    for key, status in seen.work.items():
+        table, partition = key.split(":", 1)
+        known = "|" not in partition or partition.split("|", 1)[0] in catalogue.types
+        if status in ("queued", "running") and KIND_OF.get(table, AGGREGATION) != AGGREGATION and known:
+            soon.add(year_of(partition))
+    return soon
 
 
 def _judge_sums(
-    catalogue: Catalogue,
     seen: Observed,
     table: str,
     partition: str,
+    types: Iterable[str],
     inputs: Mapping[str, str],
     moving: Collection[int],
 ) -> Verdict:
+    """What cannot be read, or is gone, is not summed either: the report as it was says more."""
     year = year_of(partition)
-    made_from = {t: seen.cell(EMISSIONS.table, f"{t}|{year}") for t in inputs if t in catalogue.types}
-    made_from["units"] = seen.cell(UNITS.table, str(year))
-    causes = {name: cell.detail.get("pipelines", ()) for name, cell in made_from.items()}
-    broken = any(cell.version.damaged for cell in made_from.values())
+    made_from = {t: seen.cell(EMISSIONS.table, f"{t}|{year}") for t in types}
+    if table == REPORTS.table:
+        made_from["units"] = seen.cell(UNITS.table, str(year))
+    # What strangers did to them is no chain's doing.
+    causes = {n: c.detail.get("pipelines", ()) for n, c in made_from.items() if c.untouched}
     verdict = _judge_derived(seen, table, partition, inputs, causes)
-    if verdict.due and (year in moving or broken):
+    if verdict.due and (year in moving or any(map(_is_broken, made_from.values()))):
         why = f"{verdict.why}; it waits for the calculations of {year}"
-        return Verdict(table, partition, "waits", verdict.reason_code, why)
+        return replace(verdict, state="waits", why=why, fingerprint="")
     return verdict
+
+
+def _is_broken(cell: Cell) -> bool:
+    gone = cell.version == ABSENT and cell.recorded not in (None, ABSENT)
+    return gone or cell.version.damaged
 
 
 # What all have in common
@@ -328,6 +300,6 @@ def _wanted(
 ) -> Verdict:
     if (reason := seen.locked.get(year_of(partition))) is not None:
         told = f"{why}, but {year_of(partition)} is locked: {reason}"
-        return Verdict(table, partition, "locked", "year_locked", told)
+        return Verdict(table, partition, "locked", "year_locked", told, pipelines=pipelines)
     fingerprint = digest([reason_code, *found])
     return Verdict(table, partition, "due", reason_code, why, fingerprint, pipelines)

@@ -1,4 +1,4 @@
-"""Units of quantities and of factors, and what one is in another. Exact: every ratio is a decimal.
+"""Units of quantities and of factors, and what one is in another. Exact: every ratio is a fraction.
 
 Money is not converted: an amount in another currency needs a rate, and a rate is data with a date.
 """
@@ -6,9 +6,10 @@ Money is not converted: an amount in another currency needs a rate, and a rate i
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
+from fractions import Fraction
 from functools import cache
 
 from domain.shared.error import InvalidInput
@@ -21,13 +22,13 @@ _DIMENSIONS: Mapping[str, Mapping[str, str]] = {
         "Wh": "0.001",
         "MWh": "1000",
         "GWh": "1000000",
-        "MJ": f"{Decimal(1) / Decimal('3.6'):.30f}",
-        "GJ": f"{Decimal(1000) / Decimal('3.6'):.30f}",
-        "TJ": f"{Decimal(1000000) / Decimal('3.6'):.30f}",
+        "MJ": "10/36",
+        "GJ": "10000/36",
+        "TJ": "10000000/36",
     },
     "volume": {"l": "1", "ml": "0.001", "hl": "100", "m3": "1000"},
     "area": {"m2": "1", "ha": "10000", "km2": "1000000"},
-    "time": {"h": "1", "min": f"{Decimal(1) / Decimal(60):.30f}", "day": "24"},
+    "time": {"h": "1", "min": "1/60", "day": "24"},
     "count": {"piece": "1", "dozen": "12"},
     "night": {"night": "1"},
     "meal": {"meal": "1"},
@@ -39,9 +40,6 @@ _DIMENSIONS: Mapping[str, Mapping[str, str]] = {
 }
 
 _OTHER_NAMES: Mapping[str, str] = {
-    "m³": "m3",
-    "m²": "m2",
-    "km²": "km2",
     "litre": "l",
     "litres": "l",
     "liter": "l",
@@ -61,6 +59,11 @@ _OTHER_NAMES: Mapping[str, str] = {
 }
 """Spellings people write, case aside."""
 
+_CASE_MATTERS = frozenset({"m", "mg", "ml"})
+"""Units that are others in capitals: Mg is a tonne, ML a million litres, M a nautical mile."""
+
+_WIDE = Context(prec=60)
+"""Far more digits than a value and a ratio have, and far faster than fractions."""
 _FACTOR = re.compile(r"^(kg|g|mg|t)\s*(?:co2(?:e|eq|-eq)?)?\s*(?:/|per)\s*(.+)$", re.IGNORECASE)
 
 
@@ -68,7 +71,7 @@ _FACTOR = re.compile(r"^(kg|g|mg|t)\s*(?:co2(?:e|eq|-eq)?)?\s*(?:/|per)\s*(.+)$"
 class Unit:
     name: str
     dimension: str
-    size: Decimal
+    size: Fraction
     """In the first unit of its dimension."""
 
 
@@ -86,19 +89,17 @@ class FactorUnit:
 @cache
 def _by_name() -> Mapping[str, Unit]:
     return {
-        name: Unit(name, dimension, Decimal(size))
+        name: Unit(name, dimension, Fraction(size))
         for dimension, units in _DIMENSIONS.items()
         for name, size in units.items()
     }
 
 
 @cache
-def _by_folded_name() -> Mapping[str, Unit | None]:
-    """By name without case, where that leaves one unit only: MJ and mj, but neither Mg nor mg."""
-    found: dict[str, Unit | None] = {}
-    for name, one in _by_name().items():
-        found[name.casefold()] = None if name.casefold() in found else one
-    return found | {other.casefold(): _by_name()[name] for other, name in _OTHER_NAMES.items()}
+def _by_folded_name() -> Mapping[str, Unit]:
+    """By name without case: MJ and mj are one."""
+    names = {**{name: name for name in _by_name()}, **_OTHER_NAMES}
+    return {other.casefold(): _by_name()[name] for other, name in names.items()}
 
 
 def unit(text: str) -> Unit:
@@ -106,7 +107,14 @@ def unit(text: str) -> Unit:
     word = text.strip().replace("\N{SUPERSCRIPT THREE}", "3").replace("\N{SUPERSCRIPT TWO}", "2")
     if (exact := _by_name().get(word)) is not None:
         return exact
-    if (found := _by_folded_name().get(word.casefold())) is not None:
+    folded = word.casefold()
+    if folded in _CASE_MATTERS:
+        raise InvalidInput(
+            f"{text!r} may be {folded} or what capitals make of it",
+            reason_code="ambiguous_unit",
+            remedy=f"write {folded}, or the amount in another unit",
+        )
+    if (found := _by_folded_name().get(folded)) is not None:
         return found
     raise InvalidInput(
         f"{text!r} is no unit we know", reason_code="unknown_unit", remedy=f"one of {', '.join(_by_name())}"
@@ -122,7 +130,7 @@ def factor_unit(text: str) -> FactorUnit:
             reason_code="unknown_unit",
             remedy="a mass of CO2e for one unit of the quantity: kg/kWh, g/km, kg CO2e per CHF",
         )
-    return FactorUnit(_by_name()[match[1].lower()], unit(match[2]))
+    return FactorUnit(unit(match[1]), unit(match[2]))
 
 
 def of_dimension(name: str) -> tuple[str, ...]:
@@ -131,11 +139,20 @@ def of_dimension(name: str) -> tuple[str, ...]:
     return (name, *(other for other in _DIMENSIONS[dimension] if other != name))
 
 
-def milligrams(value: float, factor: FactorUnit, quantity: Unit) -> float:
-    """Milligrams of CO₂e for one `quantity` unit: the factor with all conversions in it, rounded once."""
+def to_milligrams(factor: FactorUnit, quantity: Unit) -> Callable[[float], float]:
+    """From a factor's value to the milligrams of CO₂e of one `quantity` unit, all conversions in it.
+
+    The value counts as it was written, 0.1 and not the double next to it, and the result is rounded once: so
+    0.1 kg/km and 100 g/km are the same to the last bit.
+    """
     if quantity.dimension != factor.per.dimension:
         raise InvalidInput(
             f"a factor per {factor.per.name} says nothing of {quantity.name}", reason_code="unit_mismatch"
         )
-    exact = Decimal(repr(value)) * factor.mass.size * 1_000_000 * quantity.size / factor.per.size
-    return float(exact)
+    ratio = factor.mass.size * 1_000_000 * quantity.size / factor.per.size
+    times, by = Decimal(ratio.numerator), Decimal(ratio.denominator)
+
+    def convert(value: float) -> float:
+        return float(_WIDE.divide(_WIDE.multiply(Decimal(repr(value)), times), by))
+
+    return convert

@@ -14,9 +14,18 @@ from domain.market.plan import Plan, Verdict
 from domain.market.tables import DERIVED
 from domain.market.trading import TradingCalendar, shanghai
 from domain.shared.health import Finding, Health, WorkRow
+from domain.shared.telling import (
+    EVERYWHERE,
+    UNDER_WAY,
+    latest_rows,
+    not_started,
+    told_as_called_off,
+    told_of_work,
+)
 
 # By the reason codes of errors and verdicts. What is not here needs nobody while it is healing.
 ACTIONS: Mapping[str, str] = {
+    **EVERYWHERE,
     "token": "set TUSHARE_TOKEN to a valid token; the work is then asked for again",
     "permission": "raise the account's points, then set TUSHARE_POINTS or `perennial work retry ID`",
     "bad_request": "correct the table's row in the catalogue, then `perennial work retry ID`",
@@ -36,19 +45,7 @@ ACTIONS: Mapping[str, str] = {
     "calendar_missing": "run `perennial market daily`, or materialise normalized_trade_cal",
     "stock_list_missing": "run `perennial market daily`, or materialise normalized_stock_basic",
     "damaged": "nothing; the day is fetched again. Check the disk if it comes back",
-    "lake_unwritable": "make the warehouse writable; see PERENNIAL_HOME and PERENNIAL_WAREHOUSE",
-    "disk_full": "free disk space below PERENNIAL_HOME",
-    "foreign_warehouse": "give this environment a warehouse of its own, or the catalogue that knows these "
-    "files; then `perennial work retry ID`",
-    "moved_warehouse": "move the home back, or make its old place a link to it; then "
-    "`perennial work retry ID`",
-    "called_off": "nothing; to have it after all, `perennial work retry ID`",
-    "abandoned": "look at the run's log, mend the cause, then `perennial work retry ID`",
 }
-
-UNDER_WAY = ("queued", "deferred", "running")
-NOT_STARTED = "nothing with a running daemon (`make up`); without one run `perennial market heal`"
-BY_HAND = "look at `perennial work show ID`, mend the cause, then `perennial work retry ID`"
 
 
 def findings(
@@ -66,11 +63,11 @@ def findings(
     `lost` names, by table, the days that were fetched and are gone from the lake.
     """
     judged = {v.key: v for v in plan.verdicts}
-    latest = _latest(work, judged)
+    latest = latest_rows(work, judged)
     found = [_from_verdict(v, latest.pop(v.key, None), now, machine_now) for v in plan.verdicts if _tells(v)]
     # Work that no verdict speaks of: days that left the window, or that are not due any more.
     found += [
-        _from_work(row, judged.get(key), now, machine_now)
+        told_of_work("market", row, judged.get(key), ACTIONS, now, machine_now)
         for key, row in latest.items()
         if row.status in UNDER_WAY or (row.status == "failed" and key not in judged)
     ]
@@ -82,19 +79,6 @@ def findings(
         if older := [d for d in days if f"{table.split('.', 1)[1]}:{d}" not in in_hand]:
             found.append(_lost(table, older))
     return sorted(_with_causes(found), key=lambda f: f.rank)
-
-
-def _latest(work: Sequence[WorkRow], judged: Mapping[str, Verdict]) -> dict[str, WorkRow]:
-    """Of the rows of a key the one that tells of its present: what is under way; what forbids that which is
-    wanted now; else the last that failed, or was called off."""
-
-    def weight(row: WorkRow) -> tuple[bool, bool, bool]:
-        wanted = judged.get(row.key)
-        same = wanted is not None and wanted.due and wanted.fingerprint == row.fingerprint
-        return (row.status in UNDER_WAY, same, row.status == "failed")
-
-    # Sorting keeps the order of equals, so the newest of them stays the last.
-    return {row.key: row for row in sorted(work, key=weight)}
 
 
 def _with_causes(found: Sequence[Finding]) -> Iterator[Finding]:
@@ -115,9 +99,9 @@ def _tells(verdict: Verdict) -> bool:
 
 def _from_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: datetime) -> Finding:
     if row is not None and row.status in (*UNDER_WAY, "failed"):
-        return _from_work(row, verdict, now, machine_now)
+        return told_of_work("market", row, verdict, ACTIONS, now, machine_now)
     if row is not None and verdict.due and row.fingerprint == verdict.fingerprint:
-        return _called_off(row, verdict)
+        return told_as_called_off("market", row, verdict, ACTIONS)
     return Finding(
         domain="market",
         subject=verdict.key,
@@ -126,54 +110,7 @@ def _from_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_
         reason=verdict.why,
         since=verdict.since,
         next_attempt=now if verdict.due else verdict.next_attempt,
-        action=NOT_STARTED if verdict.due else ACTIONS.get(verdict.reason_code, "nothing"),
-    )
-
-
-def _called_off(row: WorkRow, verdict: Verdict) -> Finding:
-    """Not as it should be, and nobody will mend it: somebody decided so, for exactly this reason."""
-    when = f" {row.finished_at:%Y-%m-%d %H:%M} UTC" if row.finished_at else ""
-    return Finding(
-        domain="market",
-        subject=verdict.key,
-        health="explained",
-        reason_code="called_off",
-        reason=f"its work was cancelled{when} ({verdict.why})",
-        since=row.finished_at,
-        next_attempt=None,
-        action=ACTIONS["called_off"].replace("ID", str(row.id)),
-        work_id=row.id,
-        attempts=row.attempts,
-    )
-
-
-def _from_work(row: WorkRow, verdict: Verdict | None, now: datetime, machine_now: datetime) -> Finding:
-    health: Health = "broken" if row.status == "failed" else "healing"
-    code = row.reason_code or (verdict.reason_code if verdict else "") or row.status
-    # An error's further lines are its remedy; here `action` says what to do.
-    why = row.error.splitlines()[0] if row.error else verdict.why if verdict else row.status
-    if row.error and verdict and verdict.due and verdict.why not in why:
-        why = f"{why} ({verdict.why})"
-    next_attempt: datetime | None = row.not_before or now
-    action = ACTIONS.get(code, BY_HAND if health == "broken" else NOT_STARTED).replace("ID", str(row.id))
-    if row.status == "running":
-        next_attempt, action = None, "nothing; it is being worked on"
-        if row.lease_until is not None and row.lease_until < machine_now:
-            code = "worker_lost"
-            ended = f"{row.lease_until:%Y-%m-%d %H:%M:%S} UTC"
-            why = f"the run that had it, {row.run_id}, shows no sign of life; its lease ended at {ended}"
-            next_attempt, action = now, NOT_STARTED
-    return Finding(
-        domain="market",
-        subject=row.key,
-        health=health,
-        reason_code=code,
-        reason=why,
-        since=min(row.created_at, verdict.since) if verdict and verdict.since else row.created_at,
-        next_attempt=None if health == "broken" else next_attempt,
-        action=action,
-        work_id=row.id,
-        attempts=row.attempts,
+        action=not_started("market") if verdict.due else ACTIONS.get(verdict.reason_code, "nothing"),
     )
 
 

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import getpass
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from domain.shared.error import InvalidInput, PerennialError
+from orchestration.cli import carbon_reports
 from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.environments import load_settings
 from orchestration.services import open_carbon
 
 if TYPE_CHECKING:
     from assets.carbon.carbon import Carbon
-    from assets.carbon.upload import Receipt
+    from assets.carbon.upload import File, Receipt
     from domain.carbon.reading.problems import FileRefused
     from orchestration.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
+app.command()(carbon_reports.report)
+app.command()(carbon_reports.diff)
+app.command()(carbon_reports.explain)
+app.command()(carbon_reports.pipelines)
+app.command()(carbon_reports.stale)
+app.command()(carbon_reports.template)
+app.command()(carbon_reports.types)
 
 Year = Annotated[int | None, typer.Option("--year", help="The year, if the file does not name it.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept.")]
@@ -42,6 +49,9 @@ def upload(
     ] = None,
     accept_valid: Annotated[
         bool, typer.Option("--accept-valid", help="Take the good rows of a file that has others.")
+    ] = False,
+    what_if: Annotated[
+        bool, typer.Option("--what-if", help="Say what would change, and change nothing.")
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Run the chain to its end, in this process.")] = False,
     json: Json = False,
@@ -70,6 +80,9 @@ def upload(
             mark=decimal,  # type: ignore[arg-type]
         )
         try:
+            if what_if:
+                receipts.append(_foresee(carbon, file, accept_valid=accept_valid, shown=not json))
+                continue
             receipt = upload(carbon, file, accept_valid=accept_valid)
         except FileRefused as error:
             refusals += 1
@@ -79,10 +92,25 @@ def upload(
         receipts.append(receipt.as_json())
         if not json:
             _tell(receipt)
-    ended = _drive(settings, carbon) if wait else True
+    ended = _drive(settings, carbon) if wait and not what_if else True
     if json:
         document({"ok": not refusals and ended, "files": receipts})
     raise typer.Exit(1 if refusals or not ended else 0)
+
+
+def _foresee(carbon: Carbon, file: File, *, accept_valid: bool, shown: bool) -> dict[str, Any]:
+    from assets.carbon.what_if import what_if
+
+    found = what_if(carbon, file, accept_valid=accept_valid)
+    if shown:
+        changes = [f["change"] for f in found.factors]
+        told = ", ".join(f"{changes.count(c)} {c}" for c in ("new", "changed", "stale") if c in changes)
+        answer(f"{file.name}: {found.rows:,} rows" + (f"; factors: {told}" if told else ""))
+        for effect in found.effects:
+            answer(f"    it {effect.sentence}")
+        if not found.effects:
+            answer("    it changes no result")
+    return {"file": file.name, "what_if": found.as_json()}
 
 
 def _content(path: Path) -> bytes:
@@ -162,28 +190,6 @@ def _drive(settings: Settings, carbon: Carbon) -> bool:
         else:
             raise PerennialError("a thousand rounds and still more to do", reason_code="no_end")
     return well and not any(v.due for v in carbon.plan().verdicts)
-
-
-@app.command()
-def report(
-    year: Annotated[int, typer.Argument(help="The year")],
-    unit: Annotated[str | None, typer.Option("--unit", help="This unit with all below it.")] = None,
-    csv: Annotated[bool, typer.Option("--csv", help="Every unit, module and scope, as CSV.")] = False,
-    json: Json = False,
-) -> None:
-    """The report of a year, in tonnes of CO2e."""
-    from assets.carbon.report import report_of
-
-    carbon = open_carbon(load_settings())
-    found = report_of(carbon, year, unit)
-    if json:
-        document(found.as_json())
-    elif csv:
-        sys.stdout.write(found.as_csv())
-    else:
-        table(["module", "scope 1 t", "scope 2 t", "scope 3 t", "total t", "without factor"], found.table())
-        for note in found.notes:
-            say(note)
 
 
 @app.command()

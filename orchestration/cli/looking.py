@@ -13,14 +13,22 @@ from domain.shared.error import PerennialError
 from domain.shared.health import summary
 from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.environments import load_settings
-from orchestration.services import open_lake, open_ledger, open_market
+from orchestration.services import open_carbon, open_lake, open_ledger, open_market
 
 if TYPE_CHECKING:
     from domain.market.watchdog import Watch
     from domain.shared.health import Finding
     from orchestration.settings import Settings
 
-LEDGER_VIEWS = ("market.source_freshness", "ops.work", "ops.work_event", "ops.partition_fact")
+LEDGER_VIEWS = (
+    "market.source_freshness",
+    "ops.work",
+    "ops.work_event",
+    "ops.partition_fact",
+    "ops.pipeline_member",
+    "carbon.upload",
+    "carbon.year_lock",
+)
 """What the ledger shows to SQL."""
 
 plan_app = typer.Typer(no_args_is_help=True)
@@ -96,6 +104,25 @@ def plan_market(json: Json = False) -> None:
     table(
         ["partition", "table", "state", "why"],
         [(r["partition"], r["table"], r["state"], r["why"]) for r in rows],
+    )
+    answer(f"{len(plan.due)} of {len(rows)} are due")
+
+
+@plan_app.command("carbon")
+def plan_carbon(json: Json = False) -> None:
+    """Each partition of the carbon tables: up to date or not, and why."""
+    carbon = open_carbon(load_settings())
+    plan = carbon.plan()
+    rows = [
+        {"table": v.table, "partition": v.partition, "state": v.state, "reason": v.reason_code, "why": v.why}
+        for v in plan.verdicts
+    ]
+    if json:
+        document({"now": carbon.clock(), "due": len(plan.due), "verdicts": rows})
+        return
+    table(
+        ["table", "partition", "state", "why"],
+        [(r["table"], r["partition"], r["state"], r["why"]) for r in rows],
     )
     answer(f"{len(plan.due)} of {len(rows)} are due")
 

@@ -8,11 +8,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Engine, insert, select
+from sqlalchemy import Connection, Engine, select
+from sqlalchemy.dialects import postgresql, sqlite
 
 from resources.ledger.engine import reading
 from resources.ledger.model import Work
-from resources.ledger.rows import as_work, chunks, select_work
+from resources.ledger.rows import chunks, select_work
 from resources.ledger.schema import pipeline_member, work
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -26,18 +27,11 @@ def new_pipeline_id() -> str:
 
 def join(connection: Connection, members: Mapping[int, Collection[str]]) -> None:
     """Make these rows members of these pipelines; to be one twice is to be one."""
-    wanted = {(name, number) for number, names in members.items() for name in names}
-    if not wanted:
-        return
-    known: set[tuple[str, int]] = set()
-    for chunk in chunks(sorted({number for _, number in wanted})):
-        query = select(pipeline_member.c.pipeline_id, pipeline_member.c.work_id).where(
-            pipeline_member.c.work_id.in_(chunk)
-        )
-        known.update((row[0], row[1]) for row in connection.execute(query))
-    missing = [{"pipeline_id": name, "work_id": number} for name, number in sorted(wanted - known)]
-    if missing:
-        connection.execute(insert(pipeline_member), missing)
+    wanted = sorted({(name, number) for number, names in members.items() for name in names})
+    if wanted:
+        sort = postgresql if connection.dialect.name == "postgresql" else sqlite
+        rows = [{"pipeline_id": name, "work_id": number} for name, number in wanted]
+        connection.execute(sort.insert(pipeline_member).on_conflict_do_nothing(), rows)
 
 
 def inherit(connection: Connection, heirs: Sequence[tuple[int, int]]) -> None:
@@ -50,7 +44,7 @@ def inherit(connection: Connection, heirs: Sequence[tuple[int, int]]) -> None:
 
 def _of(connection: Connection, ids: Iterable[int]) -> dict[int, tuple[str, ...]]:
     found: dict[int, list[str]] = defaultdict(list)
-    for chunk in chunks(sorted(ids)):
+    for chunk in chunks(sorted(set(ids))):
         query = (
             select(pipeline_member.c.work_id, pipeline_member.c.pipeline_id)
             .where(pipeline_member.c.work_id.in_(chunk))
@@ -79,8 +73,8 @@ class Pipelines:
             .join(pipeline_member, pipeline_member.c.work_id == work.c.id)
         )
         with reading(self.engine) as connection:
-            for chunk in chunks(sorted(pipeline_ids)):
+            for chunk in chunks(sorted(found)):
                 rows = query.where(pipeline_member.c.pipeline_id.in_(chunk)).order_by(work.c.id)
                 for row in connection.execute(rows):
-                    found[row[-1]].append(as_work(row[:-1]))
+                    found[row[-1]].append(Work(*row[:-1]))
         return found

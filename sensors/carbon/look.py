@@ -5,16 +5,21 @@ The sensor and the command both call `look`; they differ only in how they start 
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 
 from assets.carbon.carbon import Carbon
+from domain.carbon.observed import Observed
 from domain.carbon.plan import KINDS, Plan, year_of
 from resources.ledger.attention import attention
-from resources.ledger.model import Dispatch, Work
+from resources.ledger.model import Dispatch, EnqueueReport, Work
+from resources.ledger.schema import RUNNING, WAITING
+from resources.ledger.standing import SUPERSEDED
 
 AT_ONCE = 100
 """Runs one look may ask for: a bound, far above what a year's change needs."""
+RETRIED = "retried"
+"""The reason code of work that a person asked for again."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class Start:
 
     @property
     def corners(self) -> tuple[str, str]:
-        """The first and the last partition of the smallest range that holds them: types by name, then years."""
+        """The first and last partition of the smallest range that holds them: types by name, years."""
         names = sorted({p.rpartition("|")[0] for p in self.partitions})
         years = sorted({p.rpartition("|")[2] for p in self.partitions})
         first, last = (f"{n}|{y}".lstrip("|") for n, y in ((names[0], years[0]), (names[-1], years[-1])))
@@ -43,8 +48,18 @@ class Look:
 
 
 def look(carbon: Carbon, unfinished: Collection[str] = ()) -> Look:
-    """`unfinished` names the dispatches whose run is queued or running: their work is not sent twice."""
-    plan = wish(carbon)
+    """`unfinished` names the dispatches whose run is queued or running: their work is not sent twice.
+
+    Between a run's commit and its record of it an observation sees a change that nobody recorded. So what was
+    in somebody's hands before, after or between is left to the next look: it is gone then, or real.
+    """
+    before = _rows(carbon)
+    seen = carbon.observe()
+    after = _rows(carbon)
+    quiet = [row for key, row in after.items() if row == before.get(key) and row.status != RUNNING]
+    at_work = {*before, *after}.difference(row.key for row in quiet)
+    plan = _wish(carbon, seen, at_work)
+    _withdraw(carbon, plan, quiet, unfinished)
     dispatches = [
         dispatch
         for kind in KINDS
@@ -54,18 +69,37 @@ def look(carbon: Carbon, unfinished: Collection[str] = ()) -> Look:
     return Look(plan, tuple(_start(d, chains) for d in dispatches))
 
 
-def wish(carbon: Carbon) -> Plan:
+def _rows(carbon: Carbon) -> dict[str, Work]:
+    """By key, the work that is not done; of several rows the newest."""
+    return {row.key: row for row in attention(carbon.ledger.engine, tuple(kind.name for kind in KINDS))}
+
+
+def _wish(carbon: Carbon, seen: Observed, at_work: Collection[str]) -> Plan:
     """Plan, and ask the ledger for what is due and nobody is at.
 
-    Between a run's commit and its record of it the plan sees a change that nobody recorded: looked at again
-    after the run, it is gone or real.
+    What the ledger refuses will not be done, and so the reports of its year need not wait for it.
     """
-    # Before the plan: what ends while it looks may have been seen half done.
-    rows = attention(carbon.ledger.engine, tuple(kind.name for kind in KINDS))
-    at_work = {row.key for row in rows if row.status == "running"}
-    plan = carbon.plan()
-    carbon.ledger.enqueue([v.item() for v in plan.due if v.key not in at_work])
+    plan, refused = carbon.plan_of(seen), seen.refused
+    while fresh := {row.key for row in _enqueue(carbon, plan, at_work).refused}.difference(refused):
+        refused = fresh.union(refused)
+        plan = carbon.plan_of(replace(seen, refused=refused))
     return plan
+
+
+def _enqueue(carbon: Carbon, plan: Plan, at_work: Collection[str]) -> EnqueueReport:
+    return carbon.ledger.enqueue([v.item() for v in plan.due if v.key not in at_work])
+
+
+def _withdraw(carbon: Carbon, plan: Plan, rows: Iterable[Work], unfinished: Collection[str]) -> None:
+    """Take back what was wished for and must not be done now: its year was locked since, more of what it is
+    made from came, or nothing can be made of it any more. It is wished for again when its time comes. What a
+    person asked for stays."""
+    may_be_done = {v.key for v in plan.verdicts if v.state in ("healthy", "due")}
+    for row in rows:
+        on_its_way = row.dispatch_id is not None and row.dispatch_id in unfinished
+        kept = row.key in may_be_done or on_its_way or row.reason_code == RETRIED
+        if row.status in WAITING and not kept:
+            carbon.ledger.cancel(row.id, reason_code=SUPERSEDED)
 
 
 def _together(row: Work) -> str:

@@ -15,7 +15,7 @@ def recalculation_sensor(assets: dg.AssetSelection) -> dg.SensorDefinition:
         asset_selection=assets,
         minimum_interval_seconds=5,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Takes in what was uploaded, recalculates what it changes, and sums the report of its years.",
+        description="Takes in what was uploaded, recalculates what that changes, and sums up the report.",
     )
     def recalculation(context: dg.SensorEvaluationContext, office: CarbonOffice) -> dg.SensorResult:
         seen = look(office.open(), unfinished_dispatches(context.instance))

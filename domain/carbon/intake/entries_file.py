@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from domain.carbon.catalogue import GIVEN, Catalogue, EntryColumn, EntryType
 from domain.carbon.classification import canonical, canonical_value
+from domain.carbon.intake.distinct import distinct
 from domain.carbon.intake.sheet import Parsed, Sheet
 from domain.carbon.quantities import unit as quantity_unit
-from domain.carbon.reading.numbers import Mark
-from domain.carbon.reading.problems import FileRefused, Problem
+from domain.carbon.reading.numbers import MOST, Mark
 from domain.shared.compute import packaged, query
 from domain.shared.error import InvalidInput
 from domain.shared.hashing import digest
@@ -52,18 +52,21 @@ def read_entries(source: BinaryIO, catalogue: Catalogue, units: UnitsOf, scope: 
     years = sheet.years(scope.year)
     columns: dict[str, Any] = {
         "year": years,
-        "data_entry_type": pa.array([kind.name]).take(pa.array(np.zeros(len(sheet), dtype=np.int64))),
+        "data_entry_type": pa.repeat(pa.scalar(kind.name), len(sheet)),
         "entry_id": _entry_ids(sheet),
         "unit_id": _units(sheet, years, units),
         "unit": _quantity_units(sheet, kind),
-        "kg_co2eq": sheet.numbers("kg_co2eq"),
+        "kg_co2eq": pa.array(sheet.numbers("kg_co2eq")),
         "note": sheet.words("note"),
     }
     read = {name: _cell_values(sheet, column) for name, column in mine.items()}
-    _amounts(sheet, kind, columns["kg_co2eq"])
-    sheet.unique(["year", "entry_id"], columns, "this entry_id")
+    _amounts(sheet, kind)
     columns |= calculated(kind, columns["unit"], read)
+    _sizes_possible(sheet, kind, columns)
     columns["details"] = _details(read)
+    if sheet.has("entry_id"):
+        says = [name for name in columns if name not in ("year", "entry_id")]
+        sheet.merge(["year", "entry_id"], says, columns, "entry_id", "this entry_id")
     parsed = sheet.finish(columns)
     return _keyed(parsed, kind, scope)
 
@@ -88,7 +91,7 @@ def recalculated(kind: EntryType, entries: pa.Table) -> pa.Table:
 
     Rows that were read under the same formula are right as they are.
     """
-    if (entries.schema.metadata or {}).get(_RULES) == digest(kind.rules).encode():
+    if _rules(kind).items() <= (entries.schema.metadata or {}).items():
         return entries
     parts = [f"CAST(details ->> '{c.name}' AS {_DUCKDB[c.role]}) AS \"{c.name}\"" for c in kind.read_columns]
     cells = query(f"SELECT {', '.join(parts)} FROM entries", {"entries": entries})
@@ -99,7 +102,15 @@ def recalculated(kind: EntryType, entries: pa.Table) -> pa.Table:
     return entries
 
 
-_RULES = b"rules"
+def _rules(kind: EntryType) -> dict[bytes, bytes]:
+    """The mark of a frame that was made by these rules."""
+    return {b"rules": digest(kind.rules).encode()}
+
+
+_COLUMNS = (
+    *("year", "data_entry_type", "entry_key", "entry_id", "institution", "source", "unit_id", "quantity"),
+    *("unit", "classification", "kg_co2eq", "note", "details", "line"),
+)
 _DUCKDB = {"amount": "DOUBLE", "times": "DOUBLE", "share": "DOUBLE", "flag": "BOOLEAN", "key": "VARCHAR"}
 
 
@@ -117,7 +128,8 @@ def _sizes(kind: EntryType, units: pa.Array) -> Floats:
     base = quantity_unit(kind.unit)
     encoded = units.dictionary_encode()
     sizes = [float(quantity_unit(u).size / base.size) if u else 1.0 for u in encoded.dictionary.to_pylist()]
-    return np.array(sizes, dtype=np.float64)[np.asarray(encoded.indices)]
+    of_rows: Floats = np.array(sizes, dtype=np.float64)[np.asarray(encoded.indices)]
+    return of_rows
 
 
 def _classes(column: EntryColumn, amount: Floats) -> pa.Array:
@@ -128,42 +140,37 @@ def _classes(column: EntryColumn, amount: Floats) -> pa.Array:
 
 def _classification(words: Mapping[str, pa.Array], count: int) -> pa.Array:
     """The canonical spelling of every distinct combination, made once."""
-    labels, dictionaries = np.zeros(count, dtype=np.int64), []
-    for values in words.values():
-        encoded = values.dictionary_encode()
-        dictionaries.append(encoded.dictionary.to_pylist())
-        labels = labels * max(len(encoded.dictionary), 1) + np.asarray(encoded.indices, dtype=np.int64)
-    distinct, places = np.unique(labels, return_inverse=True)
-    made = []
-    for code in distinct.tolist():
-        parts = {}
-        for name, dictionary in zip(reversed(list(words)), reversed(dictionaries), strict=True):
-            code, place = divmod(code, max(len(dictionary), 1))  # noqa: PLW2901
-            parts[name] = dictionary[place]
-        made.append(canonical(parts))
-    return pa.array(made, pa.string()).take(pa.array(places))
+    if not words:
+        return pa.repeat(pa.scalar(canonical({})), count)
+    numbers, firsts = distinct(list(words.values()))
+    chosen = pa.array(firsts)
+    combinations = zip(*(column.take(chosen).to_pylist() for column in words.values()), strict=True)
+    made = [canonical(dict(zip(words, each, strict=True))) for each in combinations]
+    return pa.array(made, pa.string()).take(pa.array(numbers))
 
 
 def _type(sheet: Sheet, catalogue: Catalogue, scope: Scope) -> EntryType:
-    """The one type of the file, given or in its column."""
-    if not sheet.has("data_entry_type"):
+    """The one type of the file, given or in its column: there the first that is one."""
+    column = "data_entry_type"
+    if not sheet.has(column):
         if scope.data_entry_type is None:
-            raise _refused("missing_column", "is missing, and no type was given beside the file")
+            raise sheet.lacking(column, "type")
         return catalogue.type(scope.data_entry_type)
-    names = pc.unique(pc.utf8_lower(sheet.texts("data_entry_type"))).to_pylist()
-    wanted = scope.data_entry_type or next((n for n in names if n), "")
-    kind = catalogue.types.get(wanted)
-    if kind is None:
-        raise _refused("unknown_type", f"{wanted!r} is none of {', '.join(sorted(catalogue.types))}")
-    other = pc.not_equal(pc.utf8_lower(sheet.texts("data_entry_type")), kind.name)
-    sheet.flag(
-        other, "data_entry_type", "other_type", f"is not {kind.name}: a file holds entries of one type"
+    texts = pc.utf8_lower(sheet.texts(column))
+    kind = catalogue.type(
+        scope.data_entry_type or _first_type(sheet, catalogue, pc.unique(texts).to_pylist())
     )
+    other = pc.not_equal(texts, kind.name)
+    sheet.flag(other, column, "other_type", f"is not {kind.name}: a file holds entries of one type")
     return kind
 
 
-def _refused(code: str, reason: str) -> FileRefused:
-    return FileRefused("", [Problem(0, "data_entry_type", "", code, reason)], 1)
+def _first_type(sheet: Sheet, catalogue: Catalogue, names: list[str]) -> str:
+    for name in names:
+        if name in catalogue.types:
+            return name
+    reason = f"holds none of {', '.join(sorted(catalogue.types))}"
+    raise sheet.refusal("data_entry_type", "unknown_type", reason, next(filter(None, names), ""))
 
 
 def _entry_ids(sheet: Sheet) -> pa.Array:
@@ -177,6 +184,8 @@ def _units(sheet: Sheet, years: pa.Array, units: UnitsOf) -> pa.Array:
     """Each must exist in the year of its row."""
     texts = sheet.words("unit_id", required=True)
     for year in pc.unique(years).to_pylist():
+        if year < 0:
+            continue  # told already
         known = units.get(year, ())
         in_year = pc.equal(years, year)
         if not known:
@@ -188,15 +197,18 @@ def _units(sheet: Sheet, years: pa.Array, units: UnitsOf) -> pa.Array:
 
 
 def _quantity_units(sheet: Sheet, kind: EntryType) -> pa.Array:
-    def convert(text: str) -> str:
-        if not text:
-            return kind.unit
-        found = quantity_unit(text)
-        if found.name not in kind.units:
-            raise InvalidInput(f"is no unit of {kind.name}: one of {', '.join(kind.units)}")
-        return found.name
+    wanted = f"is no unit of {kind.name}: one of {', '.join(kind.units)}"
 
-    return sheet.converted("unit", convert, "unknown_unit")
+    def convert(text: str) -> str:
+        try:
+            found = quantity_unit(text).name if text else kind.unit
+        except InvalidInput:
+            found = ""
+        if found not in kind.units:
+            raise InvalidInput(wanted, reason_code="unknown_unit")
+        return found
+
+    return sheet.made("unit", [sheet.texts("unit")], convert)
 
 
 def _cell_values(sheet: Sheet, column: EntryColumn) -> Any:
@@ -205,10 +217,8 @@ def _cell_values(sheet: Sheet, column: EntryColumn) -> Any:
         return sheet.booleans(column.name, column.default == "yes")
     if column.role == "key":
         return _words(sheet, column)
-    default = float(column.default) if column.default else None
-    values = sheet.numbers(
-        column.name, default=1.0 if column.role != "amount" and default is None else default
-    )
+    otherwise = np.nan if column.role == "amount" else 1.0
+    values = sheet.numbers(column.name, default=float(column.default or otherwise))
     if column.role == "share":
         sheet.flag(values > 1, column.name, "share", "is no share: from 0 to 1")
     return values
@@ -218,24 +228,24 @@ def _words(sheet: Sheet, column: EntryColumn) -> pa.Array:
     if column.values:
         return sheet.choice(column.name, column.values, default=column.default, required=column.required)
     texts = sheet.words(column.name, required=column.required)
-    found = _canonical_words(texts)
-    return pc.if_else(pc.equal(found, ""), column.default, found) if column.default else found
+    return sheet.made(column.name, [texts], lambda word: canonical_value(word) or column.default)
 
 
-def _canonical_words(texts: pa.Array) -> pa.Array:
-    encoded = texts.dictionary_encode()
-    words = pa.array([canonical_value(w) for w in encoded.dictionary.to_pylist()], pa.string())
-    return words.take(encoded.indices)
-
-
-def _amounts(sheet: Sheet, kind: EntryType, measured: Floats) -> None:
+def _amounts(sheet: Sheet, kind: EntryType) -> None:
     """A row has an amount, or a mass that was measured."""
     name = kind.amount.name
-    if not sheet.has(name):
-        sheet.flag(np.isnan(measured), "kg_co2eq", "missing", f"is empty, and the file has no {name}")
-        return
-    neither = np.asarray(pc.equal(sheet.texts(name), "")) & np.isnan(measured)
-    sheet.flag(neither, name, "missing", "is empty")
+    neither = pc.and_(pc.equal(sheet.texts(name), ""), pc.equal(sheet.texts("kg_co2eq"), ""))
+    if sheet.has(name):
+        sheet.flag(neither, name, "missing", "is empty")
+    else:
+        sheet.flag(neither, "kg_co2eq", "missing", f"is empty, and the file has no {name}")
+
+
+def _sizes_possible(sheet: Sheet, kind: EntryType, columns: Mapping[str, Any]) -> None:
+    """Each number may be right by itself, and what they make together be none."""
+    much = pc.greater(columns["quantity"], MOST)
+    reason = f"makes more than {MOST:,.0f} with all that multiplies it: is the decimal mark right?"
+    sheet.flag(much, kind.amount.name, "too_large", reason)
 
 
 def _details(read: Mapping[str, Any]) -> pa.Array:
@@ -246,9 +256,11 @@ def _details(read: Mapping[str, Any]) -> pa.Array:
         + (f"CASE WHEN isnan({_q(n)}) THEN NULL ELSE {_q(n)} END" if pa.types.is_floating(t) else _q(n))
         for n, t in zip(frame.column_names, frame.schema.types, strict=True)
     )
-    return query(
-        f"SELECT to_json(struct_pack({parts}))::VARCHAR AS details FROM cells", {"cells": frame}
-    ).column(0)
+    return (
+        query(f"SELECT to_json(struct_pack({parts}))::VARCHAR AS details FROM cells", {"cells": frame})
+        .column(0)
+        .combine_chunks()
+    )
 
 
 def _q(name: str) -> str:
@@ -257,7 +269,20 @@ def _q(name: str) -> str:
 
 def _keyed(parsed: Parsed, kind: EntryType, scope: Scope) -> Parsed:
     """With what makes an entry one of many sources: whose it is, and its number."""
-    sql = packaged(__file__, "keyed_entries")
-    frame = query(sql, {"entries": parsed.frame}, {"institution": scope.institution, "source": scope.source})
-    frame = frame.replace_schema_metadata({_RULES: digest(kind.rules)})
+    entries = parsed.frame
+    keys = query(
+        packaged(__file__, "keyed_entries"),
+        {"entries": entries.select(["entry_id"])},
+        {"institution": scope.institution, "source": scope.source},
+    )
+    mass, note = entries.column("kg_co2eq"), entries.column("note")
+    added = {
+        "entry_key": keys.column(0),
+        "institution": pa.repeat(pa.scalar(scope.institution), len(entries)),
+        "source": pa.repeat(pa.scalar(scope.source), len(entries)),
+        "kg_co2eq": pc.if_else(pc.is_nan(mass), pa.scalar(None, pa.float64()), mass),
+        "note": pc.if_else(pc.equal(note, ""), pa.scalar(None, pa.string()), note),
+    }
+    columns = dict(zip(entries.column_names, entries.columns, strict=True)) | added
+    frame = pa.table([columns[name] for name in _COLUMNS], names=_COLUMNS, metadata=_rules(kind))
     return replace(parsed, frame=frame)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -15,14 +14,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from domain.carbon.reading.numbers import MOST, Mark, ambiguous, mark_of, parsed, trimmed
-from domain.carbon.reading.problems import FileRefused, Problem, Problems
+from domain.carbon.intake.distinct import distinct
+from domain.carbon.reading.header import near
+from domain.carbon.reading.numbers import MOST, Mark, Marks, marks_of, parsed, trimmed
+from domain.carbon.reading.problems import SHOWN, FileRefused, Problem, Problems, reason_of, short
 from domain.carbon.reading.rows import Cells, read_cells
 from domain.shared.error import InvalidInput
 
 YEARS = range(1990, 2101)
-_LONGEST = 2_000
-_CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
+LONGEST = 2_000
+"""Characters a text may have."""
+UNSEEN = "[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u2060\u202a-\u202e\u2066-\u2069\ufeff]|\\x00"
+"""Control characters, and others that nobody sees: with one in it, a name is not the name it seems to be."""
+_FORMULA = r"^=|^#(N/A|NV|REF!|BEZUG!|DIV/0!|VALUE!|WERT!|NAME\?|NUM!|ZAHL!|NULL!)$"
+_BY_YEAR = {str(year): year for year in YEARS}
 _YES = {"yes": True, "y": True, "true": True, "1": True, "no": False, "n": False, "false": False, "0": False}
 Booleans = npt.NDArray[np.bool_]
 
@@ -53,13 +58,16 @@ class Parsed:
 class Sheet:
     cells: Cells
     problems: Problems
-    mark: Mark | None = None
+    marks: Marks = field(default_factory=lambda: Marks("point"))
     warnings: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.merged = np.zeros(len(self), dtype=bool)
 
     @classmethod
     def of(cls, source: BinaryIO, known: Collection[str]) -> Sheet:
         cells = read_cells(source, known)
-        return cls(cells, Problems(cells.lines))
+        return cls(cells, Problems(cells.lines, list(cells.misfits), cells.misfit_count))
 
     def __len__(self) -> int:
         return len(self.cells.lines)
@@ -70,25 +78,36 @@ class Sheet:
     def texts(self, name: str) -> pa.Array:
         """A column's cells; all empty if the file has no such column."""
         if not self.has(name):
-            return pa.array([""], pa.string()).take(pa.array(np.zeros(len(self), dtype=np.int64)))
-        return self.cells.texts.column(name).combine_chunks()
+            return pa.repeat(pa.scalar("", pa.string()), len(self))
+        return self.cells.texts.column(name).chunk(0)
 
     # The header
 
     def check_header(self, needed: Iterable[str], allowed: Collection[str]) -> None:
         """Refuse a file whose columns are not those of its kind: nothing else it says can be trusted."""
+        line = self.cells.header
         wrong = [
-            Problem(0, name, "", "missing_column", "is missing in the header")
+            Problem(line, name, "", "missing_column", "is missing in the header")
             for name in needed
             if not self.has(name)
         ]
         for name in self.cells.columns:
             if name not in allowed:
-                near = get_close_matches(name, list(allowed), 1, 0.7)
-                reason = f"is no column of this kind{f': do you mean {near[0]}?' if near else ''}"
-                wrong.append(Problem(0, name, "", "unknown_column", reason))
+                meant = near(name, allowed)
+                reason = f"is no column of this kind{f': do you mean {meant}?' if meant else ''}"
+                wrong.append(Problem(line, short(name), "", "unknown_column", reason))
         if wrong:
-            raise FileRefused("", wrong, len(wrong))
+            raise FileRefused("", wrong[:SHOWN], len(wrong))
+
+    def lacking(self, column: str, what: str) -> FileRefused:
+        """What the file does not say, nor anybody beside it."""
+        meant = near(column, self.cells.columns)
+        hint = f": is it the column {meant}?" if meant else ""
+        reason = f"is missing, and no {what} was given beside the file{hint}"
+        return self.refusal(column, "missing_column", reason)
+
+    def refusal(self, column: str, code: str, reason: str, value: str = "") -> FileRefused:
+        return FileRefused("", [Problem(self.cells.header, column, short(value), code, reason)], 1)
 
     # Columns
 
@@ -103,154 +122,167 @@ class Sheet:
         texts = self.texts(column)
         if required:
             self.required(column)
-        self.flag(pc.starts_with(texts, "="), column, "formula", "begins with =: a formula, not its result")
-        self.flag(
-            pc.match_substring_regex(texts, _CONTROL), column, "control_character", "holds control characters"
-        )
-        self.flag(
-            pc.greater(pc.utf8_length(texts), _LONGEST),
-            column,
-            "too_long",
-            f"is longer than {_LONGEST} characters",
-        )
+        if self.has(column):
+            formula = pc.match_substring_regex(texts, _FORMULA)
+            self.flag(formula, column, "formula", "is a formula or its error, not its result")
+            unseen = pc.match_substring_regex(texts, UNSEEN)
+            self.flag(unseen, column, "control_character", "holds characters that nobody can see")
+            long = pc.greater(pc.utf8_length(texts), LONGEST)
+            self.flag(long, column, "too_long", f"is longer than {LONGEST:,} characters")
         return texts
 
     def years(self, given: int | None) -> pa.Array:
-        """The year of each row: the column's, or the one given for the whole file."""
+        """The year of each row: the column's, or the one given for the whole file. -1 where it is neither."""
+        within = f"is no year from {YEARS[0]} to {YEARS[-1]}"
+        if given is not None and given not in YEARS:
+            raise self.refusal("year", "year", f"was given beside the file and {within}", str(given))
         if not self.has("year"):
             if given is None:
-                raise FileRefused(
-                    "",
-                    [
-                        Problem(
-                            0,
-                            "year",
-                            "",
-                            "missing_column",
-                            "is missing, and no year was given beside the file",
-                        )
-                    ],
-                    1,
-                )
-            return pa.array(np.full(len(self), given), pa.int32())
-        texts = self.texts("year")
-        fits = pc.match_substring_regex(texts, r"^\d{4}$")
-        found = pc.cast(pc.if_else(fits, texts, "0"), pa.int32())
-        within = pc.and_(pc.greater_equal(found, YEARS[0]), pc.less_equal(found, YEARS[-1]))
-        self.flag(pc.invert(within), "year", "year", f"is no year from {YEARS[0]} to {YEARS[-1]}")
+                raise self.lacking("year", "year")
+            return pa.repeat(pa.scalar(given, pa.int32()), len(self))
+        found = _looked_up(self.texts("year"), _BY_YEAR)
+        self.flag(found < 0, "year", "year", within)
         if given is not None:
-            other = pc.and_(within, pc.not_equal(found, given))
-            self.flag(
-                other, "year", "other_year", f"is another year than {given}, which was given for the file"
-            )
-        return found
+            other = (found >= 0) & (found != given)
+            self.flag(other, "year", "other_year", f"is not {given}, the year that was given for the file")
+            found[other] = -1
+        return pa.array(found, pa.int32())
 
-    def choose_mark(self, columns: Sequence[str], given: Mark | None) -> None:
+    def choose_mark(self, columns: Iterable[str], given: Mark | None) -> None:
         """Settle the decimal mark of the file, by all its number columns."""
-        texts = {c: trimmed(self.texts(c)) for c in columns}
-        self.mark = given or mark_of(list(texts.values()))
-        if self.mark is None:
-            for column, values in texts.items():
-                self.problems.rows(
-                    ambiguous(values),
-                    column,
-                    values,
-                    "ambiguous_number",
-                    "may be {value} thousandths or thousands: say --decimal comma or --decimal point",
-                )
-            self.mark = "point"
+        written = [c for c in columns if self.has(c) and c not in self.cells.numeric]
+        texts = {c: trimmed(self.texts(c)) for c in written}
+        semicolons = self.cells.delimiter == ";"
+        self.marks = Marks(given) if given else marks_of(list(texts.values()), semicolons=semicolons)
+        for column, values in texts.items():
+            reason = "may mean thousands or decimals: say which, with --decimal point or --decimal comma"
+            self.flag(self.marks.in_doubt(values), column, "ambiguous_number", reason)
 
-    def numbers(
-        self, column: str, *, default: float | None = None, most: float = MOST
-    ) -> npt.NDArray[np.float64]:
-        """Numbers from 0 on. An empty cell is `default`, or NaN: whether it may be empty is the caller's."""
+    def numbers(self, column: str, *, default: float = np.nan, most: float = MOST) -> npt.NDArray[np.float64]:
+        """Numbers from 0 on. An empty cell is `default`, or NaN: whether it may be empty is the caller's.
+
+        What is refused is NaN as well: nothing is calculated from it.
+        """
+        if not self.has(column):
+            return np.full(len(self), default)
         texts = trimmed(self.texts(column))
-        numbers, wrong = parsed(texts, self.mark or "point")
-        self.flag(wrong, column, "not_a_number", self._no_number())
-        values = np.asarray(pc.fill_null(numbers, np.nan), dtype=np.float64).copy()
-        if default is not None:
-            values[np.asarray(pc.equal(texts, ""))] = default
+        mark = "point" if column in self.cells.numeric else self.marks.decimal
+        numbers, wrong = parsed(texts, mark)
+        self.flag(wrong, column, "not_a_number", f"is no number (the decimal mark here is a {mark})")
+        values = np.asarray(pc.fill_null(numbers, np.nan)) + 0.0  # no minus zero
         self.flag(values < 0, column, "negative", "is negative")
-        self.flag(values > most, column, "too_large", f"is larger than {most:g}: is the decimal mark right?")
+        self.flag(
+            values > most, column, "too_large", f"is larger than {most:,.0f}: is the decimal mark right?"
+        )
+        values[(values < 0) | (values > most)] = np.nan
+        values[np.asarray(pc.equal(texts, ""))] = default
         return values
-
-    def _no_number(self) -> str:
-        return f"is no number (the file's decimal mark is a {self.mark})"
 
     def booleans(self, column: str, default: bool) -> Booleans:
         texts = pc.utf8_lower(self.texts(column))
-        found = _looked_up(texts, {**{k: int(v) for k, v in _YES.items()}, "": int(default)})
+        found = _looked_up(texts, {**_YES, "": default})
         self.flag(found < 0, column, "not_yes_or_no", "is neither yes nor no")
-        return found == 1
+        yes: Booleans = found == 1
+        return yes
 
     def choice(
         self, column: str, values: Sequence[str], *, default: str = "", required: bool = False
     ) -> pa.Array:
         """One of some words, however its case is; in the catalogue's spelling."""
-        texts = self.texts(column)
         by_folded = {v.casefold(): v for v in values}
-        spelled = _mapped(texts, lambda word: by_folded.get(word.casefold(), "") if word else default)
+
+        wanted = f"is none of {', '.join(values)}"
+
+        def spelled(word: str) -> str:
+            if not word:
+                return default
+            if (found := by_folded.get(word.casefold())) is None:
+                raise InvalidInput(wanted, reason_code="unknown_value")
+            return found
+
         if required:
             self.required(column)
-        unknown = pc.and_(pc.equal(spelled, ""), pc.not_equal(texts, ""))
-        near = f"is none of {', '.join(values)}"
-        self.flag(unknown, column, "unknown_value", near)
-        return spelled
+        return self.made(column, [self.texts(column)], spelled)
 
-    def converted(self, column: str, convert: Callable[[str], str], code: str) -> pa.Array:
-        """Each distinct text through `convert`; what it refuses is a problem in its words."""
-        reasons: dict[str, str] = {}
-
-        def one(text: str) -> str:
-            try:
-                return convert(text)
-            except InvalidInput as error:
-                reasons[text] = error.message
-                return ""
-
+    def made(self, column: str, cells: Sequence[pa.Array], make: Callable[..., str]) -> pa.Array:
+        """`make` once for every distinct combination of cells. What it refuses is, in its words, a problem of
+        each row of `column` that has it."""
+        numbers, firsts = distinct(cells)
+        combinations = zip(*(each.take(pa.array(firsts)).to_pylist() for each in cells), strict=True)
         texts = self.texts(column)
-        made = _mapped(texts, one)
-        for text, reason in reasons.items():
-            self.flag(pc.equal(texts, text), column, code, reason)
-        return made
+        made: list[str] = []
+        refused = np.zeros(len(firsts), dtype=bool)
+        told: dict[int, tuple[str, str]] = {}
+        for number, combination in enumerate(combinations):
+            try:
+                made.append(make(*combination))
+            except InvalidInput as error:
+                made.append("")
+                refused[number] = True
+                if len(told) < SHOWN:  # counted in the order of their lines: no other will be shown
+                    reason = reason_of(error, texts[int(firsts[number])].as_py())
+                    told[number] = (error.reason_code, reason)
+        self.problems.each(refused[numbers], column, texts, lambda place: told[int(numbers[place])])
+        return pa.array(made, pa.string()).take(pa.array(numbers))
 
-    def unique(self, names: Sequence[str], columns: Mapping[str, Any], told: str) -> None:
-        """Each combination once: a repeated one is a problem that names the line it stood on first."""
-        frame = pa.table({n: columns[n] for n in names} | {"line": self.cells.lines})
-        counted = frame.group_by(list(names)).aggregate([("line", "count"), ("line", "min")])
-        doubled = counted.filter(pc.greater(counted.column("line_count"), 1))
-        if not doubled.num_rows:
+    # The rows
+
+    def merge(
+        self, keys: Sequence[str], says: Sequence[str], columns: Mapping[str, Any], place: str, what: str
+    ) -> None:
+        """Good rows with the same keys are one, with a warning, if they say the same.
+
+        If not, each is a problem that names the line of another: which is right, nobody can tell from here.
+        """
+        good = np.flatnonzero(~self.problems.bad)
+        chosen = pa.array(good)
+        identities = [columns[name].take(chosen) for name in keys]
+        numbers, firsts = distinct(identities)
+        if len(firsts) == len(good):
             return
-        joined = frame.append_column("place", pa.array(range(len(frame)), pa.int64())).join(
-            doubled, list(names), join_type="inner"
-        )
-        for row in joined.sort_by("place").to_pylist():
-            if row["line"] != row["line_min"]:
-                where = np.zeros(len(self), dtype=bool)
-                where[row["place"]] = True
-                self.flag(where, names[-1], "duplicate", f"{told} stands on line {row['line_min']} already")
+        contents, _ = distinct([pa.array(numbers), *(columns[name].take(chosen) for name in says)])
+        first = firsts[numbers]
+        differs = np.zeros(len(firsts), dtype=bool)
+        differs[numbers[contents != contents[first]]] = True
+        again = first != np.arange(len(good))
+        lines = np.asarray(self.cells.lines)[good]
+        self._warn_of(lines, first, np.flatnonzero(again & ~differs[numbers]))
+        self.merged[good[again & ~differs[numbers]]] = True
+        where = np.zeros(len(self), dtype=bool)
+        where[good[differs[numbers]]] = True
+
+        def told(row: int) -> tuple[str, str]:
+            own = int(np.searchsorted(good, row))
+            others = (numbers == numbers[own]) & (contents != contents[own])
+            return "duplicate", f"{what} stands on line {lines[others][0]} too, and says something else there"
+
+        self.problems.each(where, place, self.texts(place), told)
+
+    def _warn_of(self, lines: Any, first: Any, again: Any) -> None:
+        for place in again[:SHOWN].tolist():
+            self.warnings.append(
+                f"line {lines[place]} says the same as line {lines[first[place]]}: taken once"
+            )
+        if len(again) > SHOWN:
+            self.warnings.append(f"{len(again) - SHOWN:,} more lines say the same as others")
 
     def finish(self, columns: Mapping[str, Any]) -> Parsed:
         """The good rows as a frame."""
         frame = pa.table(dict(columns) | {"line": self.cells.lines})
-        good = frame.filter(pa.array(~self.problems.bad))
+        left_out = self.problems.bad | self.merged
         return Parsed(
-            good,
-            rows=len(self),
-            bad_rows=self.problems.bad_rows,
+            frame.filter(pa.array(~left_out)) if left_out.any() else frame,
+            rows=len(self) + self.cells.misfit_count,
+            bad_rows=self.problems.bad_rows + self.cells.misfit_count,
             problems=tuple(self.problems.first),
             problem_count=self.problems.total,
             warnings=tuple(self.warnings),
         )
 
 
-def _mapped(texts: pa.Array, convert: Callable[[str], str]) -> pa.Array:
-    encoded = texts.dictionary_encode()
-    words = pa.array([convert(word) for word in encoded.dictionary.to_pylist()], pa.string())
-    return words.take(encoded.indices)
-
-
 def _looked_up(texts: pa.Array, values: Mapping[str, int]) -> npt.NDArray[np.int64]:
+    """The value of each text; -1 where it has none."""
     encoded = texts.dictionary_encode()
     found = np.array([values.get(word, -1) for word in encoded.dictionary.to_pylist()], dtype=np.int64)
-    return found[np.asarray(encoded.indices)]
+    values_of_rows: npt.NDArray[np.int64] = found[np.asarray(encoded.indices)]
+    return values_of_rows

@@ -24,21 +24,30 @@ def read_units(source: BinaryIO, *, year: int | None = None) -> Parsed:
         "parent_id": sheet.words("parent_id"),
         "name": sheet.words("name", required=True),
     }
-    sheet.unique(["year", "unit_id"], columns, "this unit")
+    sheet.merge(["year", "unit_id"], ["parent_id", "name"], columns, "unit_id", "this unit")
     _no_circles(sheet, columns)
     parsed = sheet.finish(columns)
-    strangers = _unknown_parents(parsed.frame)
-    warnings = [f"the unit {name!r} above others is not in the file: they stand on top" for name in strangers]
+    warnings = [
+        f"line {line}: the unit above, {name!r}, is not in the file: what belongs to it stands on top"
+        for name, line in _unknown_parents(parsed.frame).items()
+    ]
     parents = parsed.frame.column("parent_id")
     nobody = pc.equal(parents, "")
     frame = parsed.frame.set_column(2, "parent_id", pc.if_else(nobody, pa.scalar(None, pa.string()), parents))
     return replace(parsed, frame=frame, warnings=(*parsed.warnings, *warnings))
 
 
-def _unknown_parents(frame: pa.Table) -> list[str]:
-    known = set(zip(frame.column("year").to_pylist(), frame.column("unit_id").to_pylist(), strict=True))
-    above = zip(frame.column("year").to_pylist(), frame.column("parent_id").to_pylist(), strict=True)
-    return sorted({parent for year, parent in above if parent and (year, parent) not in known})
+def _unknown_parents(frame: pa.Table) -> dict[str, int]:
+    """Each with the first line that names it."""
+    years, units, parents, lines = (
+        frame.column(n).to_pylist() for n in ("year", "unit_id", "parent_id", "line")
+    )
+    known = set(zip(years, units, strict=True))
+    found: dict[str, int] = {}
+    for year, parent, line in zip(years, parents, lines, strict=True):
+        if parent and (year, parent) not in known:
+            found.setdefault(parent, line)
+    return found
 
 
 def _no_circles(sheet: Sheet, columns: dict[str, pa.Array]) -> None:

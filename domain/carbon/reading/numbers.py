@@ -7,9 +7,11 @@ number could be both (1,234), it is refused: a thousandfold mistake must not dep
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,64 +20,86 @@ Mark = Literal["point", "comma"]
 MOST = 1e12
 """No quantity of ours is larger; what is, has its mark in the wrong place or is no quantity."""
 
-_SPACES = "[ \u00a0\u202f'\u2019]"
+_SPACES = "[ \u00a0\u2007\u2009\u202f'\u2019]"
 _SPACED = rf"^[+-]?\d{{1,3}}({_SPACES}\d{{3}})+([.,]\d+)?$"
 _PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?$"
-_SURELY_POINT = (
-    r"^[+-]?(\d*\.(\d{1,2}|\d{4,})|0\.\d+|\d{4,}\.\d+)([eE][+-]?\d+)?$|^[+-]?\d{1,3}(,\d{3})+\.\d*$"
-    r"|^[+-]?\d{1,3}(,\d{3}){2,}$|^[+-]?\d+\.\d+[eE][+-]?\d+$"
-)
-_SURELY_COMMA = (
-    r"^[+-]?(\d*,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+)([eE][+-]?\d+)?$|^[+-]?\d{1,3}(\.\d{3})+,\d*$"
-    r"|^[+-]?\d{1,3}(\.\d{3}){2,}$|^[+-]?\d+,\d+[eE][+-]?\d+$"
-)
-_EITHER = r"^[+-]?[1-9]\d{0,2},\d{3}$"
-"""A thousand, or one and some thousandths. With a point in its place programs mean the latter."""
+_CHARACTERS: dict[Mark, str] = {"point": ".", "comma": ","}
+
+
+def _surely(decimal: str, thousands: str) -> str:
+    """Numbers that can be read with this decimal mark only."""
+    d, t = rf"\{decimal}", rf"\{thousands}"
+    return "|".join(
+        rf"^[+-]?{one}$"
+        for one in (
+            rf"(\d*{d}(\d{{1,2}}|\d{{4,}})|0{d}\d+|\d{{4,}}{d}\d+)([eE][+-]?\d+)?",
+            rf"\d{{1,3}}({t}\d{{3}})+{d}\d*",
+            rf"\d{{1,3}}({t}\d{{3}}){{2,}}",
+            rf"\d+{d}\d+[eE][+-]?\d+",
+        )
+    )
+
+
+_SURELY: dict[Mark, str] = {"point": _surely(".", ","), "comma": _surely(",", ".")}
+_EITHER: dict[Mark, str] = {
+    mark: rf"^[+-]?[1-9]\d{{0,2}}\{character}\d{{3}}$" for mark, character in _CHARACTERS.items()
+}
+"""A thousand, or one and some thousandths."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The decimal mark of a file, and those of which nobody can tell what they mean in 1,234."""
+
+    decimal: Mark
+    doubtful: tuple[Mark, ...] = ()
+
+    def in_doubt(self, values: Any) -> npt.NDArray[np.bool_]:
+        found = np.zeros(len(values), dtype=bool)
+        for mark in self.doubtful:
+            found |= np.asarray(pc.match_substring_regex(values, _EITHER[mark]))
+        return found
 
 
 def trimmed(values: Any) -> Any:
-    """Without the spaces around, and those among digits."""
-    values = pc.utf8_trim_whitespace(values)
+    """Without the spaces among digits."""
     spaced = pc.match_substring_regex(values, _SPACED)
     if pc.any(spaced).as_py():
         values = pc.if_else(spaced, pc.replace_substring_regex(values, _SPACES, ""), values)
     return values
 
 
-def mark_of(columns: Sequence[Any]) -> Mark | None:
-    """The decimal mark of a file's (trimmed) number columns; None where a number could be read both ways.
+def marks_of(columns: Sequence[Any], *, semicolons: bool = False) -> Marks:
+    """The marks of a file's (trimmed) number columns.
 
-    Where both marks are used for sure, the more frequent one is the file's.
+    Where both are decimal marks for sure, the more frequent one is the file's and the other one is in doubt.
+    Where neither is, a comma is in doubt. A point is none: programs write it so. Except in a file with
+    semicolons: those come from spreadsheets of countries that write 1.234 for a thousand.
     """
-    point = sum(_count(c, _SURELY_POINT) for c in columns)
-    comma = sum(_count(c, _SURELY_COMMA) for c in columns)
+    point = sum(_count(c, _SURELY["point"]) for c in columns)
+    comma = sum(_count(c, _SURELY["comma"]) for c in columns)
+    if point and comma:
+        return Marks("point", ("comma",)) if point >= comma else Marks("comma", ("point",))
     if point or comma:
-        return "point" if point >= comma else "comma"
-    return None if any(_count(c, _EITHER) for c in columns) else "point"
+        return Marks("point" if point else "comma")
+    return Marks("point", ("comma", "point") if semicolons else ("comma",))
 
 
 def _count(values: Any, pattern: str) -> int:
     return int(pc.sum(pc.match_substring_regex(values, pattern)).as_py() or 0)
 
 
-def ambiguous(values: Any) -> np.ndarray:
-    return np.asarray(pc.match_substring_regex(values, _EITHER))
-
-
-def parsed(values: Any, mark: Mark) -> tuple[pa.Array, np.ndarray]:
+def parsed(values: Any, mark: Mark) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     """Trimmed texts as numbers, and which of them are none. Empty cells are NULL and no mistake."""
     decimal, thousands = (".", ",") if mark == "point" else (",", ".")
-    grouped = rf"^[+-]?\d{{1,3}}(\{thousands}\d{{3}})+(\{decimal}\d*)?$"
-    if pc.any(pc.match_substring(values, thousands)).as_py():
-        fits = pc.match_substring_regex(values, grouped)
-        # What has the other mark and is no group of thousands stays as it is, and is no number.
-        other = pc.and_(pc.match_substring(values, thousands), pc.invert(fits))
+    strange = pc.match_substring(values, thousands)
+    if pc.any(strange).as_py():
+        fits = pc.match_substring_regex(values, rf"^[+-]?\d{{1,3}}(\{thousands}\d{{3}})+(\{decimal}\d*)?$")
         values = pc.if_else(fits, pc.replace_substring(values, thousands, ""), values)
-        values = pc.if_else(other, "?", values)
+        # What has the other mark and is no group of thousands is no number.
+        values = pc.if_else(pc.and_not(strange, fits), "?", values)
     if decimal == ",":
         values = pc.replace_substring(values, ",", ".")
-    empty = pc.equal(values, "")
     fits = pc.match_substring_regex(values, _PLAIN)
     numbers = pc.cast(pc.if_else(fits, values, None), pa.float64())
-    wrong = pc.invert(pc.or_(empty, fits))
-    return numbers, np.asarray(wrong)
+    return numbers, np.asarray(pc.invert(pc.or_(pc.equal(values, ""), fits)))

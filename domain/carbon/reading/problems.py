@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from domain.shared.error import InvalidInput
 SHOWN = 100
 """Problems a report lists; the others are counted."""
 _LONGEST = 60
+_LONGEST_REASON = 400
 
 
 @dataclass(frozen=True, order=True)
@@ -42,7 +43,7 @@ class FileRefused(InvalidInput):
         first = problems[0]
         more = f" (and {total - 1:,} more)" if total > 1 else ""
         super().__init__(
-            f"{name}: {first}{more}",
+            f"{name}: {first}{more}" if name else f"{first}{more}",
             reason_code=first.code,
             remedy="mend the file and upload it again; nothing of it was taken",
         )
@@ -52,11 +53,21 @@ class FileRefused(InvalidInput):
 
 def refused(code: str, reason: str, *, line: int = 0, column: str = "", value: str = "") -> FileRefused:
     """A file that cannot be read as a table at all. Its name is set where it is known."""
-    return FileRefused("", [Problem(line, column, short(value), code, reason)], 1)
+    return FileRefused("", [Problem(line, short(column), short(value), code, reason)], 1)
 
 
-def short(value: str) -> str:
-    return value if len(value) <= _LONGEST else value[: _LONGEST - 1] + "…"
+def short(value: str, longest: int = _LONGEST) -> str:
+    """Fit to be shown: what a terminal would obey and nobody would see is spelled out."""
+    cut = value if len(value) <= longest else value[: longest - 1] + "…"
+    if cut.isprintable():
+        return cut
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+
+
+def reason_of(error: InvalidInput, value: str) -> str:
+    """What another module has against a value, to stand behind it: with its remedy, and the value once."""
+    reason = error.message.removeprefix(f"{value!r} ")
+    return short(f"{reason}: {error.remedy}" if error.remedy else reason, _LONGEST_REASON)
 
 
 @dataclass
@@ -70,10 +81,13 @@ class Problems:
     def __post_init__(self) -> None:
         self.bad = np.zeros(len(self.lines), dtype=bool)
 
-    def rows(
-        self, where: Any, column: str, values: pa.ChunkedArray | pa.Array, code: str, reason: str
-    ) -> None:
-        """`where` says which rows; `reason` may name the `{value}`."""
+    def rows(self, where: Any, column: str, values: pa.Array, code: str, reason: str) -> None:
+        """One reason for all rows `where` it is so."""
+        self.each(where, column, values, lambda _: (code, reason))
+
+    def each(self, where: Any, column: str, values: pa.Array, told: Callable[[int], tuple[str, str]]) -> None:
+        """A code and a reason for each row, asked for those only that can be shown: rows are in the order of
+        their lines."""
         mask = np.asarray(where, dtype=bool)
         places = np.flatnonzero(mask)
         if not len(places):
@@ -81,22 +95,9 @@ class Problems:
         self.bad |= mask
         self.total += len(places)
         for place in places[:SHOWN].tolist():
-            value = short(str(values[place].as_py() or ""))
-            self._keep(
-                Problem(self.lines[place].as_py(), column, value, code, reason.replace("{value}", value))
-            )
-
-    def whole(self, problems: Iterable[Problem]) -> None:
-        """Problems of the file as such, of which no row is free."""
-        for problem in problems:
-            self.total += 1
-            self.bad[:] = True
-            self._keep(problem)
-
-    def _keep(self, problem: Problem) -> None:
-        self.found.append(problem)
-        if len(self.found) > 20 * SHOWN:
-            self.found = self.first
+            code, reason = told(place)
+            value = short(str(values[place].as_py()))
+            self.found.append(Problem(self.lines[place].as_py(), column, value, code, reason))
 
     @property
     def first(self) -> list[Problem]:

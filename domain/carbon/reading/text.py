@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from domain.carbon.reading.problems import refused
@@ -19,14 +20,20 @@ _BOMS = (
 PARQUET = b"PAR1"
 _KNOWN = (
     (b"PK\x03\x04", "a zip archive or an Excel workbook: unpack it, or save the sheet as CSV UTF-8"),
+    (b"PK\x05\x06", "an empty zip archive"),
     (b"\xd0\xcf\x11\xe0", "an old Excel workbook: save the sheet as CSV UTF-8"),
     (b"\x1f\x8b", "compressed with gzip: unpack it first"),
-    (b"%PDF", "a PDF"),
+    (b"BZh", "compressed with bzip2: unpack it first"),
+    (b"\xfd7zXZ", "compressed with xz: unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "compressed with zstd: unpack it first"),
+    (b"7z\xbc\xaf", "a 7-Zip archive: unpack it first"),
+    (b"%PDF", "a PDF: its tables have to be copied into a sheet"),
     (b"\x89PNG", "an image"),
     (b"\xff\xd8\xff", "an image"),
     (b"{\\rtf", "a text document with formats: save the table as CSV UTF-8"),
     (b"SQLite format 3", "a database"),
 )
+_SAVE = "save it as CSV UTF-8"
 
 
 def is_parquet(source: BinaryIO) -> bool:
@@ -34,52 +41,9 @@ def is_parquet(source: BinaryIO) -> bool:
     return source.read(len(PARQUET)) == PARQUET
 
 
-def encoding_of(source: BinaryIO) -> str:
-    """UTF-8 (with a mark or not), UTF-16 with a mark, else Windows-1252. The whole file is asked."""
-    source.seek(0)
-    head = source.read(16)
-    if not head:
-        raise refused("empty_file", "the file is empty")
-    for magic, what in _KNOWN:
-        if head.startswith(magic):
-            raise refused("not_a_table", f"this is {what}")
-    encoding = next((name for bom, name in _BOMS if head.startswith(bom)), "")
-    if encoding:
-        _decode(source, encoding)
-        return encoding
-    for candidate in ("utf-8", "cp1252"):
-        try:
-            _decode(source, candidate)
-        except UnicodeDecodeError:
-            continue
-        return candidate
-    raise refused("encoding", "its bytes are neither UTF-8 nor Windows-1252: save it as CSV UTF-8")
-
-
-def _decode(source: BinaryIO, encoding: str) -> None:
-    """Raise unless every byte is of this encoding, and none is NUL."""
-    source.seek(0)
-    decoder = codecs.getincrementaldecoder(encoding)()
-    line = 1
-    while chunk := source.read(_CHUNK):
-        try:
-            text = decoder.decode(chunk)
-        except UnicodeDecodeError:
-            if encoding in ("utf-8", "cp1252"):
-                raise
-            raise refused("encoding", f"it begins as {encoding.upper()} and does not go on so") from None
-        if "\0" in text:
-            line += text[: text.index("\0")].count("\n")
-            raise refused(
-                "nul_byte", "holds a NUL byte: this is no text, or it was damaged on its way", line=line
-            )
-        line += text.count("\n")
-    try:
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        if encoding == "utf-8":
-            raise
-        raise refused("encoding", "ends in the middle of a character: it was cut off") from None
+def breaks(text: str) -> int:
+    """Line ends of any kind."""
+    return text.count("\n") + text.count("\r") - text.count("\r\n")
 
 
 def opened(source: BinaryIO) -> io.TextIOWrapper:
@@ -87,3 +51,70 @@ def opened(source: BinaryIO) -> io.TextIOWrapper:
     encoding = encoding_of(source)
     source.seek(0)
     return io.TextIOWrapper(source, encoding=encoding, newline="")
+
+
+def encoding_of(source: BinaryIO) -> str:
+    """UTF-8, UTF-16 or UTF-32 by their marks, else UTF-8 or Windows-1252. The whole file is asked."""
+    source.seek(0)
+    head = source.read(16)
+    if not head:
+        raise refused("empty_file", "the file is empty")
+    for magic, what in _KNOWN:
+        if head.startswith(magic):
+            raise refused("not_a_table", f"this is {what}")
+    marked = next((name for bom, name in _BOMS if head.startswith(bom)), "")
+    if not (broken := _broken(source, marked or "utf-8")):
+        return marked or "utf-8"
+    if marked:
+        name = marked.removesuffix("-sig").upper()
+        raise refused("encoding", f"begins as {name} and is damaged here: {_SAVE}", line=broken)
+    if _mostly_utf8(source):
+        # Taken for Windows-1252, every umlaut of it would be two wrong letters.
+        raise refused(
+            "encoding", f"is UTF-8 and has a damaged character here, or was cut off: {_SAVE}", line=broken
+        )
+    if broken := _broken(source, "cp1252"):
+        raise refused(
+            "encoding", f"has bytes here that are neither UTF-8 nor Windows-1252: {_SAVE}", line=broken
+        )
+    return "cp1252"
+
+
+def _chunks(source: BinaryIO) -> Iterator[bytes]:
+    source.seek(0)
+    while chunk := source.read(_CHUNK):
+        yield chunk
+
+
+def _broken(source: BinaryIO, encoding: str) -> int:
+    """The line on which the file ceases to be of this encoding; 0 if it is, and holds no NUL."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    line, last = 1, ""
+    try:
+        for chunk in _chunks(source):
+            text = decoder.decode(chunk)
+            if "\0" in text:
+                raise refused(
+                    "nul_byte",
+                    f"holds a NUL byte: it is no text, was damaged, or is UTF-16 without its mark; {_SAVE}",
+                    line=line + breaks(last + text[: text.index("\0")]) - breaks(last),
+                )
+            line += breaks(last + text) - breaks(last)
+            last = text[-1:]
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        before = error.object[: error.start].decode(error.encoding, "replace")
+        return line + breaks(last + before) - breaks(last)
+    return 0
+
+
+def _mostly_utf8(source: BinaryIO) -> bool:
+    """Whether most of what is not ASCII is right in UTF-8, or the file only lacks the end of a character."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    right = wrong = 0
+    for chunk in _chunks(source):
+        text = decoder.decode(chunk)
+        replaced = text.count("\ufffd")
+        wrong += replaced
+        right += len(text) - len(text.encode("ascii", "ignore")) - replaced
+    return not wrong or right >= wrong

@@ -4,7 +4,8 @@ WITH newest AS (
 ),
 spoken AS (SELECT DISTINCT data_entry_type FROM incoming)
 SELECT CAST($year AS INTEGER) AS year, n.factor_id, n.data_entry_type, n.emission_type, n.classification, n.value, n.unit,
-       CASE WHEN i.factor_id IS NULL THEN coalesce(k.source, n.source) ELSE nullif(i.source, '') END AS source,
+       CASE WHEN i.factor_id IS NOT NULL THEN nullif(i.source, '') WHEN k.factor_id IS NOT NULL THEN k.source
+            ELSE n.source END AS source,
        n.version,
        CASE WHEN i.factor_id IS NOT NULL THEN false
             WHEN n.data_entry_type IN (FROM spoken) THEN true

@@ -6,13 +6,9 @@ Only the network's far end and the clock are set up; everything between is the p
 from __future__ import annotations
 
 import contextlib
-import io
-import json
 import shutil
-import sys
 import warnings
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +22,6 @@ from assets.market.market import Market
 from domain.market.trading import SHANGHAI
 from domain.shared.clock import stopped_at
 from orchestration.build import build_definitions
-from orchestration.cli.main import main
 from orchestration.environments import load_settings
 from orchestration.instance import open_instance
 from orchestration.services import open_market
@@ -35,6 +30,7 @@ from resources.ledger.model import Work
 from sandbox.exchange import Exchange
 from sandbox.faults import Fault
 from sandbox.server import SandboxServer
+from tests.command import Said, said
 
 FETCHED = ("normalized_daily", "normalized_adj_factor", "normalized_daily_basic", "suspensions")
 DERIVED = ("adjusted_daily", "coverage", "revisions")
@@ -54,19 +50,6 @@ PREPARED = ("2024-09-23", "2024-09-24", "2024-09-25", "2024-09-26", "2024-09-27"
 """The days a prepared house has: the whole gap window of that evening."""
 AFTER_HOLIDAY = "2024-10-08"
 """The next trading day."""
-
-
-@dataclass(frozen=True)
-class Said:
-    """What a command said."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 class House:
@@ -142,16 +125,7 @@ class House:
 
     def run(self, *arguments: str) -> Said:
         """`perennial …` in this process, exactly as its console script starts it."""
-        out, err = io.StringIO(), io.StringIO()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "argv", ["perennial", *arguments])
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                try:
-                    main()
-                    code: Any = 0
-                except SystemExit as end:
-                    code = end.code or 0
-        return Said(int(code), out.getvalue(), err.getvalue())
+        return said(*arguments)
 
     def status(self) -> dict[str, dict[str, Any]]:
         """Every finding of `status --json`, by its subject."""

@@ -15,6 +15,7 @@ import pytest
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from domain.carbon.health import ACTIONS as CARBON_ACTIONS
 from domain.market.catalogue import parse
 from domain.market.freshness import FreshnessStatus
 from domain.market.health import ACTIONS
@@ -193,7 +194,8 @@ def test_every_reason_code_told_is_one_the_code_gives():
 
 def test_what_to_do_is_told_in_the_words_of_status():
     told = reasons_told()
-    assert {code: told.get(code) for code in ACTIONS} == dict(ACTIONS)
+    for actions in (ACTIONS, CARBON_ACTIONS):
+        assert {code: told.get(code) for code in actions} == dict(actions)
 
 
 NOT_MET = {
@@ -201,6 +203,10 @@ NOT_MET = {
     *("invalid_settings", "invalid_sql", "no_end", "unknown_work", "already_finished", "already_running"),
     *("unknown_kind", "params_too_large", "empty_frame"),  # mistakes of our own code
     *("retried", "released", "cancelled", "superseded"),
+    *("unknown_unit", "unknown_type", "unknown_module", "unknown_emission_type", "unknown_value"),
+    *("classification", "unit_mismatch", "missing", "unknown_unit_id", "no_report", "nothing_found"),
+    *("already_locked", "not_locked", "no_reason", "ambiguous_unit", "too_long"),
+    "unknown_pipeline",
 }
 """What a person does not meet in `status`: answers to a command, and steps of a history."""
 

@@ -14,12 +14,14 @@ from domain.shared.table import ABSENT, ALL, Column
 from resources.lake.error import SnapshotGone
 from tests.unit.lake.frames import (
     BY_KIND,
+    BY_KIND_AND_YEAR,
     CODES,
     DAILY,
     TABLES,
     WHOLE,
     Lakes,
     days_from,
+    entries,
     factors,
     papers,
     prices,
@@ -439,3 +441,49 @@ class LakeBehaviour:
             lake.replace("market.stocks", ALL, stocks(a=str(n)))
         stored = lake._writer.catalog.load("market.stocks")
         assert len(stored.current_snapshot().manifests(stored.io)) <= 21
+
+    # --- two dimensions
+
+    def test_a_partition_of_two_dimensions_is_replaced_and_its_neighbours_are_not(self, lakes: Lakes) -> None:
+        lake = lakes()
+        name = BY_KIND_AND_YEAR.name
+        all_of_it = [entries(kind, year, 1.0, 2.0) for kind in ("plane", "train") for year in (2024, 2025)]
+        lake.replace_range(
+            name, ["plane|2024", "plane|2025", "train|2024", "train|2025"], pa.concat_tables(all_of_it)
+        )
+        before = lakes().versions(name, lake.partitions(name))
+        commit = lakes().replace(name, "plane|2025", entries("plane", 2025, 3.0))
+        after = lakes().versions(name, lakes().partitions(name))
+        assert after == before | {"plane|2025": commit.versions["plane|2025"]}
+        assert lakes().partitions(name) == ["plane|2024", "plane|2025", "train|2024", "train|2025"]
+        [row] = lakes().sql(f"SELECT * FROM {name} WHERE kind = 'plane' AND year = 2025").to_pylist()
+        assert row["amount"] == 3.0
+
+    def test_rows_of_another_partition_of_two_dimensions_are_refused(self, lakes: Lakes) -> None:
+        frame = pa.concat_tables([entries("plane", 2025, 1.0), entries("plane", 2024, 1.0)])
+        with pytest.raises(InvalidInput, match=r"kind, year has rows of plane\|2024"):
+            lakes().replace(BY_KIND_AND_YEAR.name, "plane|2025", frame)
+
+    @pytest.mark.parametrize("key", ["plane", "plane|", "|2025", "plane|20x5", "plane|02025", "2025|plane"])
+    def test_what_is_no_key_of_two_dimensions_is_refused(self, lakes: Lakes, key: str) -> None:
+        with pytest.raises(InvalidInput, match="is no category_year partition key"):
+            lakes().versions(BY_KIND_AND_YEAR.name, [key])
+
+    def test_a_merge_touches_only_the_partitions_of_its_rows(self, lakes: Lakes) -> None:
+        name = BY_KIND_AND_YEAR.name
+        lakes().replace(name, "plane|2025", entries("plane", 2025, 1.0, 2.0))
+        lakes().replace(name, "train|2025", entries("train", 2025, 5.0))
+        before = lakes().version(name, "train|2025")
+        lakes().merge(name, entries("plane", 2025, 9.0))
+        rows = lakes().sql(f"SELECT amount FROM {name} ORDER BY kind, id").to_pylist()
+        assert [row["amount"] for row in rows] == [9.0, 2.0, 5.0]
+        assert lakes().version(name, "train|2025") == before
+
+    def test_compaction_keeps_partitions_of_two_dimensions(self, lakes: Lakes) -> None:
+        name = BY_KIND_AND_YEAR.name
+        for n in range(12):
+            lakes().merge(name, entries("plane", 2025, *range(n + 1)))
+        before = lakes().version(name, "plane|2025")
+        lakes().maintain(name, now=datetime.now(UTC) + timedelta(days=30), compact_before=None)
+        assert lakes().version(name, "plane|2025") == before
+        assert lakes().partitions(name) == ["plane|2025"]

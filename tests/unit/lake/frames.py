@@ -66,7 +66,20 @@ WHOLE = Table(
     ),
     key=("ts_code",),
 )
-TABLES = (DAILY, YEARLY, BY_KIND, WHOLE)
+BY_KIND_AND_YEAR = Table(
+    name="carbon.entries",
+    description="Amounts by kind and year.",
+    columns=(
+        Column("year", pa.int32(), "year", nullable=False),
+        Column("kind", pa.string(), "kind", nullable=False),
+        Column("id", pa.int64(), "id", nullable=False),
+        Column("amount", pa.float64(), "amount", unit="kg"),
+    ),
+    key=("kind", "year", "id"),
+    partition_kind="category_year",
+    partition_columns=("kind", "year"),
+)
+TABLES = (DAILY, YEARLY, BY_KIND, WHOLE, BY_KIND_AND_YEAR)
 
 
 def on_files(home: Path, tables: Sequence[Table] = TABLES, **settings: Any) -> Lake:
@@ -112,6 +125,11 @@ def factors(year: int, **values: str) -> pa.Table:
 
     rows = [{"year": year, "name": name, "factor": Decimal(value)} for name, value in values.items()]
     return pa.Table.from_pylist(rows, schema=_plain(YEARLY))
+
+
+def entries(kind: str, year: int, *amounts: float) -> pa.Table:
+    rows = [{"year": year, "kind": kind, "id": n, "amount": amount} for n, amount in enumerate(amounts)]
+    return pa.Table.from_pylist(rows, schema=_plain(BY_KIND_AND_YEAR))
 
 
 def days_from(first: str, count: int) -> list[str]:

@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.market.health import ACTIONS, BY_HAND, NOT_STARTED, findings
+from domain.market.health import ACTIONS, findings
 from domain.shared.error import PermanentRunnerError, TransientResourceError
 from domain.shared.health import Finding
+from domain.shared.telling import BY_HAND, not_started
 from resources.tushare import errors
 from tests.unit.market.world import (
     COVERED,
@@ -92,7 +93,8 @@ def test_days_that_are_not_due_yet_are_no_finding(market: Market) -> None:
 def test_a_gap_nobody_works_on_yet_is_healing_now(gap: Market) -> None:
     finding = only(gap)
     assert (finding.domain, finding.subject, finding.health) == ("market", KEY, "healing")
-    assert (finding.reason_code, finding.next_attempt, finding.action) == ("missing", gap.now, NOT_STARTED)
+    assert (finding.reason_code, finding.next_attempt) == ("missing", gap.now)
+    assert finding.action == not_started("market")
     assert finding.reason == "its 1,000 rows are gone, 1,000 rows expected"
 
 
@@ -112,7 +114,7 @@ def test_a_gap_whose_work_a_person_called_off_is_explained_not_healing(gap: Mark
 
 def test_what_was_called_off_for_another_reason_heals(gap: Market) -> None:
     finding = only(gap, Row("cancelled", fingerprint="another"))
-    assert (finding.health, finding.action) == ("healing", NOT_STARTED)
+    assert (finding.health, finding.action) == ("healing", not_started("market"))
 
 
 def test_of_several_rows_the_one_counts_that_tells_of_the_present(gap: Market) -> None:
@@ -205,7 +207,7 @@ def test_a_worker_whose_lease_ran_out_is_lost(gap: Market, ago: int, reason: str
     if reason == "worker_lost":
         told = "the run that had it, abc, shows no sign of life; its lease ended at 2026-11-17 11:59:59 UTC"
         assert finding.reason == told
-        assert (finding.next_attempt, finding.action) == (gap.now, NOT_STARTED)
+        assert (finding.next_attempt, finding.action) == (gap.now, not_started("market"))
 
 
 def test_the_newest_row_of_a_key_counts(gap: Market) -> None:

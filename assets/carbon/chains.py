@@ -1,0 +1,100 @@
+"""The chains that uploads began: what each has done, how long its phases took, and what is on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any
+
+from assets.carbon.carbon import Carbon
+from domain.carbon.pipelines import Pipeline, pipeline, recalculating
+from domain.carbon.plan import KINDS
+from domain.shared.error import InvalidInput
+from resources.ledger.kind_statistics import kind_statistics
+from resources.ledger.uploads import Upload
+
+
+def chains(carbon: Carbon, limit: int = 20) -> list[dict[str, Any]]:
+    """Newest first."""
+    uploads = carbon.ledger.uploads.find(limit=limit)
+    members = carbon.ledger.pipelines.members([u.pipeline_id for u in uploads])
+    coming = {p for v in carbon.plan().due for p in v.pipelines}
+    return [_told(u, _of(u, members[u.pipeline_id], coming)) for u in uploads]
+
+
+def chain(carbon: Carbon, pipeline_id: str) -> dict[str, Any]:
+    """One of them with all its work. The beginning of an id is enough where it leaves no doubt."""
+    found = [u for u in carbon.ledger.uploads.find() if u.pipeline_id.startswith(pipeline_id.upper())]
+    if len({u.pipeline_id for u in found}) != 1:
+        raise InvalidInput(
+            f"{len(found)} pipelines begin with {pipeline_id!r}",
+            reason_code="unknown_pipeline",
+            remedy="see `perennial carbon pipelines`",
+        )
+    [upload] = found
+    rows = carbon.ledger.pipelines.members([upload.pipeline_id])[upload.pipeline_id]
+    coming = {p for v in carbon.plan().due for p in v.pipelines}
+    work = [
+        {
+            "work": row.id,
+            "kind": row.kind,
+            "key": row.key,
+            "status": row.status,
+            "reason": row.reason_code,
+            "attempts": row.attempts,
+            "started": row.started_at,
+            "finished": row.finished_at,
+            "error": row.error,
+        }
+        for row in rows
+    ]
+    return _told(upload, _of(upload, rows, coming)) | {"work": work, "problems": list(upload.problems)}
+
+
+def moving(carbon: Carbon) -> list[str]:
+    """The modules whose numbers are about to change, each with its year."""
+    rows = [
+        row
+        for kind in KINDS
+        for row in carbon.ledger.find(kind.name, status=("queued", "running"), limit=None)
+    ]
+    return sorted(f"{module} {year}" for module, year in recalculating(carbon.catalogue, rows))
+
+
+def statistics(carbon: Carbon, hours: int) -> list[dict[str, Any]]:
+    """Throughput, durations and failures of each kind of carbon work that ended in the last hours."""
+    now = carbon.clock() + timedelta(seconds=1)
+    found = kind_statistics(carbon.ledger.engine, now - timedelta(hours=hours), now)
+    names = {kind.name for kind in KINDS}
+    return [
+        {
+            "kind": s.kind,
+            "completed": s.completed,
+            "failed": s.failed,
+            "per_hour": s.completed_per_hour,
+            "median_seconds": s.median_seconds,
+            "p95_seconds": s.p95_seconds,
+            "failure_rate": s.failure_rate,
+        }
+        for s in found
+        if s.kind in names
+    ]
+
+
+def _of(upload: Upload, rows: Any, coming: Collection[str]) -> Pipeline:
+    return pipeline(rows, refused=not upload.accepted, more=upload.pipeline_id in coming)
+
+
+def _told(upload: Upload, found: Pipeline) -> dict[str, Any]:
+    phases = {name: span.status for name, span in found.phases.items() if span.started is not None}
+    return {
+        "pipeline": upload.pipeline_id,
+        "upload": upload.id,
+        "file": upload.name,
+        "kind": upload.kind,
+        "by": upload.uploaded_by,
+        "uploaded": upload.uploaded_at,
+        "status": found.status,
+        "phases": phases,
+        "seconds": found.duration.total_seconds() if found.duration else None,
+    }

@@ -1,0 +1,69 @@
+"""Where a number comes from: the entries behind it, the factor each was calculated with, the line of the file
+that brought either, and who uploaded it when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assets.carbon.carbon import Carbon
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS
+from domain.shared.compute import packaged
+from domain.shared.error import InvalidInput
+
+MOST = 1_000
+
+
+def explained(
+    carbon: Carbon,
+    year: int,
+    *,
+    unit: str | None = None,
+    data_entry_type: str | None = None,
+    entry: str | None = None,
+    limit: int = 20,
+) -> list[dict[str, Any]]:
+    """The heaviest results of a year, of a unit and those below it, of a type, or of one entry."""
+    types = [data_entry_type] if data_entry_type else list(carbon.catalogue.types)
+    for name in types:
+        carbon.catalogue.type(name)
+    partitions = [f"{name}|{year}" for name in types]
+    uploads = carbon.ledger.views()["carbon.upload"]()
+    parameters = {
+        "year": year,
+        "unit": unit,
+        "types": types,
+        "entry": entry,
+        "limit": min(limit, MOST),
+    }
+    found = carbon.lake.query(
+        packaged(__file__, "explained"),
+        params=parameters,
+        extra={"uploads": uploads},
+        partitions={
+            EMISSIONS.name: partitions,
+            DATA_ENTRIES.name: partitions,
+            FACTOR_VERSIONS.name: [str(year)],
+        },
+    ).to_pylist()
+    if not found:
+        raise InvalidInput(
+            f"nothing of {year} fits", reason_code="nothing_found", remedy=f"`perennial carbon report {year}`"
+        )
+    return found
+
+
+def stale_factors(carbon: Carbon, year: int | None = None) -> list[dict[str, Any]]:
+    """Factors that the latest file of their types lacks. They are still used; how much, is told."""
+    where = "" if year is None else f"AND f.year = {year}"
+    query = f"""
+        SELECT f.year, f.data_entry_type, f.emission_type, f.classification, f.value, f.unit,
+               f.last_seen_job_id, coalesce(u.entries, 0) AS entries, coalesce(u.tonnes, 0.0) AS tonnes
+        FROM {FACTORS.name} f LEFT JOIN (
+            SELECT year, factor_id, count(*) AS entries, sum(mg_co2e) / 1e9 AS tonnes
+            FROM {EMISSIONS.name} GROUP BY ALL
+        ) u USING (year, factor_id)
+        WHERE f.stale {where}
+        ORDER BY tonnes DESC, f.year, f.data_entry_type, f.emission_type, f.classification
+    """
+    rows: list[dict[str, Any]] = carbon.lake.query(query).to_pylist()
+    return rows

@@ -1,0 +1,199 @@
+"""What the page of a report shows beside the report itself, as plain values.
+
+`page_data` makes it of rows as queries give them. Texts that people wrote are made harmless here: what is
+copied from a page into a spreadsheet runs no formula.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from assets.carbon.report import harmless
+from domain.carbon.catalogue import Catalogue, EmissionType, EntryType
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ModuleTitle:
+    name: str
+    title: str
+
+
+@dataclass(frozen=True)
+class UnitName:
+    unit_id: str
+    parent_id: str | None
+    name: str
+
+
+@dataclass(frozen=True)
+class YearScope:
+    """What one scope of another year was, as that year's report says."""
+
+    year: int
+    scope: int
+    mg: int
+    unmatched: int
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The results of one type for one kind of emissions; entries without a factor have no mass in `mg`."""
+
+    name: str
+    scope: int
+    category: str
+    mg: int
+    entries: int
+    unmatched: int
+    overridden: int
+
+
+@dataclass(frozen=True)
+class Method:
+    """How one data entry type is calculated, and what came of it."""
+
+    name: str
+    module: str
+    title: str
+    description: str
+    formula: str
+    method: str
+    kinds: tuple[Kind, ...]
+    old: str = ""
+    """Why its results are not up to date; empty if they are."""
+
+    @property
+    def mg(self) -> int:
+        return sum(kind.mg for kind in self.kinds)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Factors of one type and one origin that were used."""
+
+    title: str
+    source: str
+    factors: int
+    stale: int
+    mg: int
+
+
+@dataclass(frozen=True)
+class Lock:
+    reason: str
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class PageData:
+    institution: str
+    moment: datetime
+    """When the page was made."""
+    modules: tuple[ModuleTitle, ...]
+    units: tuple[UnitName, ...] = ()
+    years: tuple[YearScope, ...] = ()
+    methods: tuple[Method, ...] = ()
+    sources: tuple[Source, ...] = ()
+    lock: Lock | None = None
+    as_of: datetime | None = None
+    """The moment whose state is shown, if it is a past one."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """What tells the state the numbers come from: name and version, as they shall be shown."""
+
+
+def spoken(words: str) -> str:
+    """What a person wrote, so that no spreadsheet runs it: neither as it stands nor after trimming it."""
+    return str(harmless(words.strip()))
+
+
+def page_data(
+    catalogue: Catalogue,
+    *,
+    institution: str,
+    moment: datetime,
+    units: Iterable[Row] = (),
+    years: Iterable[Row] = (),
+    results: Iterable[Row] = (),
+    factors: Iterable[Row] = (),
+    old: Mapping[str, str] | None = None,
+    lock: Lock | None = None,
+    as_of: datetime | None = None,
+    versions: Mapping[str, str] | None = None,
+) -> PageData:
+    """Of rows:
+
+    units    unit_id, parent_id, name: those of the report's year
+    years    year, scope, mg, unmatched: one row per year and scope; the report's own year may be among them
+    results  data_entry_type, emission_type, mg, entries, unmatched, overridden: one row per kind of
+             emissions, of the same units as the report
+    factors  data_entry_type, source, factors, stale, mg: one row per type and source of the factors used
+    old      by data entry type, why its results are not up to date
+    """
+    return PageData(
+        institution=spoken(institution),
+        moment=moment,
+        modules=tuple(ModuleTitle(m.name, m.title) for m in catalogue.modules),
+        units=tuple(
+            UnitName(spoken(u["unit_id"]), u["parent_id"] and spoken(u["parent_id"]), spoken(u["name"]))
+            for u in units
+        ),
+        years=tuple(YearScope(y["year"], y["scope"], y["mg"], y["unmatched"]) for y in years),
+        methods=_methods(catalogue, results, old or {}),
+        sources=tuple(
+            Source(
+                title=catalogue.type(f["data_entry_type"]).title,
+                source=spoken(f["source"] or ""),
+                factors=f["factors"],
+                stale=f["stale"],
+                mg=f["mg"],
+            )
+            for f in factors
+        ),
+        lock=lock and Lock(spoken(lock.reason), spoken(lock.by), lock.at),
+        as_of=as_of,
+        versions=dict(versions or {}),
+    )
+
+
+def _methods(catalogue: Catalogue, results: Iterable[Row], old: Mapping[str, str]) -> tuple[Method, ...]:
+    """In the catalogue's order, the types that have results or should have newer ones."""
+    by_type: dict[str, list[Row]] = defaultdict(list)
+    for row in results:
+        by_type[catalogue.type(row["data_entry_type"]).name].append(row)
+    return tuple(
+        _method(kind, by_type.get(kind.name, ()), spoken(old.get(kind.name, "")))
+        for kind in catalogue.types.values()
+        if kind.name in by_type or kind.name in old
+    )
+
+
+def _method(kind: EntryType, rows: Sequence[Row], old: str) -> Method:
+    return Method(
+        name=kind.name,
+        module=kind.module,
+        title=kind.title,
+        description=kind.description,
+        formula=kind.formula,
+        method=kind.method,
+        kinds=tuple(_kind(e, row) for e in kind.emissions for row in rows if row["emission_type"] == e.name),
+        old=old,
+    )
+
+
+def _kind(emission: EmissionType, row: Row) -> Kind:
+    return Kind(
+        name=emission.name,
+        scope=emission.scope,
+        category=emission.category,
+        mg=row["mg"],
+        entries=row["entries"],
+        unmatched=row["unmatched"],
+        overridden=row["overridden"],
+    )

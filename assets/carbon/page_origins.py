@@ -1,0 +1,215 @@
+"""The sections that let a reader trust the numbers: what is missing or old, methods, sources, calculation."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from assets.carbon.page_data import Method, PageData, spoken
+from assets.carbon.page_figures import Figures
+from assets.carbon.page_markup import Head, Html, joined, table, tag
+from assets.carbon.page_numbers import T_CO2E, counted, grouped
+from assets.carbon.page_sections import moment, section
+from assets.carbon.report import Report
+
+
+def missing(report: Report, figures: Figures, data: PageData) -> Html:
+    found = list(_known_gaps(figures, data))
+    nothing = tag("p", "Nothing is known to be missing or old.") if not found else ""
+    notes = (
+        tag(
+            "details",
+            tag("summary", "Notes of the system"),
+            tag("ul", *(tag("li", spoken(note)) for note in report.notes)),
+        )
+        if report.notes
+        else ""
+    )
+    return section(
+        "missing", "What is missing or old", tag("p", _lock(figures, data)), nothing, *found, notes
+    )
+
+
+def _lock(figures: Figures, data: PageData) -> Html:
+    if data.as_of is not None:
+        return joined([tag("b", "As it was on ", moment(data.as_of)), ". What came later is not in it."])
+    if data.lock is None:
+        return joined([tag("b", "Not locked."), f" The figures of {figures.year} may still change."])
+    lock = data.lock
+    return joined(
+        [
+            tag("b", "Locked"),
+            f" by {lock.by} on ",
+            moment(lock.at),
+            f": {lock.reason}. Nothing changes the figures of {figures.year} unless it is unlocked.",
+        ]
+    )
+
+
+def _known_gaps(figures: Figures, data: PageData) -> Iterator[Html]:
+    if old := [method for method in data.methods if method.old]:
+        items = (tag("li", tag("b", method.title), f": {method.old}") for method in old)
+        yield tag("h3", "Not up to date")
+        yield tag("p", "Newer data or factors have come that these figures do not have in them.")
+        yield tag("ul", *items)
+    if figures.total.unmatched or any(kind.overridden for method in data.methods for kind in method.kinds):
+        yield tag("h3", "Without a factor, or measured")
+        yield _unmatched(figures, data)
+    if empty := [line.title for line in figures.modules if line.empty]:
+        yield tag("h3", "Modules without entries")
+        yield tag(
+            "p", f"{', '.join(empty)}: nothing was entered, which need not mean that there was nothing."
+        )
+    if unequal := _unequal(figures, data):
+        yield unequal
+
+
+def _unmatched(figures: Figures, data: PageData) -> Html:
+    said = tag(
+        "p",
+        f"{grouped(figures.total.unmatched)} of {counted(figures.results, 'result')} without a factor:"
+        " missing in every sum. A mass that was measured takes the place of a calculation.",
+    )
+    rows = [
+        [
+            joined([method.title, " ", tag("small", _words(kind.name))])
+            if len(method.kinds) > 1
+            else method.title,
+            grouped(kind.entries),
+            grouped(kind.unmatched),
+            grouped(kind.overridden),
+        ]
+        for method in data.methods
+        for kind in method.kinds
+        if kind.unmatched or kind.overridden
+    ]
+    heads = (Head("Data entry type", number=False), Head("Entries"), Head("Without factor"), Head("Measured"))
+    return joined([said, table("Entries without a factor, and measured ones", heads, rows) if rows else ""])
+
+
+def _unequal(figures: Figures, data: PageData) -> Html | None:
+    """The sums by type are another table's: if they differ, one of the two is about to follow."""
+    by_type = sum(method.mg for method in data.methods)
+    if not data.methods or by_type == figures.total.mg:
+        return None
+    said = figures.tonnes.said(by_type)
+    return tag(
+        "p",
+        tag("b", "Figures by type"),
+        f" sum up to {said}, not to the total: one of them is about to follow.",
+    )
+
+
+def methods(figures: Figures, data: PageData) -> Html:
+    by_module: dict[str, list[Method]] = defaultdict(list)
+    for method in data.methods:
+        by_module[method.module].append(method)
+    parts = [
+        joined([tag("h3", module.title), *(_method(method, figures) for method in by_module[module.name])])
+        for module in data.modules
+        if module.name in by_module
+    ]
+    return section("methods", "Methods", *(parts or [tag("p", "No type has results.")]))
+
+
+def _method(method: Method, figures: Figures) -> Html:
+    old = tag("small", " not up to date") if method.old else ""
+    facts = (
+        *(tag("dt", "What is counted"), tag("dd", _prose(method.description))),
+        *(tag("dt", "Formula"), tag("dd", tag("code", method.formula))),
+        *(tag("dt", "Method"), tag("dd", _prose(method.method))),
+    )
+    heads = (
+        Head("Kind of emissions", number=False),
+        Head("Scope"),
+        Head("Category", number=False),
+        Head("Entries"),
+        Head(T_CO2E),
+    )
+    rows = [
+        [
+            _words(kind.name),
+            kind.scope,
+            kind.category,
+            grouped(kind.entries),
+            figures.tonnes.exact(kind.mg),
+        ]
+        for kind in method.kinds
+    ]
+    return tag(
+        "details",
+        tag(
+            "summary",
+            tag("span", method.title, old),
+            tag("span", figures.tonnes.said(method.mg), class_="n"),
+        ),
+        tag("dl", *facts),
+        table(f"Results of {method.title}", heads, rows) if rows else "",
+        class_="method",
+    )
+
+
+def sources(figures: Figures, data: PageData) -> Html:
+    heads = (
+        Head("Data entry type", number=False),
+        Head("Source", number=False),
+        Head("Factors used"),
+        Head("Not in the latest file"),
+        Head(T_CO2E),
+    )
+    rows = [
+        [
+            source.title,
+            tag("bdi", source.source) if source.source else tag("small", "no source given"),
+            grouped(source.factors),
+            grouped(source.stale),
+            figures.tonnes.exact(source.mg),
+        ]
+        for source in data.sources
+    ]
+    if not rows:
+        return section("sources", "Sources of the factors", tag("p", "No factors were used."))
+    return section(
+        "sources",
+        "Sources of the factors",
+        table("Sources of the factors used, with what was calculated by them", heads, rows),
+    )
+
+
+def calculation(figures: Figures, data: PageData) -> Html:
+    rows = [[name, tag("code", version)] for name, version in data.versions.items()]
+    heads = (Head("What", number=False), Head("Version", number=False))
+    return section(
+        "calculation",
+        "How it was calculated",
+        tag("ol", *(tag("li", step) for step in _steps(figures))),
+        table("State that the figures come from", heads, rows) if rows else "",
+    )
+
+
+def _steps(figures: Figures) -> Iterator[str]:
+    yield (
+        "Each entry’s quantity is multiplied by the factor that its own words choose. The result is rounded"
+        " once, to a whole milligram."
+    )
+    yield (
+        "All sums are sums of whole milligrams: exact, and the same in every order and every run."
+        f" The total is {grouped(figures.total.mg)} mg."
+    )
+    yield (
+        f"Shown are tonnes (1 t = {grouped(10**9)} mg), each figure rounded by itself to"
+        f" {counted(figures.tonnes.decimals, 'decimal')}. The last digit of a sum"
+        " may therefore differ from the sum of the figures shown."
+    )
+    yield f"A unit’s total is its own mass and that of all units below it, in the tree of {figures.year}."
+    yield "An entry without a factor has no mass: it is listed as missing, and not counted as zero."
+    yield "Every calculated result names the factor it was calculated with, and which of the factor’s values."
+
+
+def _prose(words: str) -> Html:
+    """With what stands between backticks as code."""
+    return joined(tag("code", part) if n % 2 else part for n, part in enumerate(words.split("`")))
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")

@@ -1,0 +1,45 @@
+"""The page of a report, filled from the lake."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from assets.carbon.carbon import Carbon
+from assets.carbon.page import Lock, page, page_data
+from assets.carbon.report import report_of
+from domain.carbon.tables import EMISSIONS, REPORTS
+from domain.shared.compute import packaged
+
+
+def report_page(carbon: Carbon, year: int, unit: str | None = None, as_of: datetime | None = None) -> str:
+    """The HTML of a report, as it is or as it was. What factors were used is told of the present only: older
+    results are not kept as long as older reports."""
+    report = report_of(carbon, year, unit, as_of)
+    seen = carbon.observe()
+    units = carbon.units(year, as_of).to_pylist()
+    lock = carbon.ledger.year_locks.held().get(year)
+    due = [v for v in carbon.plan_of(seen).verdicts if v.year == year and v.state in ("due", "waits")]
+    old = {v.partition.split("|")[0]: v.why for v in due if v.table == EMISSIONS.table}
+    tops = [u["name"] for u in units if u["parent_id"] is None]
+
+    def rows(name: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = carbon.lake.query(
+            packaged(__file__, name), params={"year": year, "unit": unit}, as_of=as_of
+        ).to_pylist()
+        return found
+
+    data = page_data(
+        carbon.catalogue,
+        institution=unit or (tops[0] if len(tops) == 1 else "All units"),
+        moment=carbon.clock(),
+        units=units,
+        years=rows("page_years" if unit is None else "page_years_of_unit"),
+        results=rows("page_results"),
+        factors=rows("page_factors") if as_of is None else (),
+        old=old if as_of is None else {},
+        lock=lock and Lock(lock.reason, lock.locked_by, lock.locked_at),
+        as_of=as_of,
+        versions={REPORTS.name: str(seen.cell(REPORTS.table, str(year)).version)} if as_of is None else {},
+    )
+    return page(report, data)

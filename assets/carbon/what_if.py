@@ -1,0 +1,122 @@
+"""What a file would change, without changing anything: factors before and after, and each type's tonnes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assets.carbon.carbon import Carbon
+from assets.carbon.upload import File, checked
+from domain.carbon.emissions import emissions
+from domain.carbon.factors import Brought, YearOfFactors, changed_types, merged
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS
+from domain.shared.compute import packaged, query
+from domain.shared.table import ABSENT
+
+_NOBODY = Brought(job_id=0, file="", at=datetime(1970, 1, 1, tzinfo=UTC))
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a type of a year weighs before and after."""
+
+    year: int
+    data_entry_type: str
+    before_mg: int
+    after_mg: int
+    unmatched_before: int
+    unmatched_after: int
+
+    @property
+    def percent(self) -> float | None:
+        return (self.after_mg / self.before_mg - 1) * 100 if self.before_mg else None
+
+    @property
+    def sentence(self) -> str:
+        tonnes = (self.after_mg - self.before_mg) / 1e9
+        verb = "raises" if tonnes > 0 else "lowers" if tonnes < 0 else "leaves"
+        if not tonnes:
+            return f"leaves {self.data_entry_type} {self.year} as it is"
+        share = f" by {abs(self.percent):.1f} %" if self.percent is not None else ""
+        return f"{verb} {self.data_entry_type} {self.year}{share}, {abs(tonnes):,.3f} t"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "year": self.year,
+            "data_entry_type": self.data_entry_type,
+            "before_tonnes": self.before_mg / 1e9,
+            "after_tonnes": self.after_mg / 1e9,
+            "percent": self.percent,
+            "unmatched_before": self.unmatched_before,
+            "unmatched_after": self.unmatched_after,
+        }
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    rows: int
+    factors: list[dict[str, Any]]
+    """Of a factor file: the factors that would be new, changed or stale."""
+    effects: list[Effect]
+
+    def as_json(self) -> dict[str, Any]:
+        return {"rows": self.rows, "factors": self.factors, "effects": [e.as_json() for e in self.effects]}
+
+
+def what_if(carbon: Carbon, file: File, *, accept_valid: bool = False) -> WhatIf:
+    parsed = checked(carbon, file, accept_valid=accept_valid)
+    factors: list[dict[str, Any]] = []
+    effects: list[Effect] = []
+    for year in parsed.years:
+        rows = parsed.frame.filter(pc.equal(parsed.frame.column("year"), year))
+        if file.kind == "factors":
+            changes, found = _of_factors(carbon, year, rows)
+            factors += changes
+            effects += found
+        elif file.kind == "data":
+            effects.append(_of_entries(carbon, year, rows, file))
+    return WhatIf(parsed.rows, factors, effects)
+
+
+def _of_factors(carbon: Carbon, year: int, rows: pa.Table) -> tuple[list[dict[str, Any]], list[Effect]]:
+    known = YearOfFactors(carbon.factors(year), carbon.rows(FACTOR_VERSIONS, [str(year)]))
+    after = merged(year, known, rows, _NOBODY)
+    changes = query(
+        packaged(__file__, "factor_changes"), {"before": known.factors, "after": after.factors}
+    ).to_pylist()
+    effects = []
+    for name in changed_types(known.factors, after.factors):
+        if carbon.lake.version(DATA_ENTRIES.name, f"{name}|{year}") == ABSENT:
+            continue
+        entries = carbon.rows(DATA_ENTRIES, [f"{name}|{year}"])
+        effects.append(_effect(carbon, year, name, entries, after.factors))
+    return changes, effects
+
+
+def _of_entries(carbon: Carbon, year: int, rows: pa.Table, file: File) -> Effect:
+    """The file's rows in the place of those of the same institution and source."""
+    name = rows.column("data_entry_type")[0].as_py()
+    there = carbon.rows(DATA_ENTRIES, [f"{name}|{year}"])
+    others = query(
+        packaged(__file__, "other_entries"),
+        {"there": there},
+        {"institution": file.institution, "source": file.source},
+    )
+    entries = pa.concat_tables([others, rows.select(others.column_names).cast(others.schema)])
+    return _effect(carbon, year, name, entries, carbon.factors(year))
+
+
+def _effect(carbon: Carbon, year: int, name: str, entries: pa.Table, factors: pa.Table) -> Effect:
+    sql = packaged(__file__, "weight")
+    [before] = carbon.lake.query(
+        sql.format(emissions=EMISSIONS.name, where="data_entry_type = $type AND year = $year"),
+        params={"type": name, "year": year},
+        partitions={EMISSIONS.name: [f"{name}|{year}"]},
+    ).to_pylist()
+    frame = emissions(carbon.catalogue.type(name), entries, factors)
+    [after] = query(sql.format(emissions="frame", where="true"), {"frame": frame}).to_pylist()
+    return Effect(year, name, before["mg"], after["mg"], before["unmatched"], after["unmatched"])

@@ -1,0 +1,142 @@
+"""What has become of a chain, told by its work alone: nothing of it is kept anywhere.
+
+A chain begins with a file and has three phases. Its work may be shared with other chains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal, Protocol
+
+from domain.carbon.catalogue import Catalogue
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES
+from domain.carbon.verdict import (
+    AGGREGATION,
+    DATA_INGEST,
+    FACTOR_INGEST,
+    RECALCULATION,
+    UNIT_SYNC,
+    year_of,
+)
+
+Status = Literal["NOT_STARTED", "RUNNING", "SUCCESS", "PARTIAL", "FAILED"]
+"""NOT_STARTED  nothing was begun
+RUNNING      some of it waits, runs or was put off
+SUCCESS      all is done
+PARTIAL      it was begun well, and something of it failed or was called off
+FAILED       nothing came of its beginning
+"""
+Phase = Literal["data", "emissions", "aggregation"]
+
+PHASES: Mapping[Phase, tuple[str, ...]] = {
+    "data": (UNIT_SYNC, FACTOR_INGEST, DATA_INGEST),
+    "emissions": (RECALCULATION,),
+    "aggregation": (AGGREGATION,),
+}
+"""The kinds of work of each phase, in their order."""
+NOT_NEEDED = ("superseded", "done_meanwhile")
+"""Reason codes of work that ended because other work speaks for it, or because all was there already."""
+
+
+class Row(Protocol):
+    """What is to be known of a piece of work."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def reason_code(self) -> str: ...
+    @property
+    def created_at(self) -> datetime: ...
+    @property
+    def started_at(self) -> datetime | None: ...
+    @property
+    def finished_at(self) -> datetime | None: ...
+
+
+@dataclass(frozen=True)
+class Span:
+    """From the first start of its work to the last end; while any of it goes on, there is no end."""
+
+    status: Status
+    started: datetime | None = None
+    finished: datetime | None = None
+
+    @property
+    def duration(self) -> timedelta | None:
+        return self.finished - self.started if self.started and self.finished else None
+
+
+@dataclass(frozen=True)
+class Pipeline(Span):
+    phases: Mapping[Phase, Span] = field(default_factory=dict)
+
+
+def pipeline(rows: Iterable[Row], *, refused: bool = False, more: bool = False) -> Pipeline:
+    """A chain from its rows.
+
+    `refused`: its file was. `more`: the plan has further work for it that is no row yet, as between the end
+    of one phase and the look that begins the next.
+    """
+    known = list(rows)
+    phases = {name: _span([r for r in known if r.kind in kinds]) for name, kinds in PHASES.items()}
+    whole = _span(known)
+    status: Status = "FAILED" if refused else _status_of(whole.status, list(phases.values()), more)
+    finished = None if status == "RUNNING" else whole.finished
+    return Pipeline(status, whole.started, finished, phases)
+
+
+def _status_of(rows: Status, phases: Sequence[Span], more: bool) -> Status:
+    """The first phase that has work is the root: if nothing came of it, nothing came of the chain."""
+    if rows in ("NOT_STARTED", "RUNNING"):
+        return rows
+    begun = [phase.status for phase in phases if phase.status != "NOT_STARTED"]
+    if begun[0] == "FAILED":
+        return "FAILED"
+    if set(begun) != {"SUCCESS"}:
+        return "PARTIAL"
+    return "RUNNING" if more else "SUCCESS"
+
+
+def _span(rows: Sequence[Row]) -> Span:
+    counting = _counting(rows)
+    status = _status(counting)
+    started = min((r.started_at for r in rows if r.started_at), default=None)
+    ends = [r.finished_at for r in counting if r.finished_at]
+    over = status not in ("NOT_STARTED", "RUNNING")
+    return Span(status, started, max(ends, default=None) if over else None)
+
+
+def _counting(rows: Sequence[Row]) -> list[Row]:
+    """Of the work for one key the newest: what failed before it, it has tried again."""
+    needed = [r for r in rows if not (r.status == "cancelled" and r.reason_code in NOT_NEEDED)]
+    # Sorting keeps the order of equals: of two rows of one moment the later one counts.
+    return list({(r.kind, r.key): r for r in sorted(needed, key=lambda r: r.created_at)}.values())
+
+
+def _status(rows: Sequence[Row]) -> Status:
+    found = {row.status for row in rows}
+    if found <= {"queued"} and not any(row.started_at for row in rows):
+        return "NOT_STARTED"
+    if found & {"queued", "running", "deferred"}:
+        return "RUNNING"
+    if not found & {"failed", "cancelled"}:
+        return "SUCCESS"
+    return "PARTIAL" if found & {"completed", "skipped"} else "FAILED"
+
+
+def recalculating(catalogue: Catalogue, rows: Iterable[Row]) -> frozenset[tuple[str, int]]:
+    """The modules, each with its year, of which any part is queued or running: their numbers are about to
+    change. What was put off does not move before its time."""
+    moving = [r.key.split(":", 1) for r in rows if r.status in ("queued", "running")]
+    names = {(table, partition.split("|")[0], year_of(partition)) for table, partition in moving}
+    found = {(name, year) for table, name, year in names if table == REPORT_MODULES.table}
+    for table, name, year in names:
+        if table in (DATA_ENTRIES.table, EMISSIONS.table) and name in catalogue.types:
+            found.add((catalogue.type(name).module, year))
+    return frozenset(found)

@@ -1,0 +1,110 @@
+"""What the plan says of a partition, and the kinds of work that follow. The rules are in `plan.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
+from domain.shared.backoff import Backoff
+from domain.shared.work import Item, Kind
+
+UNIT_SYNC = "carbon.unit_sync"
+FACTOR_INGEST = "carbon.factor_ingest"
+DATA_INGEST = "carbon.csv_ingest"
+RECALCULATION = "carbon.emission_recalc"
+AGGREGATION = "carbon.aggregation"
+
+_ACROSS_RUNS = Backoff(base=timedelta(seconds=60), factor=2, cap=timedelta(hours=1))
+KINDS = tuple(
+    Kind(name, transient=_ACROSS_RUNS)
+    for name in (UNIT_SYNC, FACTOR_INGEST, DATA_INGEST, RECALCULATION, AGGREGATION)
+)
+KIND_OF: Mapping[str, str] = {
+    UNITS.table: UNIT_SYNC,
+    FACTORS.table: FACTOR_INGEST,
+    DATA_ENTRIES.table: DATA_INGEST,
+    EMISSIONS.table: RECALCULATION,
+    REPORT_MODULES.table: AGGREGATION,
+    REPORTS.table: AGGREGATION,
+}
+"""By table, the kind of work that makes its partitions."""
+PRIORITY: Mapping[str, int] = {
+    UNIT_SYNC: 40,
+    FACTOR_INGEST: 40,
+    DATA_INGEST: 30,
+    RECALCULATION: 20,
+    AGGREGATION: 10,
+}
+
+State = Literal["healthy", "due", "waits", "locked"]
+"""healthy  what it was made from is what is there
+due      work
+waits    it would be due, but what it is made from is about to change, or is not there
+locked   it would be due, but its year is locked
+"""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the plan thinks of one partition of one table. `pipelines` are the chains that it concludes."""
+
+    table: str
+    partition: str
+    state: State
+    reason_code: str
+    why: str
+    fingerprint: str = ""
+    pipelines: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        return f"{self.table}:{self.partition}"
+
+    @property
+    def kind(self) -> str:
+        return KIND_OF[self.table]
+
+    @property
+    def year(self) -> int:
+        return year_of(self.partition)
+
+    @property
+    def since(self) -> datetime | None:
+        """Nobody notes when it became so; its work tells since when it is wished for."""
+        return None
+
+    @property
+    def due(self) -> bool:
+        return self.state == "due"
+
+    def item(self) -> Item:
+        return Item(
+            kind=self.kind,
+            key=self.key,
+            fingerprint=self.fingerprint,
+            reason_code=self.reason_code,
+            priority=PRIORITY[self.kind],
+            pipelines=self.pipelines,
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def due(self) -> tuple[Verdict, ...]:
+        return tuple(v for v in self.verdicts if v.due)
+
+    @property
+    def unfinished_pipelines(self) -> frozenset[str]:
+        """Chains that more is to come of, whether it is work already or not."""
+        return frozenset(p for v in self.verdicts for p in v.pipelines)
+
+
+def year_of(partition: str) -> int:
+    """Of `2025` and of `plane|2025`."""
+    return int(partition.rsplit("|", 1)[-1])

@@ -1,0 +1,239 @@
+"""Carbon commands that only look: reports, differences, explanations, templates. None writes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from domain.shared.clock import machine_clock
+from domain.shared.error import InvalidInput
+from orchestration.cli.output import Json, answer, document, say, table
+from orchestration.environments import load_settings
+from orchestration.services import open_carbon
+
+if TYPE_CHECKING:
+    from assets.carbon.carbon import Carbon
+
+Year = Annotated[int | None, typer.Option("--year", help="The year.")]
+AsOf = Annotated[str | None, typer.Option("--as-of", help="As it was then, for example 2026-11-18T14:30.")]
+
+
+def report(
+    year: Annotated[int, typer.Argument(help="The year")],
+    unit: Annotated[str | None, typer.Option("--unit", help="This unit with all below it.")] = None,
+    as_of: AsOf = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Every unit, module and scope, as CSV.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write a page to be sent on: one file that needs no other.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """The report of a year, in tonnes of CO2e."""
+    from assets.carbon.report import report_of
+
+    carbon = open_carbon(load_settings())
+    if html is not None:
+        _write_page(carbon, html, year, unit, moment(as_of))
+        return
+    found = report_of(carbon, year, unit, moment(as_of))
+    if json:
+        document(found.as_json())
+    elif csv:
+        sys.stdout.write(found.as_csv())
+    else:
+        table(["module", "scope 1 t", "scope 2 t", "scope 3 t", "total t", "without factor"], found.table())
+        for note in found.notes:
+            say(note)
+
+
+def _write_page(carbon: Carbon, path: Path, year: int, unit: str | None, at: datetime | None) -> None:
+    from assets.carbon.report_page import report_page
+
+    text = report_page(carbon, year, unit, at)
+    scratch = path.with_name(f".{path.name}.part")
+    try:
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(path)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}") from None
+    answer(f"{path}: {len(text) // 1024} kB")
+
+
+def moment(text: str | None) -> datetime | None:
+    """A moment somebody typed; without a zone it is UTC, without an hour the end of that day."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(f"{text!r} is no moment", remedy="2026-11-18 or 2026-11-18T14:30+01:00") from None
+    if len(text) <= len("2026-11-18"):
+        found += timedelta(days=1)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def diff(
+    year: Annotated[int, typer.Argument(help="The year")],
+    before: Annotated[str, typer.Option("--from", help="The earlier moment.")],
+    after: Annotated[str | None, typer.Option("--to", help="The later moment (default: now).")] = None,
+    unit: Annotated[str | None, typer.Option("--unit", help="This unit with all below it.")] = None,
+    json: Json = False,
+) -> None:
+    """Two states of a report beside each other, module by module."""
+    from assets.carbon.report import difference, report_of
+
+    carbon = open_carbon(load_settings())
+    old = report_of(carbon, year, unit, moment(before))
+    new = report_of(carbon, year, unit, moment(after))
+    rows = difference(old, new)
+    if json:
+        document({"year": year, "unit": unit, "rows": rows})
+        return
+    table(
+        ["module", "before t", "after t", "difference t", "%"],
+        [
+            (r["module"], tonnes(r["before_mg"]), tonnes(r["after_mg"]), tonnes(r["change_mg"]), r["percent"])
+            for r in rows
+        ],
+    )
+
+
+def tonnes(mg: int) -> str:
+    return f"{mg / 1e9:,.3f}"
+
+
+def explain(
+    year: Annotated[int, typer.Argument(help="The year")],
+    unit: Annotated[str | None, typer.Option("--unit", help="This unit with all below it.")] = None,
+    data_entry_type: Annotated[str | None, typer.Option("--type", help="Only this type.")] = None,
+    entry: Annotated[str | None, typer.Option("--entry", help="Only this entry, by its id.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many, the heaviest first.")] = 20,
+    json: Json = False,
+) -> None:
+    """What a number is made of: entries, their factors, the lines they came on, who uploaded them."""
+    from assets.carbon.explain import explained
+
+    rows = explained(
+        open_carbon(load_settings()),
+        year,
+        unit=unit,
+        data_entry_type=data_entry_type,
+        entry=entry,
+        limit=limit,
+    )
+    if json:
+        document({"year": year, "results": rows})
+        return
+    for row in rows:
+        answer("\n".join(_explanation(row)))
+
+
+def _explanation(row: dict[str, Any]) -> Iterator[str]:
+    mass = "no mass" if row["kg_co2e"] is None else f"{row['kg_co2e']:,.3f} kg"
+    yield f"{mass}  {row['data_entry_type']}, {row['emission_type']}, {row['unit_id']}, {row['entry_id']}"
+    yield f"    {row['quantity']:,.6g} {row['unit']} from {row['details']}"
+    yield _origin(row, "data", row["data_at"])
+    if row["status"] == "overridden":
+        yield "    measured: the file gives the mass itself"
+    elif row["status"] == "unmatched":
+        yield f"    no factor fits {row['classification']}"
+    else:
+        factor = f"factor {row['factor_id']} version {row['factor_version']}"
+        source = row["factor_source"] or "no source"
+        yield f"    × {row['factor_value']:g} {row['factor_unit']} ({factor}: {source})"
+        yield _origin(row, "factor", row["factor_from"])
+
+
+def _origin(row: dict[str, Any], what: str, at: datetime | None) -> str:
+    place = f"{row[f'{what}_file']} line {row[f'{what}_line']}"
+    return f"    {place}, uploaded {_when(at)} by {row[f'{what}_by']}"
+
+
+def _when(at: datetime | None) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if at else "?"
+
+
+def stale(year: Year = None, json: Json = False) -> None:
+    """Factors that the latest file lacks; they are still used."""
+    from assets.carbon.explain import stale_factors
+
+    rows = stale_factors(open_carbon(load_settings()), year)
+    if json:
+        document({"factors": rows})
+    elif not rows:
+        answer("no factor is stale")
+    else:
+        table(list(rows[0]), [list(r.values()) for r in rows])
+
+
+def pipelines(
+    pipeline: Annotated[
+        str | None, typer.Argument(help="One of them; the beginning of its id will do.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many, the newest first.")] = 20,
+    hours: Annotated[
+        int | None,
+        typer.Option("--statistics", min=1, help="Instead: how each kind of work did, these hours."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """What became of each upload: its phases, how long they took, what is on its way."""
+    from assets.carbon import chains
+
+    carbon = open_carbon(load_settings())
+    if hours is not None:
+        _rows("statistics", chains.statistics(carbon, hours), json=json)
+    elif pipeline is not None:
+        found = chains.chain(carbon, pipeline)
+        if json:
+            document(found)
+            return
+        answer(f"{found['pipeline']} {found['status']}: {found['file']}, uploaded by {found['by']}")
+        _rows("work", found["work"], json=False)
+    else:
+        moving = chains.moving(carbon)
+        rows = chains.chains(carbon, limit)
+        if json:
+            document({"pipelines": rows, "recalculating": moving})
+            return
+        shown = [row | {"phases": ", ".join(f"{k} {v}" for k, v in row["phases"].items())} for row in rows]
+        _rows("pipelines", shown, json=False)
+        for module in moving:
+            say(f"recalculating: {module}")
+
+
+def _rows(name: str, rows: list[dict[str, Any]], *, json: bool) -> None:
+    if json:
+        document({name: rows})
+    elif rows:
+        table(list(rows[0]), [list(row.values()) for row in rows])
+    else:
+        answer("nothing yet")
+
+
+def template(
+    what: Annotated[str, typer.Argument(help="units, factors, or a data entry type")],
+    year: Year = None,
+) -> None:
+    """The header and an example row of a file."""
+    from assets.carbon.template import template
+    from domain.carbon.catalogue import catalogue
+
+    sys.stdout.write(template(catalogue(), what, year or machine_clock().year - 1))
+
+
+def types(json: Json = False) -> None:
+    """The data entry types, and how each is calculated."""
+    from domain.carbon.catalogue import catalogue
+
+    known = catalogue().types.values()
+    rows = [{"module": t.module, "type": t.name, "title": t.title, "formula": t.formula} for t in known]
+    if json:
+        document({"types": rows})
+    else:
+        table(["module", "type", "title", "formula"], [list(r.values()) for r in rows])

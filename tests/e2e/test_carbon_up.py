@@ -1,0 +1,92 @@
+"""Carbon under a daemon: files come in, the report follows by itself, and one tag tells the whole story."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.e2e.running import Running
+from tests.integration.carbon.office import FACTORS, PAPER, TRAIN, UNITS
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+YEAR = "2031"
+"""No other test's."""
+TOTAL = 1000 * 2 * 8_000 + 500 * 30_000 + 100 * 700_000
+
+
+def test_a_factor_file_becomes_a_report_and_can_be_followed_by_one_tag(
+    page: Page, up: Running, tmp_path: Path
+) -> None:
+    _upload(up, tmp_path, "units", UNITS)
+    _upload(up, tmp_path, "factors", FACTORS)
+    _upload(up, tmp_path, "data", TRAIN, "--type", "train")
+    _upload(up, tmp_path, "data", PAPER, "--type", "paper")
+    up.wait(lambda: _total(up) == TOTAL, 120, "the first report")
+
+    told = _upload(up, tmp_path, "factors", FACTORS.replace(",8,g/km", ",9,g/km"))
+    up.wait(lambda: _total(up) == TOTAL + 2_000_000, 90, "the report after the new factors")
+
+    tag = {"key": "perennial/pipeline", "value": told["pipeline"]}
+
+    def done() -> list[dict[str, Any]]:
+        runs = up.runs(tags=[tag])
+        ended = all(run["status"] == "SUCCESS" for run in runs)
+        return runs if ended and {"carbon_reports"} in [run["tables"] for run in runs] else []
+
+    runs = up.wait(done, 60, "the runs of the pipeline")
+    tables = sorted(table for run in runs for table in run["tables"])
+    assert tables == [
+        "carbon_report_modules",
+        "carbon_reports",
+        "data_entry_emissions",
+        "factor_versions",
+        "factors",
+    ]
+    page.goto(f"/runs?q[0]=tag%3Aperennial%2Fpipeline%3D{told['pipeline']}")
+    for run in runs:
+        page.get_by_text(run["runId"][:8]).first.wait_for()
+    page.goto(f"/assets/carbon/data_entry_emissions?view=partitions&partition=train%7C{YEAR}")
+    page.get_by_text("factors_used", exact=True).wait_for()
+    page.get_by_text("tonnes", exact=True).first.wait_for()
+
+
+def test_a_dropped_file_is_taken_in_and_a_wrong_one_is_refused_beside_its_problems(up: Running) -> None:
+    drop = up.settings.home / "drop"
+    for kind, name, text in (("units", "units.csv", UNITS), ("factors", "bad.csv", "nonsense\n1\n")):
+        folder = drop / kind / "2032"
+        folder.mkdir(parents=True)
+        (folder / name).write_text(text)
+    taken, problems = drop / "taken" / "units" / "2032" / "units.csv", drop / "refused" / "factors" / "2032"
+    up.wait(taken.exists, 60, "the file to be taken")
+    up.wait(lambda: list(problems.glob("*.problems.txt")), 60, "the other to be refused")
+    said = (problems / "bad.csv.problems.txt").read_text()
+    assert "column value: is missing in the header" in said
+
+    def is_in() -> bool:
+        plan = json.loads(up.command("plan", "carbon", "--json").stdout)
+        states = {(v["table"], v["partition"]): v["state"] for v in plan["verdicts"]}
+        return states.get(("units", "2032")) == "healthy"
+
+    up.wait(is_in, 60, "the units of the dropped file")
+
+
+def _upload(up: Running, folder: Path, kind: str, text: str, *options: str) -> dict[str, Any]:
+    path = folder / f"{kind}.csv"
+    path.write_text(text)
+    done = up.command("carbon", "upload", kind, str(path), "--year", YEAR, "--json", *options)
+    assert done.returncode == 0, done.stderr
+    [told] = json.loads(done.stdout)["files"]
+    found: dict[str, Any] = told
+    return found
+
+
+def _total(up: Running) -> int | None:
+    done = up.command("carbon", "report", YEAR, "--json")
+    return int(json.loads(done.stdout)["total_mg"]) if done.returncode == 0 else None

@@ -1,0 +1,222 @@
+"""From an uploaded file to the report: exactly what changed is done again, and the numbers are right."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.integration.carbon.office import ELECTRICITY, FACTORS, PAPER, TRAIN, UNITS, YEAR, Office
+
+TRAIN_MG = 1000 * 2 * 8_000 + 500 * 30_000
+ELECTRICITY_MG = (5_000 + 2_000) * (120_000 + 20_000)
+PAPER_MG = 100 * 700_000
+DEARER = FACTORS.replace(",8,g/km", ",9,g/km")
+
+
+def changed(before: dict[tuple[str, str], str], after: dict[tuple[str, str], str]) -> set[tuple[str, str]]:
+    return {place for place in before.keys() | after.keys() if before.get(place) != after.get(place)}
+
+
+def test_a_year_is_uploaded_and_reported(office: Office) -> None:
+    assert office.milligrams() == TRAIN_MG + ELECTRICITY_MG + PAPER_MG
+    assert office.milligrams("SCI") == 1000 * 2 * 8_000 + 5_000 * 140_000
+    assert office.milligrams("PHY") == 1000 * 2 * 8_000
+    assert not office.due()
+    assert office.run("report", YEAR).err == "", "a report that is up to date says nothing of the kind"
+
+
+def test_within_two_looks_after_its_factors_are_in_the_report_is_new_and_the_rest_untouched(
+    office: Office,
+) -> None:
+    before, files = office.content(), office.data_files("data_entry_emissions")
+    assert office.upload("factors", DEARER).code == 0
+    office.look()  # takes the file in
+    office.look()
+    office.look()
+    assert not office.due()
+    assert office.milligrams() == TRAIN_MG + 1000 * 2 * 1_000 + ELECTRICITY_MG + PAPER_MG
+    assert changed(before, office.content()) == {
+        ("factors", YEAR),
+        ("factor_versions", YEAR),
+        ("data_entry_emissions", f"train|{YEAR}"),
+        ("carbon_report_modules", f"travel|{YEAR}"),
+        ("carbon_reports", YEAR),
+    }
+    kept = {f for f in files if "train" not in f}
+    assert kept
+    assert kept <= office.data_files("data_entry_emissions"), "not a file of another type was written anew"
+
+
+def test_the_same_file_again_recalculates_nothing(office: Office) -> None:
+    before = office.content()
+    done = office.upload("factors", FACTORS, "--wait", "--json").json
+    assert done["files"][0]["known_already"]
+    assert office.content() == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FACTORS.replace(",8,g/km", ",8.0,g/km"),
+        FACTORS.replace(",8,g/km", ",8,G CO2e per km"),
+        FACTORS.replace('"{""country"": ""CH""}"', '"{ ""Country"" :  "" CH "" }"'),
+        "\n".join([FACTORS.splitlines()[0], *sorted(FACTORS.splitlines()[1:])]) + "\n",
+        FACTORS.replace(",sample", ",another source"),
+    ],
+    ids=["1.0", "unit spelt otherwise", "spaces and case", "other order", "other source"],
+)
+def test_what_says_the_same_recalculates_nothing(office: Office, text: str) -> None:
+    before = office.content()
+    done = office.upload("factors", text, "--wait", "--json").json
+    assert not done["files"][0]["known_already"]
+    assert changed(before, office.content()) <= {("factors", YEAR)}, "only who saw it last may be new"
+    kinds = [row.kind for row in office.carbon.ledger.find(limit=None)]
+    assert kinds.count("carbon.emission_recalc") == 3
+
+
+def test_a_factor_that_is_gone_is_stale_kept_and_used_and_seen_again_it_is_not(office: Office) -> None:
+    ids = {r["factor_id"] for r in office.sql("SELECT factor_id FROM carbon.factors")}
+    without = FACTORS.replace('train,,"{""country"": ""CH""}",8,g/km,sample\n', "")
+    before = office.milligrams()
+    assert office.upload("factors", without, "--wait").code == 0
+    assert office.milligrams() == before
+    [stale] = office.run("stale", "--json").json["factors"]
+    assert json.loads(stale["classification"]) == {"country": "CH"}
+    assert stale["entries"] == 1
+    assert office.upload("factors", FACTORS + "\n", "--wait").code == 0
+    assert not office.run("stale", "--json").json["factors"]
+    assert {r["factor_id"] for r in office.sql("SELECT factor_id FROM carbon.factors")} == ids
+
+
+def test_a_file_of_one_type_makes_no_factor_of_another_stale(office: Office) -> None:
+    only_paper = "\n".join(line for line in FACTORS.splitlines() if "paper" in line or "value" in line) + "\n"
+    assert office.upload("factors", only_paper, "--wait").code == 0
+    assert not office.run("stale", "--json").json["factors"]
+
+
+def test_data_of_a_type_is_replaced_by_its_next_file_and_only_that(office: Office) -> None:
+    before = office.content()
+    assert office.upload("data", TRAIN.replace("500", "600"), "--type", "train", "--wait").code == 0
+    assert office.milligrams() == TRAIN_MG + 100 * 30_000 + ELECTRICITY_MG + PAPER_MG
+    assert {place for place, _ in changed(before, office.content())} == {
+        "data_entries",
+        "data_entry_emissions",
+        "carbon_report_modules",
+        "carbon_reports",
+    }
+
+
+def test_two_institutions_keep_their_data_beside_each_other(office: Office) -> None:
+    other = UNITS.replace("UNI", "EPF").replace("SCI", "ENG").replace("ART", "ARC").replace("PHY", "CHE")
+    assert office.upload("units", other, "--institution", "other", name="other.csv").code == 0
+    theirs = TRAIN.replace("PHY", "CHE").replace("ART", "ARC")
+    done = office.upload("data", theirs, "--type", "train", "--institution", "other", "--wait", name="t.csv")
+    assert done.code == 0, done.err
+    assert office.milligrams() == 2 * TRAIN_MG + ELECTRICITY_MG + PAPER_MG
+    assert office.milligrams("EPF") == TRAIN_MG
+
+
+def test_an_entry_without_a_factor_is_told_and_is_no_zero(office: Office) -> None:
+    virgin = PAPER + "ART,50,virgin\n"
+    assert office.upload("data", virgin, "--type", "paper", "--wait").code == 0
+    [row] = office.sql("SELECT * FROM carbon.data_entry_emissions WHERE status = 'unmatched'")
+    assert (row["mg_co2e"], row["factor_id"]) == (None, None)
+    assert [r["unmatched"] for r in office.run("report", YEAR, "--json").json["rows"]] == [0, 0, 1, 0]
+    [told] = office.run("explain", YEAR, "--entry", "line 3", "--type", "paper", "--json").json["results"]
+    assert told["status"] == "unmatched"
+
+
+def test_a_measured_mass_takes_the_place_of_the_calculation(office: Office) -> None:
+    measured = "unit_id,mass,kind,kg_co2eq\nART,100,recycled,\nART,,virgin,12.5\n"
+    assert office.upload("data", measured, "--type", "paper", "--wait").code == 0
+    assert office.milligrams() == TRAIN_MG + ELECTRICITY_MG + PAPER_MG + 12_500_000
+
+
+def test_a_reorganisation_moves_the_sums_and_no_number(office: Office) -> None:
+    before = office.content()
+    moved = UNITS.replace("PHY,Physics,SCI", "PHY,Physics,ART")
+    assert office.upload("units", moved, "--wait").code == 0
+    assert office.milligrams() == TRAIN_MG + ELECTRICITY_MG + PAPER_MG
+    assert office.milligrams("SCI") == 5_000 * 140_000
+    assert changed(before, office.content()) == {("units", YEAR), ("carbon_reports", YEAR)}
+
+
+def test_a_lost_partition_of_any_table_comes_back_as_it_was(office: Office) -> None:
+    before = office.content()
+    lake = office.carbon.lake
+    for table, partition in before:
+        nothing = lake.tables[f"carbon.{table}"].schema.empty_table()
+        lake.replace(f"carbon.{table}", partition, nothing, allow_empty=True)
+    assert office.run("heal").code == 0
+    assert office.content() == before
+
+
+def test_every_number_leads_back_to_its_line_its_factor_and_who_brought_them(office: Office) -> None:
+    [row] = office.run("explain", YEAR, "--unit", "PHY", "--json").json["results"]
+    assert (row["kg_co2e"], row["data_line"], row["factor_line"], row["factor_version"]) == (16.0, 2, 2, 1)
+    assert row["data_file"] == "data.csv"
+    assert row["factor_file"] == "factors.csv"
+    assert row["data_by"] == row["factor_by"]
+
+
+def test_what_if_says_what_an_upload_would_do_and_does_nothing(office: Office) -> None:
+    before = office.content(), office.due()
+    said = office.upload("factors", DEARER, "--what-if")
+    assert "raises train 2025 by 6.5 %, 0.002 t" in said.out
+    assert (office.content(), office.due()) == before
+    office.upload("factors", DEARER, "--wait")
+    assert office.milligrams() == TRAIN_MG + 2_000_000 + ELECTRICITY_MG + PAPER_MG
+
+
+def test_a_refused_file_changes_nothing_and_lists_its_problems(office: Office) -> None:
+    before = office.content(), office.due()
+    wrong = ELECTRICITY + "XXX,-5,kWh,2\n"
+    done = office.upload("data", wrong, "--type", "electricity", "--json")
+    assert done.code == 1
+    [told] = done.json["files"]
+    assert [(p["line"], p["column"], p["code"]) for p in told["problems"]] == [
+        (4, "consumption", "negative"),
+        (4, "unit_id", "unknown_unit_id"),
+        (4, "use_share", "share"),
+    ]
+    assert (office.content(), office.due()) == before
+    assert office.upload("data", wrong, "--type", "electricity", "--accept-valid", "--wait").code == 0
+    assert office.milligrams() == TRAIN_MG + ELECTRICITY_MG + PAPER_MG
+
+
+def test_a_locked_year_stays_as_it_is_and_says_so(office: Office) -> None:
+    before = office.content()
+    assert office.run("lock", YEAR, "--reason", "published").code == 0
+    refused = office.upload("factors", DEARER)
+    assert refused.code == 2
+    assert "2025 is locked by" in refused.err
+    lake = office.carbon.lake
+    nothing = lake.tables["carbon.carbon_reports"].schema.empty_table()
+    lake.replace("carbon.carbon_reports", YEAR, nothing, allow_empty=True)
+    assert office.run("heal").code == 0
+    assert ("carbon_reports", YEAR) not in office.content()
+    assert office.run("unlock", YEAR, "--reason", "a mistake").code == 0
+    assert office.run("heal").code == 0
+    assert office.content() == before
+
+
+def test_a_lock_needs_a_reason(office: Office) -> None:
+    assert "a reason is needed" in office.run("lock", YEAR).err
+
+
+def test_an_empty_home_says_what_to_do(empty_office: Office) -> None:
+    assert "upload units, factors and data" in empty_office.run("report", YEAR).err
+
+
+def test_a_report_of_the_past_is_what_it_was(office: Office) -> None:
+    now = datetime.now(UTC).isoformat()
+    before = office.milligrams()
+    assert office.upload("factors", DEARER, "--wait").code == 0
+    assert office.milligrams() != before
+    assert office.run("report", YEAR, "--as-of", now, "--json").json["total_mg"] == before
+    rows = {
+        r["module"]: r["change_mg"] for r in office.run("diff", YEAR, "--from", now, "--json").json["rows"]
+    }
+    assert rows == {"buildings": 0, "purchases": 0, "travel": 2_000_000, "all": 2_000_000}

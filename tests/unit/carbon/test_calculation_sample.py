@@ -1,0 +1,302 @@
+"""The whole sample university, calculated by the product and once more by somebody else."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from domain.carbon import catalogue as catalogue_module
+from domain.carbon.catalogue import GIVEN, catalogue
+from domain.shared.compute import THREADS, connection
+from sandbox.carbon.__main__ import main
+from sandbox.carbon.institution import YEARS, write
+from sandbox.carbon.types import types
+from tests.unit.carbon.calculated import Calculated, Files, Taken, calculated, read, taken
+from tests.unit.carbon.independent import Book, Line, Result, factors_of, report, results, rows
+
+CATALOGUE = Path(catalogue_module.__file__).with_name("catalogue.yaml").read_text(encoding="utf-8")
+BOOK = Book.of(CATALOGUE)
+SCALE = 0.05
+MG = ("own_mg", "total_mg")
+
+
+@dataclass
+class Told:
+    """One year, by the product and by the other."""
+
+    files: Files
+    taken: Taken
+    product: Calculated
+    masses: dict[tuple[str, str, str], tuple[str, int | None]]
+    results: list[Result]
+    parents: dict[str, str]
+
+
+def files_of(folder: Path, year: int) -> Files:
+    data = {name: (folder / f"{name}-{year}.csv").read_bytes() for name in types()}
+    units, factors = ((folder / f"{kind}-{year}.csv").read_bytes() for kind in ("units", "factors"))
+    return Files(year, units, factors, data)
+
+
+def told(folder: Path, year: int) -> Told:
+    files = files_of(folder, year)
+    known = taken(files, catalogue())
+    product = calculated(catalogue(), year, known)
+    factors = factors_of(rows(files.factors))
+    others = [r for name, content in files.data.items() for r in results(BOOK, name, rows(content), factors)]
+    parents = {row["unit_id"]: row["parent_id"] for row in rows(files.units)}
+    return Told(files, known, product, product.masses(known.entries), others, parents)
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sample")
+    write(folder, SCALE)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def year(sample: Path) -> Told:
+    return told(sample, YEARS[-1])
+
+
+# What the sample is
+
+
+def test_every_type_and_column_of_the_catalogue_is_in_the_sample(sample: Path) -> None:
+    assert set(types()) == set(catalogue().types)
+    for name, kind in catalogue().types.items():
+        with (sample / f"{name}-{YEARS[0]}.csv").open(encoding="utf-8") as file:
+            header = next(csv.reader(file))
+        assert set(header) == {*GIVEN, *(c.name for c in kind.read_columns)}, name
+
+
+def test_every_sample_file_is_accepted_without_a_problem(sample: Path) -> None:
+    for year in YEARS:
+        for name, parsed in read(files_of(sample, year), catalogue()).items():
+            told = [str(p) for p in parsed.problems[:3]]
+            assert (parsed.problem_count, parsed.bad_rows, list(parsed.warnings)) == (0, 0, []), (name, told)
+
+
+def test_the_sample_is_the_same_every_time_and_another_by_its_seed(tmp_path: Path) -> None:
+    for folder, seed in (("a", 7), ("b", 7), ("c", 8)):
+        write(tmp_path / folder, 0.002, seed=seed)
+    a, b, c = ({p.name: p.read_bytes() for p in (tmp_path / folder).iterdir()} for folder in "abc")
+    assert a == b
+    assert all(a[name] != c[name] for name in a if not name.startswith("factors"))
+    amounts = [[row["distance"] for row in rows(files["plane-2023.csv"])] for files in (a, c)]
+    assert amounts[0] != amounts[1]
+
+
+def test_a_year_written_alone_is_that_of_all_years(tmp_path: Path) -> None:
+    write(tmp_path / "all", 0.002)
+    for one in write(tmp_path / "alone", 0.002, years=YEARS[1:2]):
+        assert one.path.read_bytes() == (tmp_path / "all" / one.path.name).read_bytes()
+
+
+def test_what_was_written_is_told(tmp_path: Path) -> None:
+    written = write(tmp_path, 0.002, years=YEARS[:1])
+    assert [one.kind for one in written] == ["units", "factors", *["data"] * len(types())]
+    assert {one.path for one in written} == set(tmp_path.iterdir())
+    for one in written:
+        assert len(rows(one.path.read_bytes())) == one.rows
+
+
+def test_the_command_writes_the_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path), "--scale", "0.001"]) == 0
+    assert capsys.readouterr().out.startswith("72 files with ")
+    assert len(list(tmp_path.iterdir())) == 72
+
+
+def test_the_tree_is_deep_and_was_reorganised_twice(sample: Path) -> None:
+    trees = []
+    for year in YEARS:
+        lines = rows((sample / f"units-{year}.csv").read_bytes())
+        trees.append({line["unit_id"]: line["parent_id"] for line in lines})
+    for before, after in pairwise(trees):
+        assert any(after[u] != above for u, above in before.items() if u in after)
+        assert before.keys() != after.keys()
+    depth = max(sum(1 for _ in _above(unit, trees[0])) for unit in trees[0])
+    assert (len(trees[0]) > 200, depth) == (True, 5)
+
+
+def _above(unit: str, parents: dict[str, str]) -> Iterator[str]:
+    while unit:
+        yield unit
+        unit = parents[unit]
+
+
+def test_the_sample_holds_what_is_rare(year: Told) -> None:
+    """Overrides, rows without a factor, fallbacks, units of every kind: else it would prove little."""
+    seen = {(r.kind, r.status) for r in year.results}
+    assert len([kind for kind, status in seen if status == "overridden"]) > 2
+    assert {kind for kind, status in seen if status == "unmatched"} >= {"combustion", "waste"}
+    used = {unit for e in year.taken.entries.values() for unit in e.column("unit").to_pylist()}
+    assert used >= {"MWh", "GJ", "MJ", "mi", "m", "t", "lb", "kCHF", "Mtoken", "dozen", "min"}
+    asked = set(year.taken.entries["train"].column("classification").to_pylist())
+    offered = set(year.taken.factors.column("classification").to_pylist())
+    assert asked - offered, "no row needs a fallback"
+
+
+# What it proves
+
+
+def check_masses(year: Told) -> None:
+    """Each result within a milligram; which have none and which were measured, exactly."""
+    expected = {(r.kind, r.entry_id, r.emission): r for r in year.results}
+    assert year.masses.keys() == expected.keys()
+    for place, (status, mg) in year.masses.items():
+        other = expected[place]
+        assert status == other.status, place
+        if status == "matched":
+            assert abs(mg - other.mg) <= 1, (place, mg, other.mg)
+        else:
+            assert mg == other.mg, place
+
+
+def check_sums(year: Told) -> None:
+    """Modules and report are the sums of the product's own results, to the milligram."""
+    check_modules(year)
+    lines = report_lines(year.product.report)
+    assert lines == report(BOOK, as_results(year.product.emissions), year.parents)
+
+
+def check_modules(year: Told) -> None:
+    expected: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    for one in as_results(year.product.emissions):
+        line = expected[BOOK.module_of[one.kind], one.unit_id, one.kind, one.emission]
+        line[0] += one.mg or 0
+        line[1] += 1
+        line[2] += one.status == "unmatched"
+        line[3] += one.status == "overridden"
+    found: dict[tuple[str, ...], list[int]] = {}
+    for name, module in year.product.modules.items():
+        for row in module.to_pylist():
+            place = name, row["unit_id"], row["data_entry_type"], row["emission_type"]
+            assert place not in found
+            found[place] = [row[c] for c in ("mg_co2e", "entries", "unmatched", "overridden")]
+            assert (row["module"], row["year"], row["scope"]) == (
+                name,
+                year.files.year,
+                BOOK.scope_of[place[2:]],
+            )
+    assert found == expected
+
+
+def check_report(year: Told) -> None:
+    """Against the other's report: at most a milligram for each result that is in a line; counts exactly."""
+    lines = report_lines(year.product.report)
+    others = report(BOOK, year.results, year.parents)
+    assert lines.keys() == others.keys()
+    for place, line in lines.items():
+        other = others[place]
+        assert abs(line.own_mg - other.own_mg) <= line.own_results, place
+        assert abs(line.total_mg - other.total_mg) <= line.total_results, place
+        counts = [{k: v for k, v in asdict(one).items() if k not in MG} for one in (line, other)]
+        assert counts[0] == counts[1], place
+
+
+def report_lines(frame: pa.Table) -> dict[tuple[str, str, int], Line]:
+    lines = {}
+    for row in frame.to_pylist():
+        place = row["unit_id"], row["module"], row["scope"]
+        assert place not in lines
+        lines[place] = Line(**{name: row[name] for name in asdict(Line())})
+    return lines
+
+
+def as_results(emissions: pa.Table) -> Iterator[Result]:
+    names = ("entry_key", "unit_id", "data_entry_type", "emission_type", "status", "mg_co2e")
+    for row in zip(*(emissions.column(n).to_pylist() for n in names), strict=True):
+        yield Result(*row)
+
+
+def test_every_mass_is_the_other_s_within_a_milligram(year: Told) -> None:
+    check_masses(year)
+
+
+def test_modules_and_report_are_the_sums_of_the_masses_exactly(year: Told) -> None:
+    check_sums(year)
+
+
+def test_the_report_is_the_other_s_within_a_milligram_per_entry(year: Told) -> None:
+    check_report(year)
+
+
+def test_the_top_of_the_tree_has_every_milligram_once(year: Told) -> None:
+    tops = [row for row in year.product.report.to_pylist() if row["unit_id"] == "UNI"]
+    assert sum(row["total_mg"] for row in tops) == sum(r.mg or 0 for r in as_results(year.product.emissions))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", YEARS)
+def test_the_sample_at_full_scale(number: int, tmp_path: Path) -> None:
+    write(tmp_path, 1.0, years=[number])
+    year = told(tmp_path, number)
+    assert len(year.results) > 60_000
+    check_masses(year)
+    check_sums(year)
+    check_report(year)
+
+
+# The same numbers every time
+
+
+def in_order(frame: pa.Table) -> pa.Table:
+    return frame.sort_by([(name, "ascending") for name in frame.column_names])
+
+
+def shuffled(frame: pa.Table, seed: int) -> pa.Table:
+    return frame.take(pa.array(np.random.default_rng(seed).permutation(len(frame))))
+
+
+@pytest.fixture(params=[1, 2, 5])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    with connection() as con:
+        con.execute(f"SET threads TO {request.param}")
+    yield request.param
+    with connection() as con:
+        con.execute(f"SET threads TO {THREADS}")
+
+
+def test_the_same_numbers_by_any_number_of_threads_and_in_any_order(year: Told, threads: int) -> None:
+    for seed in range(2):
+        mixed = Taken(
+            shuffled(year.taken.units, seed),
+            shuffled(year.taken.factors, seed),
+            {name: shuffled(e, seed) for name, e in reversed(year.taken.entries.items())},
+        )
+        again = calculated(catalogue(), year.files.year, mixed)
+        assert in_order(again.emissions) == in_order(year.product.emissions)
+        assert again.report == year.product.report
+        assert again.modules == dict(year.product.modules)
+
+
+def test_a_factor_in_other_words_and_units_gives_the_same_numbers(year: Told) -> None:
+    """Key order, spaces, 1 for 1.0, and kilograms for grams."""
+    lines = rows(year.files.factors)
+    for line in lines:
+        words = json.loads(line["classification"])
+        line["classification"] = json.dumps(dict(reversed(words.items())), indent=1)
+        if line["unit"].startswith("g/"):
+            line["unit"] = f"kg CO2e per {line['unit'][2:]}"
+            line["value"] = f"{line['value']}e-3"
+    text = "\n".join([",".join(lines[0]), *(_csv_row(line) for line in lines)])
+    other = Files(year.files.year, year.files.units, text.encode(), year.files.data)
+    found = taken(other, catalogue())
+    assert found.factors.column("factor_id") == year.taken.factors.column("factor_id")
+    again = calculated(catalogue(), year.files.year, found)
+    assert again.report == year.product.report
+
+
+def _csv_row(line: dict[str, str]) -> str:
+    return ",".join('"' + cell.replace('"', '""') + '"' for cell in line.values())

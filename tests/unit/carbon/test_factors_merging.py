@@ -1,0 +1,335 @@
+"""Factors over time: what an upload makes of the factors a year has."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.carbon.catalogue import catalogue
+from domain.carbon.emissions import emissions
+from domain.carbon.factors import Brought, YearOfFactors, changed_types, digests, merged
+from domain.carbon.intake.factors_file import read_factors
+from domain.carbon.tables import FACTOR_VERSIONS, FACTORS
+
+YEAR = 2025
+BEGAN = datetime(2026, 1, 5, 8, tzinfo=UTC)
+HEADER = ("data_entry_type", "emission_type", "classification", "value", "unit", "source")
+
+
+def line(
+    kind: str = "road",
+    words: Mapping[str, Any] | str | None = None,
+    value: float | str = 0.2,
+    unit: str = "kg/km",
+    source: str = "somebody",
+) -> tuple[str, ...]:
+    if words is None:
+        words = {"vehicle": "taxi"}
+    text = words if isinstance(words, str) else json.dumps(words)
+    return (kind, "", text, str(value), unit, source)
+
+
+def incoming(*lines: Sequence[str]) -> pa.Table:
+    text = io.StringIO()
+    csv.writer(text).writerows([HEADER, *lines])
+    parsed = read_factors(io.BytesIO(text.getvalue().encode()), catalogue(), year=YEAR)
+    assert not parsed.problem_count, [str(p) for p in parsed.problems]
+    return parsed.frame
+
+
+def brought(number: int) -> Brought:
+    return Brought(100 + number, f"file{number}", BEGAN + timedelta(hours=number))
+
+
+def after(*uploads: Sequence[Sequence[str]], known: YearOfFactors | None = None) -> YearOfFactors:
+    """A year after these uploads, one after the other."""
+    known = known or YearOfFactors.empty()
+    for number, lines in enumerate(uploads, 1):
+        known = merged(YEAR, known, incoming(*lines), brought(number))
+    return known
+
+
+def only(table: pa.Table) -> dict[str, Any]:
+    [row] = table.to_pylist()
+    return dict(row)
+
+
+# One factor
+
+
+def test_a_new_factor_is_version_one_and_fresh() -> None:
+    year = after([line()])
+    row = only(year.factors)
+    assert (row["version"], row["stale"], row["last_seen_job_id"], row["source"]) == (
+        1,
+        False,
+        101,
+        "somebody",
+    )
+    version = only(year.versions)
+    assert (version["version"], version["file"], version["line"]) == (1, "file1", 2)
+    assert (version["valid_from"], version["valid_to"]) == (brought(1).at, None)
+    assert version["factor_id"] == row["factor_id"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        '{"cabin": "first", "haul": "long"}',
+        '{"haul":"long","cabin":"first"}',
+        '{ "HAUL" : " long " , "Cabin":"FIRST" }',
+        '{"cabin": "first", "haul": "long", "nothing": null}',
+    ],
+)
+def test_the_same_identity_in_other_words_keeps_id_and_version(words: str) -> None:
+    def flight(text: str) -> tuple[str, ...]:
+        return ("plane", "flight_co2", text, "0.3", "kg/km", "somebody")
+
+    first = after([flight('{"cabin":"first","haul":"long"}')])
+    again = merged(YEAR, first, incoming(flight(words)), brought(2))
+    assert only(again.factors)["factor_id"] == only(first.factors)["factor_id"]
+    assert only(again.factors)["version"] == 1
+    assert again.versions == first.versions
+    assert changed_types(first.factors, again.factors) == []
+
+
+def test_a_number_is_one_identity_however_it_is_written() -> None:
+    first = after([line("goods", {"category": "1"}, unit="kg/CHF")])
+    again = after([line("goods", {"category": 1.0}, unit="kg/CHF")], known=first)
+    assert only(again.factors)["factor_id"] == only(first.factors)["factor_id"]
+    assert again.versions.num_rows == 1
+
+
+@pytest.mark.parametrize("written", ["0.2", "0.20", "2e-1", ".2"])
+def test_the_same_value_in_other_digits_is_no_new_version(written: str) -> None:
+    assert after([line(value="0.2")], [line(value=written)]).versions.num_rows == 1
+
+
+@pytest.mark.parametrize("other", [{"value": 0.25}, {"unit": "g/km"}])
+def test_another_value_or_unit_is_the_next_version_of_the_same_factor(other: dict[str, Any]) -> None:
+    first = after([line()])
+    year = after([line()], [line(**other)])
+    assert only(year.factors)["version"] == 2
+    assert only(year.factors)["factor_id"] == only(first.factors)["factor_id"]
+    old, new = year.versions.to_pylist()
+    assert (old["version"], old["valid_from"], old["valid_to"]) == (1, brought(1).at, brought(2).at)
+    assert (new["version"], new["valid_from"], new["valid_to"]) == (2, brought(2).at, None)
+    assert (old["file"], new["file"], new["job_id"]) == ("file1", "file2", 102)
+    assert changed_types(first.factors, year.factors) == ["road"]
+
+
+def test_a_value_that_comes_back_is_a_version_of_its_own() -> None:
+    year = after([line(value=1)], [line(value=2)], [line(value=1)])
+    assert [(v["version"], v["value"]) for v in year.versions.to_pylist()] == [(1, 1.0), (2, 2.0), (3, 1.0)]
+    assert [v["valid_to"] is None for v in year.versions.to_pylist()] == [False, False, True]
+
+
+# What an upload lacks
+
+
+def test_a_factor_that_an_upload_lacks_is_stale_and_stays() -> None:
+    taxi, coach = line(), line(words={"vehicle": "coach"}, value=0.9)
+    year = after([taxi, coach], [coach])
+    by_words = {row["classification"]: row for row in year.factors.to_pylist()}
+    lost = by_words['{"vehicle":"taxi"}']
+    assert (lost["stale"], lost["value"], lost["version"], lost["last_seen_job_id"]) == (True, 0.2, 1, 101)
+    assert by_words['{"vehicle":"coach"}']["stale"] is False
+    assert all(version["valid_to"] is None for version in year.versions.to_pylist())
+    assert changed_types(after([taxi, coach]).factors, year.factors) == []
+
+
+def test_a_stale_factor_is_still_used() -> None:
+    year = after([line(), line(words={"vehicle": "coach"})], [line(words={"vehicle": "coach"})])
+    entries = pa.table(
+        {
+            "year": pa.array([YEAR], pa.int32()),
+            "entry_key": [1],
+            "unit_id": ["A"],
+            "quantity": [10.0],
+            "unit": ["km"],
+            "classification": ['{"vehicle":"taxi"}'],
+            "kg_co2eq": pa.array([None], pa.float64()),
+        }
+    )
+    row = only(emissions(catalogue().type("road"), entries, year.factors))
+    assert (row["status"], row["mg_co2e"], row["factor_version"]) == ("matched", 2_000_000, 1)
+
+
+def test_a_stale_factor_that_is_seen_again_is_fresh_and_of_the_same_version() -> None:
+    both = [line(), line(words={"vehicle": "coach"})]
+    stale = after(both, both[1:])
+    year = merged(YEAR, stale, incoming(*both), brought(3))
+    assert {(r["stale"], r["version"], r["last_seen_job_id"]) for r in year.factors.to_pylist()} == {
+        (False, 1, 103)
+    }
+    assert changed_types(stale.factors, year.factors) == []
+
+
+def test_a_stale_factor_may_come_back_with_another_value() -> None:
+    both = [line(), line(words={"vehicle": "coach"})]
+    year = after(both, both[1:], [line(value=7)])
+    by_words = {row["classification"]: row for row in year.factors.to_pylist()}
+    assert (by_words['{"vehicle":"taxi"}']["version"], by_words['{"vehicle":"taxi"}']["stale"]) == (2, False)
+    assert by_words['{"vehicle":"coach"}']["stale"] is True
+
+
+def test_an_upload_says_nothing_of_types_it_has_no_factor_of() -> None:
+    first = after([line(), line("paper", {"kind": "virgin"}, 1.1, "kg/kg")])
+    year = merged(YEAR, first, incoming(line(value=5)), brought(2))
+    untouched = [row for row in year.factors.to_pylist() if row["data_entry_type"] == "paper"]
+    assert untouched == [row for row in first.factors.to_pylist() if row["data_entry_type"] == "paper"]
+    assert changed_types(first.factors, year.factors) == ["road"]
+
+
+# Sources
+
+
+def test_another_source_is_taken_and_is_no_new_version() -> None:
+    first, year = after([line()]), after([line()], [line(source="a later book")])
+    assert (only(year.factors)["source"], only(year.versions)["source"]) == ("a later book", "somebody")
+    assert changed_types(first.factors, year.factors) == []
+
+
+def test_an_upload_that_lacks_a_factor_leaves_its_source() -> None:
+    """Also one that was taken away: that of the first version must not come back by itself."""
+    paper = line("paper", {"kind": "virgin"}, 1.1, "kg/kg")
+    for source in ("a later book", ""):
+        year = after([line()], [line(source=source)], [paper], [line(words={"vehicle": "coach"})])
+        [taxi] = [row for row in year.factors.to_pylist() if row["classification"] == '{"vehicle":"taxi"}']
+        assert (taxi["source"], taxi["stale"]) == (source or None, True)
+
+
+# Any uploads in any order
+
+KINDS: Mapping[str, Any] = {
+    "road": ("kg/km", [{"vehicle": "taxi"}, {"vehicle": "coach"}, {"vehicle": "motorcycle"}]),
+    "paper": ("kg/kg", [{"kind": "virgin"}, {"kind": "recycled"}]),
+    "water": ("kg/m3", [{}]),
+}
+FACTOR_KEYS = [(kind, json.dumps(words)) for kind, (_, each) in KINDS.items() for words in each]
+UPLOADS = st.lists(
+    st.dictionaries(
+        st.sampled_from(FACTOR_KEYS),
+        st.tuples(st.sampled_from([0, 0.1, 0.2]), st.sampled_from(["", "a", "b"])),
+        min_size=1,
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@dataclass
+class Model:
+    """The same rules, one factor at a time."""
+
+    values: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    sources: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    stale: set[tuple[str, str]] = field(default_factory=set)
+    seen: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def take(self, upload: Mapping[tuple[str, str], tuple[float, str]], job: int) -> set[str]:
+        """The types that changed."""
+        kinds = {kind for kind, _ in upload}
+        changed = set()
+        self.stale |= {key for key in self.values if key[0] in kinds}
+        for key, (value, source) in upload.items():
+            history = self.values.setdefault(key, [])
+            if history[-1:] != [value]:
+                history.append(value)
+                changed.add(key[0])
+            self.stale.discard(key)
+            self.sources[key] = source or None
+            self.seen[key] = job
+        return changed
+
+    def rows(self) -> set[tuple[Any, ...]]:
+        return {
+            (*key, values[-1], len(values), key in self.stale, self.sources[key], self.seen[key])
+            for key, values in self.values.items()
+        }
+
+
+def lines_of(upload: Mapping[tuple[str, str], tuple[float, str]]) -> pa.Table:
+    return incoming(
+        *(
+            line(kind, words, value, KINDS[kind][0], source)
+            for (kind, words), (value, source) in upload.items()
+        )
+    )
+
+
+def rows_of(factors: pa.Table) -> set[tuple[Any, ...]]:
+    names = ("classification", "value", "version", "stale", "source", "last_seen_job_id")
+    found = {
+        (row["data_entry_type"], json.dumps(json.loads(row["classification"])), *(row[n] for n in names[1:]))
+        for row in factors.to_pylist()
+    }
+    assert len(found) == factors.num_rows
+    return found
+
+
+def mixed(year: YearOfFactors, seed: int) -> YearOfFactors:
+    """As a table gives its rows back: in any order."""
+    order = np.random.default_rng(seed).permutation
+    return YearOfFactors(*(t.take(pa.array(order(len(t)))) for t in (year.factors, year.versions)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(UPLOADS, st.integers(0, 9))
+def test_any_uploads_make_what_the_rules_say_of_each_factor(uploads: list[Any], seed: int) -> None:
+    model, year = Model(), YearOfFactors.empty()
+    for number, upload in enumerate(uploads, 1):
+        changed = model.take(upload, 100 + number)
+        new = merged(YEAR, mixed(year, seed), lines_of(upload), brought(number))
+        assert changed_types(year.factors, new.factors) == sorted(changed)
+        assert rows_of(new.factors) == model.rows()
+        year = new
+    histories: dict[int, list[Any]] = {}
+    for version in sorted(year.versions.to_pylist(), key=lambda v: v["version"]):
+        histories.setdefault(version["factor_id"], []).append(version)
+    assert sorted([v["value"] for v in h] for h in histories.values()) == sorted(model.values.values())
+    for history in histories.values():
+        assert [v["version"] for v in history] == [*range(1, len(history) + 1)]
+        assert [v["valid_to"] for v in history] == [*(v["valid_from"] for v in history[1:]), None]
+
+
+@settings(max_examples=15, deadline=None)
+@given(UPLOADS, st.integers(0, 9))
+def test_uploads_taken_one_by_one_make_what_all_make_anew(uploads: list[Any], seed: int) -> None:
+    """Between two uploads a table is written and read again; it may also be lost and made from the first."""
+    read_again = anew = YearOfFactors.empty()
+    for number, upload in enumerate(uploads, 1):
+        anew = merged(YEAR, anew, lines_of(upload), brought(number))
+        read_again = merged(YEAR, mixed(read_again, seed), lines_of(upload), brought(number))
+    assert read_again.factors == anew.factors
+    assert read_again.versions == anew.versions
+    assert (anew.factors.schema, anew.versions.schema) == (FACTORS.schema, FACTOR_VERSIONS.schema)
+
+
+# What a calculation sees
+
+
+def test_a_calculation_sees_values_and_sets_of_factors_only() -> None:
+    seen = digests(after([line()]).factors)
+    assert digests(after([line(source="another")]).factors) == seen
+    assert digests(after([line()], [line()]).factors) == seen
+    assert digests(after([line(value=0.3)]).factors) != seen
+    assert digests(after([line(), line(words={"vehicle": "coach"})]).factors) != seen
+    assert digests(YearOfFactors.empty().factors) == {}
+
+
+def test_types_that_come_or_go_have_changed() -> None:
+    road, empty = after([line()]).factors, YearOfFactors.empty().factors
+    assert changed_types(empty, road) == changed_types(road, empty) == ["road"]
+    assert changed_types(empty, empty) == []

@@ -1,0 +1,184 @@
+"""A fingerprint stands for the reason of a wish: the ledger asks again, or not, by it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from domain.carbon.plan import Verdict, plan
+from domain.carbon.tables import TABLES
+from domain.carbon.verdict import KINDS, PRIORITY
+from tests.unit.carbon.world import ENTRIES, FACTS, MASSES, MODULES, REPORT, TREE, TYPES, World, a_catalogue
+
+PLANE = "plane|2025"
+PLACES = [
+    (TREE, "2025"),
+    (FACTS, "2025"),
+    (ENTRIES, PLANE),
+    (MASSES, PLANE),
+    (MODULES, "travel|2025"),
+    (REPORT, "2025"),
+]
+
+
+@pytest.fixture
+def world() -> World:
+    return World.reported()
+
+
+def lost(world: World, table: str, partition: str) -> None:
+    world.lose(table, partition)
+
+
+def damaged(world: World, table: str, partition: str) -> None:
+    world.damage(table, partition)
+
+
+def edited(world: World, table: str, partition: str) -> None:
+    world.edit(table, partition)
+
+
+def edited_otherwise(world: World, table: str, partition: str) -> None:
+    world.edit(table, partition, "by another hand")
+
+
+def made_from_something_else(world: World, table: str, partition: str) -> None:
+    cell = world.cells[table, partition]
+    world.cells[table, partition] = replace(cell, inputs={**cell.inputs, next(iter(cell.inputs)): "0"})
+
+
+def made_from_a_third_thing(world: World, table: str, partition: str) -> None:
+    made_from_something_else(world, table, partition)
+    edited(world, table, partition)
+    world.record(table, partition, world.cells[table, partition].inputs)
+
+
+REASONS = (lost, damaged, edited, edited_otherwise, made_from_something_else, made_from_a_third_thing)
+
+
+def wish(world: World, table: str, partition: str) -> Verdict:
+    verdict = world.verdict(table, partition)
+    assert verdict.due
+    return verdict
+
+
+@pytest.mark.parametrize(("table", "partition"), PLACES)
+@pytest.mark.parametrize("breaks", REASONS)
+def test_the_same_facts_have_the_same_fingerprint_wherever_they_are_seen(
+    table: str, partition: str, breaks: Callable[[World, str, str], None]
+) -> None:
+    prints = set()
+    for _ in range(2):
+        world = World.reported()
+        breaks(world, table, partition)
+        prints.add(wish(world, table, partition).fingerprint)
+    assert len(prints) == 1
+    assert prints != {""}
+
+
+@pytest.mark.parametrize(("table", "partition"), PLACES)
+def test_other_facts_have_another(table: str, partition: str) -> None:
+    found = set()
+    for breaks in REASONS:
+        world = World.reported()
+        breaks(world, table, partition)
+        found.add(wish(world, table, partition).fingerprint)
+    assert len(found) == len(REASONS)
+
+
+@pytest.mark.parametrize(
+    ("what", "table", "partition"),
+    [("units", TREE, "2025"), ("factors", FACTS, "2025"), ("plane", ENTRIES, PLANE)],
+)
+def test_work_that_failed_is_asked_for_again_when_a_file_came(
+    world: World, what: str, table: str, partition: str
+) -> None:
+    world.upload(what, says={"plane": 2})
+    first = wish(world, table, partition).fingerprint
+    world.upload(what, says={"plane": 3})
+    assert wish(world, table, partition).fingerprint != first
+
+
+def test_a_calculation_that_failed_is_asked_for_again_when_entries_factors_or_formula_are_others(
+    world: World,
+) -> None:
+    prints = []
+    for change in ("factors", "plane", "formula"):
+        if change == "formula":
+            world.catalogue = a_catalogue(changed=frozenset({"plane"}))
+        else:
+            world.upload(change, says={"plane": 2})
+        table, partition = (FACTS, "2025") if change == "factors" else (ENTRIES, PLANE)
+        world.work(world.verdict(table, partition))
+        prints.append(wish(world, MASSES, PLANE).fingerprint)
+    assert len(set(prints)) == 3
+
+
+def test_a_report_that_failed_is_asked_for_again_when_another_type_was_recalculated(world: World) -> None:
+    prints = []
+    for name in TYPES:
+        world.upload(name, says="corrected")
+        world.work(world.verdict(ENTRIES, f"{name}|2025"))
+        world.work(world.verdict(MASSES, f"{name}|2025"))
+        prints.append(wish(world, REPORT, "2025").fingerprint)
+    assert len(set(prints)) == 3
+
+
+def test_what_the_work_is_doing_does_not_change_the_reason(world: World) -> None:
+    world.edit(MASSES, PLANE)
+    first = wish(world, MASSES, PLANE)
+    for status in ("queued", "running", "deferred", "failed"):
+        world.statuses[first.key] = status
+        assert wish(world, MASSES, PLANE) == first
+    world.refused.add(first.key)
+    assert wish(world, MASSES, PLANE) == first
+
+
+def test_a_plan_depends_on_no_order(world: World) -> None:
+    world.upload("plane", says="a")
+    world.upload("plane", says="b", institution="hospital")
+    world.upload("factors", 2024, 2025, says={"plane": 2})
+    world.edit(MASSES, "train|2025")
+    world.edit(REPORT)
+    seen = world.observed
+    first = plan(world.catalogue, seen)
+    for seed in range(5):
+        chance = random.Random(seed)
+        cells, uploads = list(seen.cells.items()), list(seen.uploads)
+        chance.shuffle(cells)
+        chance.shuffle(uploads)
+        assert plan(world.catalogue, replace(seen, cells=dict(cells), uploads=uploads)) == first
+
+
+def test_it_speaks_of_each_partition_once_and_upstream_first(world: World) -> None:
+    keys = [v.key for v in world.plan.verdicts]
+    assert len(keys) == len(set(keys))
+    for verdict in world.plan.verdicts:
+        assert verdict.kind in {kind.name for kind in KINDS}
+    order = [verdict.table for verdict in world.plan.verdicts]
+    assert [t for n, t in enumerate(order) if t not in order[:n]] == [
+        TREE, FACTS, ENTRIES, MASSES, MODULES, REPORT,
+    ]  # fmt: skip
+
+
+def test_an_item_says_what_is_to_be_done_for_whom_and_why(world: World) -> None:
+    one = world.upload("plane", says="corrected")
+    verdict = world.verdict(ENTRIES, PLANE)
+    item = verdict.item()
+    assert (item.kind, item.key) == ("carbon.csv_ingest", f"{ENTRIES}:{PLANE}")
+    assert (item.fingerprint, item.reason_code) == (verdict.fingerprint, "uploaded")
+    assert (item.priority, item.pipelines) == (PRIORITY[item.kind], (one.pipeline_id,))
+
+
+def test_files_go_before_calculations_and_these_before_sums() -> None:
+    [units, factors, entries, masses, sums] = [PRIORITY[kind.name] for kind in KINDS]
+    assert units >= factors > entries > masses > sums
+
+
+def test_every_table_but_the_history_of_factors_has_a_kind_of_work() -> None:
+    from domain.carbon.verdict import KIND_OF
+
+    assert set(KIND_OF) == {t.table for t in TABLES} - {"factor_versions"}
