@@ -113,7 +113,7 @@ def test_the_line_of_a_damage_is_right_far_behind_the_beginning(end: str) -> Non
     size = len(row.encode())
     for shift in range(3):
         padding = (piece - len(head) - len(end) + shift) % size
-        count = piece // size + 500
+        count = 2 * piece // size + 500
         content = (head + " " * padding + end + row * count).encode() + b"B,\xe4" + end.encode()
         with pytest.raises(FileRefused) as refused:
             units(content)
