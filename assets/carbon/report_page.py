@@ -38,7 +38,7 @@ def report_page(carbon: Carbon, year: int, unit: str | None = None, as_of: datet
         results=rows("page_results"),
         factors=rows("page_factors") if as_of is None else (),
         old=old if as_of is None else {},
-        lock=lock and Lock(lock.reason, lock.locked_by, lock.locked_at),
+        lock=None if lock is None else Lock(lock.reason, lock.locked_by, lock.locked_at),
         as_of=as_of,
         versions={REPORTS.name: str(seen.cell(REPORTS.table, str(year)).version)} if as_of is None else {},
     )
