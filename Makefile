@@ -63,6 +63,8 @@ bench: setup ## the side-by-side measurements of benchmarks/
 docs: setup ## write the generated pages of docs/ anew
 	$(BIN)/python -m orchestration.settings_page > docs/settings.md.new
 	@mv docs/settings.md.new docs/settings.md
+	$(BIN)/python -m orchestration.carbon_types_page > docs/carbon-types.md.new
+	@mv docs/carbon-types.md.new docs/carbon-types.md
 
 lock: setup ## resolve requirements.lock anew, keeping the versions it holds
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from assets.carbon.carbon import Carbon
 from assets.carbon.making import Built, Tell, make
-from domain.carbon.emissions import emissions
+from domain.carbon.emissions import ImplausibleMass, emissions
 from domain.carbon.observed import Observed
 from domain.carbon.plan import emissions_inputs, module_inputs, report_inputs, year_of
 from domain.carbon.reports import module_rows, report_rows, summing
@@ -36,11 +37,22 @@ def calculate_emissions(carbon: Carbon, partitions: Sequence[str], run_id: str, 
             raise InputMissing(f"the entries or factors of {partition} are not whole: they come first")
         kind = carbon.catalogue.type(partition.split("|", 1)[0])
         entries = carbon.rows(DATA_ENTRIES, [partition], _ENTRY_COLUMNS)
-        frame = emissions(kind, entries, carbon.factors(year_of(partition)))
+        try:
+            frame = emissions(kind, entries, carbon.factors(year_of(partition)))
+        except ImplausibleMass as error:
+            raise _named(carbon, partition, error) from error
         carried = _carried(seen, partition)
         return Built({EMISSIONS.name: frame}, inputs, metadata=_told(frame), carried=carried)
 
     make(carbon, EMISSIONS, partitions, run_id, tell, build)
+
+
+def _named(carbon: Carbon, partition: str, error: ImplausibleMass) -> ImplausibleMass:
+    """With the words by which people know the entry."""
+    rows = carbon.rows(DATA_ENTRIES, [partition], "entry_key, entry_id, unit_id")
+    [row] = rows.filter(pc.equal(rows.column("entry_key"), error.entry_key)).to_pylist()
+    entry = f"the entry {row['entry_id']!r} of {row['unit_id']}"
+    return ImplausibleMass(error.data_entry_type, error.entry_key, error.mg, entry)
 
 
 def _carried(seen: Observed, partition: str) -> tuple[str, ...]:

@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from assets.carbon.carbon import Carbon
 from domain.carbon.intake.entries_file import Scope, read_entries
 from domain.carbon.intake.factors_file import read_factors
@@ -18,6 +21,7 @@ from domain.carbon.intake.sheet import Parsed
 from domain.carbon.intake.units_file import read_units
 from domain.carbon.reading.numbers import Mark
 from domain.carbon.reading.problems import FileRefused
+from domain.shared.error import InvalidInput
 from resources.ledger.pipelines import new_pipeline_id
 from resources.ledger.uploads import Upload
 
@@ -79,6 +83,8 @@ def upload(carbon: Carbon, file: File, *, accept_valid: bool = False) -> Receipt
         raise
     wanted = _accepted(file, pipeline, parsed)
     carbon.refuse_locked(wanted.years)
+    if file.kind == "units":
+        _refuse_taken_units(carbon, file, parsed)
     if (same := _newest_is_the_same(carbon, wanted)) is not None:
         return Receipt(same, known=True)
     carbon.staging.keep(pipeline, file.content, parsed.frame)
@@ -134,6 +140,25 @@ def _units_of(carbon: Carbon, year: int) -> Sequence[str]:
         )
         if of == year
     ]
+
+
+def _refuse_taken_units(carbon: Carbon, file: File, parsed: Parsed) -> None:
+    """A unit belongs to one institution: entries name it without saying whose it is."""
+    mine = parsed.frame.select(["year", "unit_id"])
+    for year in parsed.years:
+        theirs = carbon.units(year)
+        theirs = theirs.filter(pc.not_equal(theirs.column("institution"), file.institution))
+        same = pc.is_in(theirs.column("unit_id"), value_set=_of_year(mine, year))
+        for row in theirs.filter(same).slice(0, 1).to_pylist():
+            raise InvalidInput(
+                f"{file.name}: {row['unit_id']!r} of {year} is a unit of {row['institution']!r} already",
+                reason_code="unit_taken",
+                remedy="give it another unit_id, for example with the institution's name before it",
+            )
+
+
+def _of_year(rows: pa.Table, year: int) -> pa.Array:
+    return rows.filter(pc.equal(rows.column("year"), year)).column("unit_id").combine_chunks()
 
 
 def _newest_is_the_same(carbon: Carbon, wanted: Upload) -> Upload | None:

@@ -33,6 +33,10 @@ GIVEN = ("year", "data_entry_type", "entry_id", "unit_id", "unit", "kg_co2eq", "
 """Columns that every type has."""
 
 
+ARITHMETIC = 1
+"""Raised when the program calculates otherwise: every result is then out of date, and made again."""
+
+
 @dataclass(frozen=True)
 class Step:
     """A class: amounts below `below`, which none of the steps before it took."""
@@ -121,6 +125,7 @@ class EntryType:
     def rules(self) -> list[Any]:
         """All that a calculation depends on besides its data: a digest of it says whether it changed."""
         return [
+            ARITHMETIC,
             self.unit,
             self.plus,
             [e.name for e in self.emissions],

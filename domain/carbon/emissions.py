@@ -109,7 +109,12 @@ def _by_emission(kind: EntryType, factors: pa.Table) -> dict[str, dict[str, Fact
 def _picker(kind: EntryType, factors: Mapping[str, Factor]) -> Callable[[str], Factor | None]:
     """Finds the factor of exactly an entry's words; else of as many of them as possible, the others at their
     fallback. Of two that keep as many, the one that keeps the earlier columns.
+
+    `ch` is `CH`, unless there is a factor for either: else it would take its fallback and nobody would know.
     """
+    loosely: dict[str, Factor | None] = {}
+    for words, factor in factors.items():
+        loosely[words.casefold()] = None if words.casefold() in loosely else factor
     fallbacks = {c.name: canonical_value(c.fallback) for c in reversed(kind.keys) if c.fallback}
     instead = [
         {name: fallbacks[name] for name in given_up}
@@ -117,11 +122,14 @@ def _picker(kind: EntryType, factors: Mapping[str, Factor]) -> Callable[[str], F
         for given_up in combinations(fallbacks, count)
     ]
 
+    def find(words: str) -> Factor | None:
+        return factors.get(words) or loosely.get(words.casefold())
+
     def pick(wanted: str) -> Factor | None:
-        found = factors.get(wanted)
+        found = find(wanted)
         if found is None and instead:
             parts: dict[str, str] = json.loads(wanted)
-            others = (factors.get(spelled(parts | words)) for words in instead)
+            others = (find(spelled(parts | words)) for words in instead)
             found = next((factor for factor in others if factor is not None), None)
         return found
 
@@ -131,8 +139,20 @@ def _picker(kind: EntryType, factors: Mapping[str, Factor]) -> Callable[[str], F
 def _check_size(kind: EntryType, frame: pa.Table) -> None:
     sql = "SELECT entry_key, mg_co2e FROM emissions WHERE abs(mg_co2e) > $most LIMIT 1"
     for row in query(sql, {"emissions": frame}, {"most": MOST}).to_pylist():
-        raise InvalidInput(
-            f"entry {row['entry_key']} of {kind.name} would cause {row['mg_co2e'] / 1e9:,.0f} tonnes or more",
-            reason_code="implausible_mass",
+        raise ImplausibleMass(kind.name, row["entry_key"], row["mg_co2e"])
+
+
+class ImplausibleMass(InvalidInput):
+    """An entry and its factor cannot both be right."""
+
+    reason_code = "implausible_mass"
+
+    def __init__(self, data_entry_type: str, entry_key: int, mg: int, entry: str = "") -> None:
+        super().__init__(
+            f"{entry or f'entry {entry_key}'} of {data_entry_type} would cause "
+            f"{mg / 1e9:,.0f} tonnes or more",
             remedy="look at its amount and at the factor's unit, and upload the wrong one again",
         )
+        self.data_entry_type = data_entry_type
+        self.entry_key = entry_key
+        self.mg = mg

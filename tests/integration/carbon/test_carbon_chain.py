@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.command import said
 from tests.integration.carbon.office import ELECTRICITY, FACTORS, PAPER, TRAIN, UNITS, YEAR, Office
 
 TRAIN_MG = 1000 * 2 * 8_000 + 500 * 30_000
@@ -116,6 +117,33 @@ def test_two_institutions_keep_their_data_beside_each_other(office: Office) -> N
     assert done.code == 0, done.err
     assert office.milligrams() == 2 * TRAIN_MG + ELECTRICITY_MG + PAPER_MG
     assert office.milligrams("EPF") == TRAIN_MG
+
+
+def test_a_unit_of_another_institution_is_nobody_elses(office: Office) -> None:
+    before = office.content(), office.due()
+    done = office.upload("units", UNITS, "--institution", "other")
+    assert done.code == 2
+    assert "is a unit of 'main' already" in done.err
+    assert (office.content(), office.due()) == before
+
+
+def test_a_word_in_another_case_is_the_same_word_and_takes_no_fallback(office: Office) -> None:
+    assert office.upload("data", TRAIN.replace("CH", "ch"), "--type", "train", "--wait").code == 0
+    assert office.milligrams() == TRAIN_MG + ELECTRICITY_MG + PAPER_MG
+
+
+def test_an_absurd_mass_is_refused_by_name_and_the_report_says_that_the_type_is_old(office: Office) -> None:
+    before = office.milligrams()
+    done = office.upload("data", "unit_id,mass,kind\nART,1e12,recycled\n", "--type", "paper", "--wait")
+    assert done.code == 1
+    assert "the entry 'line 2' of ART of paper would cause" in done.err
+    assert office.milligrams() == before
+    assert "old in this report: paper" in office.run("report", YEAR).err
+    status = {f["subject"]: f for f in said("status", "--json").json["findings"]}
+    told = status[f"data_entry_emissions:paper|{YEAR}"]
+    assert (told["health"], told["reason_code"]) == ("broken", "implausible_mass")
+    assert office.upload("data", PAPER, "--type", "paper", "--wait").code == 0
+    assert office.milligrams() == before
 
 
 def test_an_entry_without_a_factor_is_told_and_is_no_zero(office: Office) -> None:

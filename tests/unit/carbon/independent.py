@@ -141,12 +141,11 @@ def best(columns: Mapping[str, Any], words: Words, factors: Iterable[Factor]) ->
 
 def _bends(column: Mapping[str, Any], wanted: Any, offered: Any) -> bool | None:
     """Whether a factor's word is only the fallback of the entry's; None if it does not fit at all."""
-    if "values" in column or "steps" in column:  # of listed words the case does not count
-        wanted, offered = str(wanted).casefold(), str(offered).casefold()
+    wanted, offered = str(wanted).casefold(), str(offered).casefold()  # case does not count
     if wanted == offered:
         return False
     fallback = column.get("fallback")
-    return True if fallback is not None and word(fallback) == offered else None
+    return True if fallback is not None and str(word(fallback)).casefold() == offered else None
 
 
 # Entries

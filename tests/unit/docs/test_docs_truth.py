@@ -206,7 +206,8 @@ NOT_MET = {
     *("unknown_unit", "unknown_type", "unknown_module", "unknown_emission_type", "unknown_value"),
     *("classification", "unit_mismatch", "missing", "unknown_unit_id", "no_report", "nothing_found"),
     *("already_locked", "not_locked", "no_reason", "ambiguous_unit", "too_long"),
-    "unknown_pipeline",
+    *("formula", "control_character"),
+    *("unknown_pipeline", "unit_taken"),
 }
 """What a person does not meet in `status`: answers to a command, and steps of a history."""
 
