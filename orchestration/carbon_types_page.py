@@ -9,8 +9,8 @@ from domain.carbon.catalogue import Catalogue, EntryColumn, EntryType, catalogue
 
 HEAD = """# What carbon counts, and how
 
-Generated from `domain/carbon/catalogue.yaml` by `make docs`: change it there. How files look, and what becomes of
-them, stands in [Carbon](carbon.md).
+Generated from `domain/carbon/catalogue.yaml` by `make docs`: change it there. How files look, and what
+becomes of them, stands in [Carbon](carbon.md).
 """
 _ROLES = {
     "amount": "the amount",
