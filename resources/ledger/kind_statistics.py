@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Engine, Float, bindparam, text
 
-from domain.shared.compute import packaged
 from domain.shared.error import InvalidInput
 from resources.ledger.engine import reading
 from resources.ledger.schema import UtcDateTime
@@ -41,6 +40,8 @@ def kind_statistics(engine: Engine, since: datetime, until: datetime) -> list[Ki
     """By kind, in the order of their names. `until` is not part of the window."""
     if until <= since:
         raise InvalidInput(f"a window from {since.isoformat()} to {until.isoformat()} has no length")
+    from domain.shared.compute import packaged
+
     sql = packaged(__file__, "kind_statistics").format(seconds=_SECONDS[engine.dialect.name])
     query = text(sql).bindparams(
         bindparam("since", since, type_=UtcDateTime()),
