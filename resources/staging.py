@@ -30,6 +30,14 @@ class Staging:
         self.store.create(f"{self.place}/{pipeline_id}/original", original)
         self.store.create(f"{self.place}/{pipeline_id}/rows.parquet", sink.getvalue().to_pybytes())
 
+    def has(self, pipeline_id: str) -> bool:
+        """Whether the rows can be read."""
+        try:
+            self.rows(pipeline_id)
+        except InfrastructureError:
+            return False
+        return True
+
     def rows(self, pipeline_id: str) -> pa.Table:
         import pyarrow.parquet as pq
 

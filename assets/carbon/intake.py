@@ -63,11 +63,13 @@ def take_in_factors(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tel
             known = YearOfFactors(carbon.factors(year), carbon.rows(FACTOR_VERSIONS, [partition]))
         before = known.factors
         by_type: dict[str, list[str]] = {}
+        told = seen.cell(FACTORS.table, partition).inputs.get("uploads", "").split(",")
         jobs = carbon.ledger.uploads.taken_by(work_id, wanted, year)
         for number in wanted[len(done) :]:
             brought = Brought(jobs[number], uploads[number].file, uploads[number].moment)
             after = merged(year, known, _of_year(carbon, uploads[number], year), brought)
-            for name in changed_types(known.factors, after.factors):
+            # Of a rebuild, what had been taken in before is nobody's news.
+            for name in changed_types(known.factors, after.factors) if str(number) not in told else ():
                 by_type.setdefault(name, []).append(uploads[number].pipeline_id)
             known = after
         by_type = _with_carried(seen, partition, by_type)
@@ -90,7 +92,12 @@ def _with_carried(seen: Observed, year: str, by_type: Mapping[str, list[str]]) -
     def is_seen(name: str) -> bool:
         return seen.cell(EMISSIONS.table, f"{name}|{year}").inputs.get("factors") == digests.get(name)
 
-    carried = {name: chains for name, chains in known.items() if name not in by_type or not is_seen(name)}
+    def is_awaited(name: str) -> bool:
+        return name not in by_type or (
+            (DATA_ENTRIES.table, f"{name}|{year}") in seen.cells and not is_seen(name)
+        )
+
+    carried = {name: chains for name, chains in known.items() if is_awaited(name)}
     return {
         name: sorted({*carried.get(name, ()), *by_type.get(name, ())})
         for name in carried.keys() | by_type.keys()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from assets.carbon.carbon import Carbon
+from assets.carbon.carbon import Carbon, YearLocked
 from domain.carbon.plan import KIND_OF, year_of
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.table import Table, Version
@@ -74,7 +74,10 @@ def make(
     keys = [f"{table.table}:{p}" for p in partitions]
     with carbon.ledger.hold(KIND_OF[table.table], keys, run_id) as hold:
         for batch in _batches(carbon, hold, build, failures):
-            _commit(carbon, hold, batch, run_id, tell)
+            try:
+                _commit(carbon, hold, batch, run_id, tell)
+            except YearLocked as error:
+                _leave(hold, [one.key for one in batch], error, failures)
     if failures:
         more = f" (and {len(failures) - 1} more partitions)" if len(failures) > 1 else ""
         raise PartlyDone(f"{failures[0].message}{more}", remedy=failures[0].remedy) from failures[0]
@@ -88,6 +91,13 @@ class _Ready:
     began: float
 
 
+def _leave(hold: Hold, keys: Sequence[str], error: YearLocked, failures: list[PerennialError]) -> None:
+    """Nothing was wrong with the work: unlocked, the year wishes for it again."""
+    for key in keys:
+        hold.skip(key, error.reason_code)
+    failures.append(error)
+
+
 def _batches(
     carbon: Carbon, hold: Hold, build: Build, failures: list[PerennialError]
 ) -> Iterator[list[_Ready]]:
@@ -99,6 +109,9 @@ def _batches(
         try:
             carbon.refuse_locked([year_of(partition)])
             built = build(partition, hold.work[key].id)
+        except YearLocked as error:
+            _leave(hold, [key], error, failures)
+            continue
         except TransientResourceError as error:
             hold.defer(key, error)
             failures.append(error)

@@ -166,7 +166,8 @@ def _newest_is_the_same(carbon: Carbon, wanted: Upload) -> Upload | None:
     for one in carbon.ledger.uploads.find(kind=wanted.kind, accepted=True):
         if one.place == wanted.place and set(one.years) & set(wanted.years):
             same = (one.sha256, one.years, one.taken) == (wanted.sha256, wanted.years, wanted.taken)
-            return one if same else None
+            # If its kept rows are gone, to upload it again is what a person was told to do.
+            return one if same and carbon.staging.has(one.pipeline_id) else None
     return None
 
 

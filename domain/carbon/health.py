@@ -21,6 +21,7 @@ ACTIONS: Mapping[str, str] = {
     "staging_damaged": "upload the file again, or put the staged file back; then `perennial work retry ID`",
     "implausible_mass": "mend the amount or the factor it names and upload that file again",
     "year_locked": "nothing; `perennial carbon unlock YEAR --reason …` if its report shall change after all",
+    "no_files": "upload the file of this partition again",
     "input_missing": "nothing; its inputs come first",
 }
 """By the reason codes of errors and verdicts. What is not here needs nobody while it is healing."""
@@ -46,15 +47,17 @@ def _told(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: dat
         return told_of_work("carbon", row, verdict, ACTIONS, now, machine_now)
     if row is not None and verdict.due and row.fingerprint == verdict.fingerprint:
         return told_as_called_off("carbon", row, verdict, ACTIONS)
-    locked = verdict.state == "locked"
-    action = ACTIONS["year_locked"].replace("YEAR", str(verdict.year)) if locked else not_started("carbon")
+    locked, lost = verdict.state == "locked", verdict.reason_code == "no_files"
+    action = "nothing; it comes after them" if verdict.state == "waits" else not_started("carbon")
+    if locked or lost:
+        action = ACTIONS[verdict.reason_code].replace("YEAR", str(verdict.year))
     return Finding(
         domain="carbon",
         subject=verdict.key,
-        health="explained" if locked else "healing",
+        health="explained" if locked else "broken" if lost else "healing",
         reason_code=verdict.reason_code,
         reason=verdict.why,
         since=verdict.since,
-        next_attempt=None if locked else now,
-        action="nothing; it comes after them" if verdict.state == "waits" else action,
+        next_attempt=None if locked or lost else now,
+        action=action,
     )

@@ -13,6 +13,7 @@ from resources.ledger.engine import reading, writing
 from resources.ledger.enqueue import kind_named
 from resources.ledger.look import get
 from resources.ledger.model import Work
+from resources.ledger.pipelines import inherit
 from resources.ledger.rows import Change, create, lock_ids, lock_name, read_keys, write
 from resources.ledger.schema import CANCELLED, FINISHED
 from resources.ledger.transitions import cancelled, first_generation, made_due
@@ -70,7 +71,9 @@ def _reborn(connection: Connection, kind: Kind, last: Work, now: datetime) -> Wo
         parent_id=last.id,
         once=last.once,
     )
-    return create(connection, [first_generation(item, kind, now)], now)[0]
+    created = create(connection, [first_generation(item, kind, now)], now)[0]
+    inherit(connection, [(last.id, created.id)])
+    return created
 
 
 def _unknown(work_id: int) -> InvalidInput:

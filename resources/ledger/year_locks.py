@@ -49,10 +49,10 @@ class YearLocks:
         values = {"year": year, "locked_at": self.clock(), "locked_by": by, "reason": reason}
         try:
             with writing(self.engine) as connection:
-                connection.execute(insert(year_lock).values(values))
+                row = connection.execute(insert(year_lock).values(values).returning(*_COLUMNS)).one()
         except IntegrityError:
             raise InvalidInput(f"{year} is locked already", reason_code="already_locked") from None
-        return self.held()[year]
+        return YearLock(*row)
 
     def unlock(self, year: int, by: str, reason: str) -> None:
         _said(reason)

@@ -7,6 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from orchestration.cli.runner import runner
+from orchestration.environments import load_settings
+from sensors.carbon.look import look
+from sensors.carbon.recalculation import run_tags, written_with
 from tests.command import said
 from tests.integration.carbon.office import ELECTRICITY, FACTORS, PAPER, TRAIN, UNITS, YEAR, Office
 
@@ -228,6 +232,45 @@ def test_a_locked_year_stays_as_it_is_and_says_so(office: Office) -> None:
     assert office.run("unlock", YEAR, "--reason", "a mistake").code == 0
     assert office.run("heal").code == 0
     assert office.content() == before
+
+
+def test_work_that_meets_a_lock_is_wished_for_again_when_the_year_is_unlocked(office: Office) -> None:
+    assert office.upload("factors", DEARER).code == 0
+    office.look()
+    carbon = office.carbon
+    seen = look(carbon)
+    [start] = seen.starts
+    office.run("lock", YEAR, "--reason", "published")
+    with runner(load_settings()) as run:
+        assert not run.run(written_with(start.table), domain="carbon", tags=run_tags(start)).success
+    assert not [row for row in carbon.ledger.find(limit=None) if row.status == "failed"]
+    assert office.run("unlock", YEAR, "--reason", "a mistake").code == 0
+    assert office.run("heal").code == 0
+    assert office.milligrams() == TRAIN_MG + 2_000_000 + ELECTRICITY_MG + PAPER_MG
+
+
+def test_a_file_whose_kept_rows_are_lost_is_mended_by_uploading_it_again(office: Office) -> None:
+    before = office.content()
+    for kept in (office.home / "uploads").rglob("rows.parquet"):
+        kept.unlink()
+    lake = office.carbon.lake
+    nothing = lake.tables["carbon.data_entries"].schema.empty_table()
+    lake.replace("carbon.data_entries", f"paper|{YEAR}", nothing, allow_empty=True)
+    assert office.run("heal").code == 1
+    told = {f["subject"]: f for f in said("status", "--json").json["findings"]}[f"data_entries:paper|{YEAR}"]
+    assert (told["health"], told["reason_code"]) == ("broken", "staging_damaged")
+    assert office.upload("data", PAPER, "--type", "paper", "--wait").code == 0
+    assert office.content() == before
+
+
+def test_a_retried_piece_of_work_stays_in_its_pipeline(office: Office) -> None:
+    assert office.upload("factors", DEARER, "--wait").code == 0
+    carbon = office.carbon
+    newest = carbon.ledger.find("carbon.emission_recalc")[0]
+    again = carbon.ledger.retry(newest.id)
+    assert (
+        carbon.ledger.pipelines.of([again.id])[again.id] == carbon.ledger.pipelines.of([newest.id])[newest.id]
+    )
 
 
 def test_a_lock_needs_a_reason(office: Office) -> None:
