@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -91,6 +92,10 @@ def until_told(*loops: Callable[[threading.Event], None]) -> None:
     threads = [threading.Thread(target=loop, args=(told,)) for loop in loops]
     for thread in threads:
         thread.start()
+    parent = os.getppid()
+    while not told.wait(1.0):
+        if os.getppid() != parent:
+            told.set()  # the hunt was killed: nobody will tell
     for thread in threads:
         thread.join()
 
