@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pyarrow as pa
 
 from domain.shared.table import Column, Table
+
+DECADE = timedelta(days=3653)
+"""Reports are asked for as they were years ago; these tables are small and change seldom."""
 
 _YEAR = Column("year", pa.int32(), "Reporting year", nullable=False)
 _TYPE = Column("data_entry_type", pa.string(), "Type of data entry, of the catalogue", nullable=False)
@@ -40,6 +45,7 @@ UNITS = Table(
     key=("year", "unit_id"),
     partition_kind="year",
     partition_columns=("year",),
+    history=DECADE,
 )
 
 FACTORS = Table(
@@ -64,6 +70,7 @@ FACTORS = Table(
     partition_kind="year",
     partition_columns=("year",),
     sort=("data_entry_type", "emission_type", "classification"),
+    history=DECADE,
 )
 
 FACTOR_VERSIONS = Table(
@@ -92,6 +99,7 @@ FACTOR_VERSIONS = Table(
     key=("year", "factor_id", "version"),
     partition_kind="year",
     partition_columns=("year",),
+    history=DECADE,
 )
 
 DATA_ENTRIES = Table(
@@ -176,6 +184,7 @@ REPORT_MODULES = Table(
     key=("module", "year", "unit_id", "data_entry_type", "emission_type"),
     partition_kind="category_year",
     partition_columns=("module", "year"),
+    history=DECADE,
 )
 
 REPORTS = Table(
@@ -196,6 +205,7 @@ REPORTS = Table(
     key=("year", "unit_id", "module", "scope"),
     partition_kind="year",
     partition_columns=("year",),
+    history=DECADE,
 )
 
 TABLES = (UNITS, FACTORS, FACTOR_VERSIONS, DATA_ENTRIES, EMISSIONS, REPORT_MODULES, REPORTS)

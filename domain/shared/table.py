@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Literal
 
 import pyarrow as pa
@@ -42,6 +43,8 @@ class Table:
     partition_columns: tuple[str, ...] = ()
     sort: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    history: timedelta = timedelta(days=7)
+    """How long a past state can be read, from when another took its place."""
 
     @property
     def namespace(self) -> str:

@@ -222,20 +222,21 @@ class Lake:
         now: datetime,
         compact_before: str | None,
         keep_snapshots: Collection[int] = (),
-        expire_after: timedelta = timedelta(days=7),
+        expire_after: timedelta | None = None,
         orphan_age: timedelta = timedelta(days=1),
     ) -> MaintenanceReport:
         """Compact, expire and tidy one table.
 
-        `now` is the machine's real time. `compact_before` is a month or a day: months that end before it
-        are closed and become one file each.
+        `now` is the machine's real time. A snapshot goes when it has been past for `expire_after`, by default
+        the table's `history`. `compact_before` is a month or a day: months that end before it are closed and
+        become one file each.
         """
         return self._maintenance.run(
             self._table(table),
             now=now,
             compact_before=compact_before,
             keep_snapshots=keep_snapshots,
-            expire_after=expire_after,
+            expire_after=self._table(table).history if expire_after is None else expire_after,
             orphan_age=orphan_age,
         )
 

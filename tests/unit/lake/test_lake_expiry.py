@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from resources.lake.client import Lake
 from resources.lake.error import SnapshotGone
-from tests.unit.lake.frames import on_files, prices
+from tests.unit.lake.frames import DAILY, on_files, prices
 
 MONDAY, PRICES = "2026-11-16", "market.prices"
 A_WEEK = timedelta(seconds=2)
@@ -32,6 +33,19 @@ def test_what_was_current_until_today_is_kept_however_old_it_is(lake: Lake) -> N
     lake.replace(PRICES, MONDAY, prices(MONDAY, scale=2))
     tidy(lake)
     assert lake.scan(PRICES, as_of=first).read_all().equals(whole)
+
+
+def test_a_table_says_itself_how_long_its_past_can_be_read(tmp_path: Path) -> None:
+    long_lived = replace(DAILY, name="market.reports", history=timedelta(days=3650))
+    lake = on_files(tmp_path, (DAILY, long_lived))
+    past = {}
+    for name in (PRICES, "market.reports"):
+        past[name] = lake.replace(name, MONDAY, prices(MONDAY)).snapshot_id
+        lake.replace(name, MONDAY, prices(MONDAY, scale=2))
+        lake.maintain(name, now=datetime.now(UTC) + timedelta(days=365), compact_before=None)
+    assert lake.scan("market.reports", as_of=past["market.reports"]).read_all().num_rows
+    with pytest.raises(SnapshotGone):
+        lake.scan(PRICES, as_of=past[PRICES]).read_all()
 
 
 @pytest.mark.parametrize("ask", ["scan", "sql"])
