@@ -59,7 +59,10 @@ def test_a_factor_file_becomes_a_report_and_can_be_followed_by_one_tag(
 
 def test_a_dropped_file_is_taken_in_and_a_wrong_one_is_refused_beside_its_problems(up: Running) -> None:
     drop = up.settings.home / "drop"
-    for kind, name, text in (("units", "units.csv", UNITS), ("factors", "bad.csv", "nonsense\n1\n")):
+    for kind, name, text in (
+        ("units", "units.csv", UNITS),
+        ("factors", "bad.csv", "data_entry_type,unit\ntrain,g/km\n"),
+    ):
         folder = drop / kind / "2032"
         folder.mkdir(parents=True)
         (folder / name).write_text(text)
