@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from assets.cells import cell_of
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.factors import digests
 from domain.carbon.observed import Arrived, Observed
@@ -27,7 +28,7 @@ from resources.ledger.attention import attention
 if TYPE_CHECKING:
     from resources.lake.client import Lake
     from resources.ledger.client import Ledger
-    from resources.ledger.provenance import Fact, Provenance
+    from resources.ledger.provenance import Provenance
     from resources.ledger.uploads import Upload
     from resources.staging import Staging
 
@@ -75,7 +76,7 @@ class Carbon:
             recorded = {p for name, p in facts if name == table.name}
             partitions = sorted(recorded.union(self.lake.partitions(table.name)))
             versions = self.lake.versions(table.name, partitions)
-            found |= {(table.table, p): _cell(v, facts.get((table.name, p))) for p, v in versions.items()}
+            found |= {(table.table, p): cell_of(v, facts.get((table.name, p))) for p, v in versions.items()}
         return found
 
     def _factor_digests(self, cells: Mapping[tuple[str, str], Cell]) -> dict[int, Mapping[str, str]]:
@@ -140,18 +141,3 @@ class YearLocked(InvalidInput):
 
 def _arrived(one: Upload) -> Arrived:
     return Arrived(one.id, one.kind, one.topic, one.institution, one.source, one.years, one.pipeline_id)
-
-
-def _cell(version: Version, fact: Fact | None) -> Cell:
-    if fact is None:
-        return Cell(version=version)
-    detail: Mapping[str, Any] = fact.detail
-    return Cell(
-        version=version,
-        recorded=Version(fact.rows, fact.digest) if fact.rows else ABSENT,
-        seen_count=fact.seen_count,
-        committed_at=fact.committed_at,
-        checked_at=fact.checked_at,
-        inputs=fact.inputs,
-        detail=detail,
-    )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pyarrow as pa
 
+from assets.cells import cell_of
 from domain.market.catalogue import Catalogue
 from domain.market.observed import Observed, Rules
 from domain.market.plan import FILL, Plan, judge_day, plan, window, years_wanted
@@ -23,13 +24,13 @@ from domain.market.tables import DERIVED
 from domain.market.trading import TradingCalendar, calendar_owed
 from domain.shared.cell import Cell
 from domain.shared.clock import Clock
-from domain.shared.table import ABSENT, ALL, Version
+from domain.shared.table import ALL
 
 if TYPE_CHECKING:
     from resources.lake.client import Lake
     from resources.ledger.client import Ledger
     from resources.ledger.freshness import Freshness
-    from resources.ledger.provenance import Fact, Provenance
+    from resources.ledger.provenance import Provenance
     from resources.tushare.client import TushareClient
 
 LEADING = "SSE"
@@ -159,7 +160,7 @@ class Market:
         names = [f"market.{t}" for t in tables]
         facts = self.provenance.facts(names, partitions)
         return {
-            (name.split(".", 1)[1], p): _cell(version, facts.get((name, p)))
+            (name.split(".", 1)[1], p): cell_of(version, facts.get((name, p)))
             for name in names
             for p, version in self.lake.versions(name, partitions).items()
         }
@@ -261,20 +262,6 @@ class Market:
 
     def plan_of(self, seen: Observed, now: datetime) -> Plan:
         return plan(self.catalogue, seen, now, self.rules)
-
-
-def _cell(version: Version, fact: Fact | None) -> Cell:
-    if fact is None:
-        return Cell(version=version)
-    return Cell(
-        version=version,
-        recorded=Version(fact.rows, fact.digest) if fact.rows else ABSENT,
-        seen_count=fact.seen_count,
-        committed_at=fact.committed_at,
-        checked_at=fact.checked_at,
-        inputs=fact.inputs,
-        detail=fact.detail,
-    )
 
 
 def dates(days: Sequence[date]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -94,18 +94,7 @@ def plan_market(json: Json = False) -> None:
     """Each reference, day and table of the gap window: gap or not, and why."""
     market = open_market(load_settings())
     plan = market.plan()
-    rows = [
-        {"table": v.table, "partition": v.partition, "state": v.state, "reason": v.reason_code, "why": v.why}
-        for v in plan.verdicts
-    ]
-    if json:
-        document({"now": market.clock(), "due": len(plan.due), "verdicts": rows})
-        return
-    table(
-        ["partition", "table", "state", "why"],
-        [(r["partition"], r["table"], r["state"], r["why"]) for r in rows],
-    )
-    answer(f"{len(plan.due)} of {len(rows)} are due")
+    _tell_plan(plan.verdicts, len(plan.due), market.clock(), ("partition", "table"), json=json)
 
 
 @plan_app.command("carbon")
@@ -113,18 +102,22 @@ def plan_carbon(json: Json = False) -> None:
     """Each partition of the carbon tables: up to date or not, and why."""
     carbon = open_carbon(load_settings())
     plan = carbon.plan()
+    _tell_plan(plan.verdicts, len(plan.due), carbon.clock(), ("table", "partition"), json=json)
+
+
+def _tell_plan(
+    verdicts: Sequence[Any], due: int, now: datetime, order: tuple[str, str], *, json: bool
+) -> None:
     rows = [
         {"table": v.table, "partition": v.partition, "state": v.state, "reason": v.reason_code, "why": v.why}
-        for v in plan.verdicts
+        for v in verdicts
     ]
     if json:
-        document({"now": carbon.clock(), "due": len(plan.due), "verdicts": rows})
+        document({"now": now, "due": due, "verdicts": rows})
         return
-    table(
-        ["table", "partition", "state", "why"],
-        [(r["table"], r["partition"], r["state"], r["why"]) for r in rows],
-    )
-    answer(f"{len(plan.due)} of {len(rows)} are due")
+    columns = (*order, "state", "why")
+    table(columns, [[row[name] for name in columns] for row in rows])
+    answer(f"{due} of {len(rows)} are due")
 
 
 @check_app.command("market")
