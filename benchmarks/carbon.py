@@ -26,7 +26,7 @@ from assets.carbon.carbon import Carbon
 from assets.carbon.making import Built, make
 from domain.carbon.catalogue import EntryType, catalogue
 from domain.carbon.classification import canonical, factor_id
-from domain.carbon.plan import KINDS
+from domain.carbon.jobs import KINDS
 from domain.carbon.tables import DATA_ENTRIES, FACTOR_VERSIONS, FACTORS, TABLES
 from domain.shared.clock import machine_clock
 from resources.lake.client import Lake

@@ -24,6 +24,7 @@ from resources.lake.resource import LakeResource
 from resources.ledger.resource import LedgerResource
 from resources.tushare.resource import TushareResource
 from sensors.carbon.drop import drop_sensor
+from sensors.carbon.feeds import feed_sensor
 from sensors.carbon.recalculation import recalculation_sensor
 from sensors.market.freshness import market_freshness_sensor
 from sensors.market.gap_fill import daily_schedule, gap_fill_sensor
@@ -55,6 +56,7 @@ def _definitions(settings: Settings) -> dg.Definitions:
             gap_fill_sensor(kept_alive),
             market_freshness_sensor,
             drop_sensor,
+            feed_sensor,
             recalculation_sensor(dg.AssetSelection.assets(*carbon)),
             work_sweep_sensor,
         ],
@@ -89,7 +91,7 @@ def build_resources(settings: Settings) -> dict[str, dg.ConfigurableResource]:
         home=str(settings.home),
         source=settings.source,
         token=dg.EnvVar("TUSHARE_TOKEN") if settings.tushare_token else SANDBOX_TOKEN,
-        url=_source_address(settings.tushare_url or ""),
+        url=_named(settings.tushare_url or "", "TUSHARE_URL"),
         points=settings.tushare_points,
         calls_per_minute=settings.tushare_calls_per_minute or 0,
         timeout_seconds=settings.tushare_timeout_seconds,
@@ -104,12 +106,22 @@ def build_resources(settings: Settings) -> dict[str, dg.ConfigurableResource]:
         first_day=settings.market_start.isoformat(),
         fetch_workers=settings.fetch_workers,
     )
-    office = CarbonOffice(lake=lake, ledger=ledger, uploads=settings.uploads, drop=str(settings.carbon_drop))
+    office = CarbonOffice(
+        lake=lake,
+        ledger=ledger,
+        uploads=settings.uploads,
+        drop=str(settings.carbon_drop),
+        app_url=_named(settings.carbon_app_url, "PERENNIAL_CARBON_APP_URL"),
+        app_token=dg.EnvVar("PERENNIAL_CARBON_APP_TOKEN") if settings.carbon_app_token else "",
+        api_url=_named(settings.carbon_api_url, "PERENNIAL_CARBON_API_URL"),
+        api_token=dg.EnvVar("PERENNIAL_CARBON_API_TOKEN") if settings.carbon_api_token else "",
+    )
     return {"lake": lake, "ledger": ledger, "warehouse": warehouse, "office": office}
 
 
-def _source_address(url: str) -> str:
-    return dg.EnvVar("TUSHARE_URL") if redacted_url(url) != url else url
+def _named(url: str, variable: str) -> str:
+    """An address that holds a secret is named by its variable."""
+    return dg.EnvVar(variable) if redacted_url(url) != url else url
 
 
 def _address(url: str, variable: str) -> str:

@@ -48,7 +48,7 @@ def _market_findings(settings: Settings) -> list[Finding]:
     return findings(
         market.plan_of(seen, now),
         attention(market.ledger.engine, (FILL, REFRESH)),
-        market.sources.all(),
+        market.sources.all("tushare"),
         seen.calendar,
         now,
         machine_clock(),
@@ -58,9 +58,19 @@ def _market_findings(settings: Settings) -> list[Finding]:
 
 
 def _carbon_findings(settings: Settings) -> list[Finding]:
+    from assets.carbon.pull import freshness_of
     from domain.carbon.health import findings
-    from domain.carbon.plan import KINDS
+    from domain.carbon.jobs import KINDS
 
     carbon = open_carbon(settings)
     work = attention(carbon.ledger.engine, tuple(kind.name for kind in KINDS))
-    return findings(carbon.plan(), work, carbon.clock(), machine_clock())
+    seen = carbon.observe()
+    now = {freshness_of(origin) for origin in carbon.feeds}
+    return findings(
+        carbon.plan_of(seen),
+        work,
+        carbon.clock(),
+        machine_clock(),
+        [one for one in carbon.ledger.freshness.all("carbon") if one.source in now],
+        seen.pulled,
+    )

@@ -87,6 +87,7 @@ def open_market(settings: Settings, *, write: bool = False) -> Market:
 def open_carbon(settings: Settings, *, write: bool = False) -> Carbon:
     from assets.carbon.carbon import Carbon
     from domain.carbon.catalogue import catalogue
+    from resources.feeds.client import feeds
     from resources.staging import Staging
 
     return Carbon(
@@ -94,6 +95,10 @@ def open_carbon(settings: Settings, *, write: bool = False) -> Carbon:
         lake=open_lake(settings),
         ledger=open_ledger(settings, write=write),
         staging=Staging.at(settings.uploads),
+        feeds=feeds(
+            manual=(settings.carbon_app_url, settings.carbon_app_token),
+            api=(settings.carbon_api_url, settings.carbon_api_token),
+        ),
     )
 
 

@@ -32,6 +32,10 @@ class Settings:
     catalog_url: str = ""
     uploads: str = ""
     carbon_drop: Path | None = None
+    carbon_app_url: str = ""
+    carbon_app_token: str = ""
+    carbon_api_url: str = ""
+    carbon_api_token: str = ""
     source: Source | Literal[""] = ""
     tushare_token: str = ""
     tushare_url: str | None = None

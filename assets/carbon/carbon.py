@@ -16,21 +16,29 @@ import pyarrow as pa
 from assets.cells import cell_of
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.factors import digests
+from domain.carbon.feeds import Heard, Pulled
+from domain.carbon.jobs import KINDS, PULLED
 from domain.carbon.observed import Arrived, Observed
-from domain.carbon.plan import KINDS, Plan, plan
+from domain.carbon.plan import Plan, plan
 from domain.carbon.tables import FACTORS, TABLES, UNITS
 from domain.shared.cell import Cell
 from domain.shared.clock import Clock
 from domain.shared.error import InvalidInput
+from domain.shared.hashing import digest
 from domain.shared.table import ABSENT, Table, Version
 from resources.ledger.attention import attention
 
 if TYPE_CHECKING:
+    from resources.feeds.client import FeedClient
     from resources.lake.client import Lake
     from resources.ledger.client import Ledger
     from resources.ledger.provenance import Provenance
     from resources.ledger.uploads import Upload
     from resources.staging import Staging
+
+
+PULLED_FACT = f"carbon.{PULLED}"
+"""Under this name the ledger keeps what was read of applications."""
 
 
 @dataclass
@@ -39,6 +47,8 @@ class Carbon:
     lake: Lake
     ledger: Ledger
     staging: Staging
+    feeds: Mapping[str, FeedClient] = field(default_factory=dict)
+    """Applications beside us, by what their entries are to us."""
     _digests: dict[int, tuple[Version, dict[str, str]]] = field(default_factory=dict, repr=False)
 
     @property
@@ -60,7 +70,25 @@ class Carbon:
             factor_digests=self._factor_digests(cells),
             locked={year: lock.reason for year, lock in self.ledger.year_locks.held().items()},
             work=work,
+            heard=self._heard(),
+            pulled=self._pulled(),
+            feeds=digest(sorted(feed.fingerprint() for feed in self.feeds.values())),
         )
+
+    def _heard(self) -> list[Heard]:
+        """Of the applications that there are now; what was read of others stays as it is."""
+        if not self.feeds:
+            return []
+        told = self.ledger.feed_places.all()
+        return [
+            Heard(one.source, one.institution, one.topic, one.year, one.version)
+            for one in told
+            if one.source in self.feeds
+        ]
+
+    def _pulled(self) -> dict[str, Pulled]:
+        facts = self.provenance.facts([PULLED_FACT])
+        return {p: Pulled(fact.inputs, fact.detail.get("refused", {})) for (_, p), fact in facts.items()}
 
     def plan(self) -> Plan:
         return self.plan_of(self.observe())
@@ -109,7 +137,7 @@ class Carbon:
         query = f"SELECT {columns} FROM {table.name} WHERE {sql_filter(table, partitions)}"
         return self.lake.query(query, partitions={table.name: list(partitions)}, as_of=as_of)
 
-    def sent(self, dispatch_id: str | None, table: Table, asked: Sequence[str]) -> list[str]:
+    def sent(self, dispatch_id: str | None, table: str, asked: Sequence[str]) -> list[str]:
         """Of a run's partitions those it was sent for; of a run that is repeated, those that are still due.
 
         A run that nobody sent does all it was asked for.
@@ -117,7 +145,7 @@ class Carbon:
         if dispatch_id is None:
             return list(asked)
         keys = {row.key for row in self.ledger.sent(dispatch_id)} or {v.key for v in self.plan().due}
-        return [p for p in asked if f"{table.table}:{p}" in keys]
+        return [p for p in asked if f"{table}:{p}" in keys]
 
     def refuse_locked(self, years: Sequence[int]) -> None:
         """Raise if a year may not be changed."""

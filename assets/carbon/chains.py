@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 from assets.carbon.carbon import Carbon
+from domain.carbon.jobs import KINDS
 from domain.carbon.pipelines import Pipeline, pipeline, recalculating
-from domain.carbon.plan import KINDS
 from domain.shared.error import InvalidInput
 from resources.ledger.kind_statistics import kind_statistics
 from resources.ledger.uploads import Upload

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from assets.carbon.carbon import Carbon, YearLocked
-from domain.carbon.plan import KIND_OF, year_of
+from domain.carbon.jobs import KIND_OF
+from domain.carbon.plan import year_of
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.table import Table, Version
 from resources.ledger.provenance import Fact

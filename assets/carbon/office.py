@@ -16,10 +16,15 @@ class CarbonOffice(dg.ConfigurableResource):
     ledger: LedgerResource
     uploads: str
     drop: str = ""
+    app_url: str = ""
+    app_token: str = ""
+    api_url: str = ""
+    api_token: str = ""
     _opened: Carbon | None = PrivateAttr(default=None)
 
     def open(self) -> Carbon:
         if self._opened is None:
+            from resources.feeds.client import feeds
             from resources.staging import Staging
 
             self._opened = Carbon(
@@ -27,5 +32,9 @@ class CarbonOffice(dg.ConfigurableResource):
                 lake=self.lake.open(),
                 ledger=self.ledger.open(),
                 staging=Staging.at(self.uploads),
+                feeds=feeds(
+                    manual=(self.app_url, self.app_token),
+                    api=(self.api_url, self.api_token),
+                ),
             )
         return self._opened

@@ -9,6 +9,7 @@ from assets.carbon.carbon import Carbon
 from assets.carbon.intake import take_in_entries, take_in_factors, take_in_units
 from assets.carbon.making import Tell
 from assets.carbon.office import CarbonOffice
+from assets.carbon.pulled import PULLED_KEY, pulled_entries
 from assets.carbon.recording import Recorder
 from assets.policies.definition import asset_arguments, asset_key
 from assets.policies.failure import classified
@@ -38,7 +39,8 @@ def carbon_assets(catalogue: Catalogue) -> list[dg.AssetsDefinition]:
     return [
         _asset([UNITS], [], YEARS, take_in_units),
         _asset([FACTORS, FACTOR_VERSIONS], [], YEARS, take_in_factors),
-        _asset([DATA_ENTRIES], [UNITS], by_type, take_in_entries),
+        pulled_entries(by_type),
+        _asset([DATA_ENTRIES], [UNITS], by_type, take_in_entries, beside=[PULLED_KEY]),
         _asset([EMISSIONS], [DATA_ENTRIES, FACTORS], by_type, calculate_emissions),
         _asset([REPORT_MODULES], [EMISSIONS], by_module, sum_modules),
         _asset([REPORTS], [EMISSIONS, UNITS], YEARS, sum_reports),
@@ -52,14 +54,18 @@ def _by_year(dimension: str, names: Sequence[str]) -> dg.MultiPartitionsDefiniti
 
 
 def _asset(
-    tables: Sequence[Table], upstream: Sequence[Table], partitions: dg.PartitionsDefinition, work: Work
+    tables: Sequence[Table],
+    upstream: Sequence[Table],
+    partitions: dg.PartitionsDefinition,
+    work: Work,
+    beside: Sequence[dg.AssetKey] = (),
 ) -> dg.AssetsDefinition:
     """One writer of these tables. It tells each partition it makes by itself, and no other: a run may span a
     rectangle of partitions of which only some are due."""
 
     @dg.multi_asset(
         name=tables[0].table,
-        specs=[_spec(table, upstream, partitions) for table in tables],
+        specs=[_spec(table, upstream, partitions, beside) for table in tables],
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
@@ -67,18 +73,27 @@ def _asset(
         with classified():
             carbon = office.open()
             asked = [str(key) for key in context.partition_keys]
-            wanted = carbon.sent(context.run.tags.get(DISPATCH), tables[0], asked)
+            wanted = carbon.sent(context.run.tags.get(DISPATCH), tables[0].table, asked)
             work(carbon, wanted, context.run_id, Recorder(context))
         yield from ()
 
     return made
 
 
-def _spec(table: Table, upstream: Sequence[Table], partitions: dg.PartitionsDefinition) -> dg.AssetSpec:
+def _spec(
+    table: Table,
+    upstream: Sequence[Table],
+    partitions: dg.PartitionsDefinition,
+    beside: Sequence[dg.AssetKey],
+) -> dg.AssetSpec:
+    """`beside`: what it is made from that is no table; it is cut like this one."""
     arguments = asset_arguments(table, GROUP, KINDS)
     return dg.AssetSpec(
         **arguments,
-        deps=[dg.AssetDep(asset_key(t), partition_mapping=_mapping(t, partitions)) for t in upstream],
+        deps=[
+            *(dg.AssetDep(asset_key(t), partition_mapping=_mapping(t, partitions)) for t in upstream),
+            *beside,
+        ],
         skippable=True,
         partitions_def=partitions,
     )

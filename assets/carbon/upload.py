@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.carbon.carbon import Carbon
-from domain.carbon.intake.entries_file import Scope, read_entries
+from domain.carbon.intake.entries_file import Scope, no_entries, read_entries
 from domain.carbon.intake.factors_file import read_factors
 from domain.carbon.intake.sheet import Parsed
 from domain.carbon.intake.units_file import read_units
@@ -81,6 +81,16 @@ def upload(carbon: Carbon, file: File, *, accept_valid: bool = False) -> Receipt
     except FileRefused as error:
         carbon.ledger.uploads.record(_refused(file, pipeline, error))
         raise
+    return _take(carbon, file, pipeline, parsed)
+
+
+def upload_nothing(carbon: Carbon, file: File) -> Receipt:
+    """All entries of a place are gone. Only an application may say so: of a file it would be a mistake."""
+    kind = carbon.catalogue.type(file.data_entry_type or "")
+    return _take(carbon, file, new_pipeline_id(), Parsed(no_entries(kind), rows=0, bad_rows=0))
+
+
+def _take(carbon: Carbon, file: File, pipeline: str, parsed: Parsed) -> Receipt:
     wanted = _accepted(file, pipeline, parsed)
     carbon.refuse_locked(wanted.years)
     if file.kind == "units":
@@ -179,11 +189,15 @@ def _wish(carbon: Carbon, kept: Upload) -> tuple[int, ...]:
 
 
 def _accepted(file: File, pipeline: str, parsed: Parsed) -> Upload:
-    topic = parsed.frame.column("data_entry_type")[0].as_py() if file.kind == "data" else ""
+    if parsed.frame.num_rows:
+        topic = parsed.frame.column("data_entry_type")[0].as_py() if file.kind == "data" else ""
+        years = tuple(parsed.years)
+    else:
+        topic, years = file.data_entry_type or "", (file.year,) if file.year else ()
     return replace(
         _noted(file, pipeline),
         topic=topic,
-        years=tuple(parsed.years),
+        years=years,
         rows=parsed.rows,
         taken=parsed.frame.num_rows,
         problem_count=parsed.problem_count,

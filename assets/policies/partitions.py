@@ -4,6 +4,8 @@ from datetime import date
 
 import dagster as dg
 
+from domain.shared.years import YEARS as ALL_YEARS
+
 SHANGHAI = "Asia/Shanghai"
 WEEKENDS = "0 0 * * 0,6"
 
@@ -15,5 +17,5 @@ def weekdays(start: date) -> dg.DailyPartitionsDefinition:
     )
 
 
-YEARS = dg.StaticPartitionsDefinition([str(year) for year in range(1990, 2051)])
+YEARS = dg.StaticPartitionsDefinition([str(year) for year in ALL_YEARS])
 """A yearly time window would lack the current year, and the next."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Protocol
 
+from domain.carbon.feeds import Pulled
+from domain.carbon.jobs import PULLED
 from domain.carbon.plan import Plan, Verdict
 from domain.shared.health import Finding, WorkRow
 from domain.shared.telling import (
@@ -22,13 +26,42 @@ ACTIONS: Mapping[str, str] = {
     "implausible_mass": "mend the amount or the factor it names and upload that file again",
     "year_locked": "nothing; `perennial carbon unlock YEAR --reason …` if its report shall change after all",
     "no_files": "upload the file of this partition again",
+    "unknown_type": "add the type to the catalogue, or have the application leave it out",
+    "entries_refused": "mend these entries in the application; they are read again once it says they changed",
+    "feed_error": "if it lasts, see that the application runs, and the settings PERENNIAL_CARBON_APP_URL, "
+    "PERENNIAL_CARBON_API_URL and their tokens",
+    "feed_token": "set the token of PERENNIAL_CARBON_APP_TOKEN or PERENNIAL_CARBON_API_TOKEN; then "
+    "`perennial work retry ID`",
+    "wrong_feed_address": "set PERENNIAL_CARBON_APP_URL or PERENNIAL_CARBON_API_URL to the address of the "
+    "feed; then `perennial work retry ID`",
     "input_missing": "nothing; its inputs come first",
 }
 """By the reason codes of errors and verdicts. What is not here needs nobody while it is healing."""
+NOTHING_PULLED: Mapping[str, Pulled] = MappingProxyType({})
 
 
-def findings(plan: Plan, work: Sequence[WorkRow], now: datetime, machine_now: datetime) -> list[Finding]:
-    """Everything that is not plainly healthy, the worst first."""
+class Told(Protocol):
+    """When an application was heard last, and when it failed."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def last_success(self) -> datetime | None: ...
+    @property
+    def last_failure(self) -> datetime | None: ...
+    @property
+    def last_error(self) -> str | None: ...
+
+
+def findings(
+    plan: Plan,
+    work: Sequence[WorkRow],
+    now: datetime,
+    machine_now: datetime,
+    feeds: Iterable[Told] = (),
+    pulled: Mapping[str, Pulled] = NOTHING_PULLED,
+) -> list[Finding]:
+    """Everything that is not plainly healthy, the worst first. `feeds` are the applications listened to."""
     judged = {v.key: v for v in plan.verdicts}
     latest = latest_rows(work, judged)
     found = [
@@ -39,7 +72,46 @@ def findings(plan: Plan, work: Sequence[WorkRow], now: datetime, machine_now: da
         for row in latest.values()
         if row.status in UNDER_WAY or (row.status == "failed" and row.key not in judged)
     ]
+    found += [_failing(feed) for feed in feeds if _fails(feed)]
+    found += [
+        _refused(partition, place, told)
+        for partition, one in pulled.items()
+        for place, told in one.refused.items()
+    ]
     return sorted(found, key=lambda f: f.rank)
+
+
+def _fails(feed: Told) -> bool:
+    success, failure = feed.last_success, feed.last_failure
+    return failure is not None and (success is None or failure > success)
+
+
+def _failing(feed: Told) -> Finding:
+    return Finding(
+        domain="carbon",
+        subject=feed.source,
+        health="broken",
+        reason_code="feed_error",
+        reason=(feed.last_error or "the last attempt failed").splitlines()[0],
+        since=feed.last_failure,
+        next_attempt=None,
+        action=ACTIONS["feed_error"],
+    )
+
+
+def _refused(partition: str, place: str, told: Mapping[str, Any]) -> Finding:
+    """The others were taken; nobody sits at a terminal to be told of these."""
+    first = next((f": {p['column']} {p['value']!r} {p['reason']}" for p in told.get("first", ())), "")
+    return Finding(
+        domain="carbon",
+        subject=f"{PULLED}:{partition}",
+        health="broken",
+        reason_code="entries_refused",
+        reason=f"{told['entries']} of {told['of']} entries of {place} are refused{first}",
+        since=None,
+        next_attempt=None,
+        action=ACTIONS["entries_refused"],
+    )
 
 
 def _told(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: datetime) -> Finding:
@@ -47,7 +119,7 @@ def _told(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: dat
         return told_of_work("carbon", row, verdict, ACTIONS, now, machine_now)
     if row is not None and verdict.due and row.fingerprint == verdict.fingerprint:
         return told_as_called_off("carbon", row, verdict, ACTIONS)
-    locked, lost = verdict.state == "locked", verdict.reason_code == "no_files"
+    locked, lost = verdict.state == "locked", verdict.reason_code in ("no_files", "unknown_type")
     action = "nothing; it comes after them" if verdict.state == "waits" else not_started("carbon")
     if locked or lost:
         action = ACTIONS[verdict.reason_code].replace("YEAR", str(verdict.year))

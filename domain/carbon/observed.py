@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from domain.carbon.catalogue import Catalogue
+from domain.carbon.feeds import NEVER, Heard, Pulled
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
 from domain.shared.cell import NOTHING, Cell
 
@@ -38,6 +39,16 @@ class Observed:
     refused: Collection[str] = ()
     """Keys whose work the ledger refused when it was asked for it as the plan now wants it: it failed or was
     called off so, and nothing changed since."""
+    heard: Sequence[Heard] = ()
+    """What applications beside us say they hold."""
+    pulled: Mapping[str, Pulled] = field(default_factory=dict)
+    """By partition of entries, what was read of them last."""
+
+    feeds: str = ""
+    """A word that changes with the addresses and tokens of these applications."""
+
+    def pulled_of(self, partition: str) -> Pulled:
+        return self.pulled.get(partition, NEVER)
 
     def cell(self, table: str, partition: str) -> Cell:
         return self.cells.get((table, partition), NOTHING)

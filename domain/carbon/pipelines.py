@@ -8,18 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 from domain.carbon.catalogue import Catalogue
+from domain.carbon.jobs import ASKED, JOBS, PULLED, Phase
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES
-from domain.carbon.verdict import (
-    AGGREGATION,
-    DATA_INGEST,
-    FACTOR_INGEST,
-    RECALCULATION,
-    UNIT_SYNC,
-    year_of,
-)
+from domain.carbon.verdict import year_of
 
 Status = Literal["NOT_STARTED", "RUNNING", "SUCCESS", "PARTIAL", "FAILED"]
 """NOT_STARTED  nothing was begun
@@ -28,12 +22,8 @@ SUCCESS      all is done
 PARTIAL      it was begun well, and something of it failed or was called off
 FAILED       nothing came of its beginning
 """
-Phase = Literal["data", "emissions", "aggregation"]
-
 PHASES: Mapping[Phase, tuple[str, ...]] = {
-    "data": (UNIT_SYNC, FACTOR_INGEST, DATA_INGEST),
-    "emissions": (RECALCULATION,),
-    "aggregation": (AGGREGATION,),
+    phase: tuple(job.kind for job in JOBS if job.phase == phase) for phase in get_args(Phase)
 }
 """The kinds of work of each phase, in their order."""
 NOT_NEEDED = ("superseded", "done_meanwhile")
@@ -135,8 +125,8 @@ def recalculating(catalogue: Catalogue, rows: Iterable[Row]) -> frozenset[tuple[
     change. What was put off does not move before its time."""
     moving = [r.key.split(":", 1) for r in rows if r.status in ("queued", "running")]
     names = {(table, partition.split("|")[0], year_of(partition)) for table, partition in moving}
-    found = {(name, year) for table, name, year in names if table == REPORT_MODULES.table}
+    found = {(name, year) for table, name, year in names if table in (REPORT_MODULES.table, ASKED)}
     for table, name, year in names:
-        if table in (DATA_ENTRIES.table, EMISSIONS.table) and name in catalogue.types:
+        if table in (PULLED, DATA_ENTRIES.table, EMISSIONS.table) and name in catalogue.types:
             found.add((catalogue.type(name).module, year))
     return frozenset(found)

@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from domain.carbon.catalogue import Catalogue
+from domain.carbon.feeds import unread
+from domain.carbon.jobs import AGGREGATION, KIND_OF, PULLED
 from domain.carbon.observed import Arrived, Observed
 from domain.carbon.reports import scopes
 from domain.carbon.tables import (
@@ -21,14 +23,12 @@ from domain.carbon.tables import (
     REPORTS,
     UNITS,
 )
-from domain.carbon.verdict import AGGREGATION, KIND_OF, KINDS, Plan, Verdict, year_of
+from domain.carbon.verdict import Plan, Verdict, year_of
 from domain.shared.cell import Cell, fault
 from domain.shared.hashing import digest
 from domain.shared.table import ABSENT
 
 __all__ = [
-    "KINDS",
-    "KIND_OF",
     "Plan",
     "Verdict",
     "emissions_inputs",
@@ -45,9 +45,30 @@ __all__ = [
 
 def plan(catalogue: Catalogue, seen: Observed) -> Plan:
     """Everything a look has an opinion on, upstream first."""
-    verdicts = [*_intake(catalogue, seen), *_emissions(catalogue, seen)]
+    verdicts = [*_pulls(catalogue, seen), *_intake(catalogue, seen), *_emissions(catalogue, seen)]
     verdicts += _reports(catalogue, seen, verdicts)
     return Plan(tuple(verdicts))
+
+
+# Pulls: what applications beside us hold is what was read of them.
+
+
+def _pulls(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
+    for partition in sorted({one.partition for one in seen.heard}):
+        name, year = partition.split("|", 1)[0], year_of(partition)
+        if name not in catalogue.types:
+            why = f"an application has entries of {name!r} for {year}, and the catalogue has no such type"
+            yield Verdict(PULLED, partition, "waits", "unknown_type", why)
+            continue
+        units = str(seen.cell(UNITS.table, str(year)).version)
+        told = [one for one in seen.heard if one.partition == partition]
+        wanted = unread(told, seen.pulled_of(partition), units)
+        if not wanted:
+            yield Verdict(PULLED, partition, "healthy", "", f"read from {len(told)} places")
+            continue
+        why = f"not read since it changed: {', '.join(one.place for one in wanted)}"
+        found = (seen.feeds, units, *(f"{one.place} {one.version}" for one in wanted))
+        yield _wanted(seen, PULLED, partition, "feed_changed", why, found)
 
 
 # Intake: a partition is what the newest uploads of its places say.

@@ -1,43 +1,13 @@
-"""What the plan says of a partition, and the kinds of work that follow. The rules are in `plan.py`."""
+"""What the plan says of a partition. The rules are in `plan.py`, the kinds of work in `jobs.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal
 
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
-from domain.shared.backoff import Backoff
-from domain.shared.work import Item, Kind
-
-UNIT_SYNC = "carbon.unit_sync"
-FACTOR_INGEST = "carbon.factor_ingest"
-DATA_INGEST = "carbon.csv_ingest"
-RECALCULATION = "carbon.emission_recalc"
-AGGREGATION = "carbon.aggregation"
-
-_ACROSS_RUNS = Backoff(base=timedelta(seconds=60), factor=2, cap=timedelta(hours=1))
-KINDS = tuple(
-    Kind(name, transient=_ACROSS_RUNS)
-    for name in (UNIT_SYNC, FACTOR_INGEST, DATA_INGEST, RECALCULATION, AGGREGATION)
-)
-KIND_OF: Mapping[str, str] = {
-    UNITS.table: UNIT_SYNC,
-    FACTORS.table: FACTOR_INGEST,
-    DATA_ENTRIES.table: DATA_INGEST,
-    EMISSIONS.table: RECALCULATION,
-    REPORT_MODULES.table: AGGREGATION,
-    REPORTS.table: AGGREGATION,
-}
-"""By table, the kind of work that makes its partitions."""
-PRIORITY: Mapping[str, int] = {
-    UNIT_SYNC: 40,
-    FACTOR_INGEST: 40,
-    DATA_INGEST: 30,
-    RECALCULATION: 20,
-    AGGREGATION: 10,
-}
+from domain.carbon.jobs import KIND_OF, PRIORITY
+from domain.shared.work import Item
 
 State = Literal["healthy", "due", "waits", "locked"]
 """healthy  what it was made from is what is there

@@ -20,6 +20,7 @@ from resources.ledger import dispatch as dispatching
 from resources.ledger import enqueue as wishes
 from resources.ledger import look, person, sweep
 from resources.ledger.engine import open_engine, reading, speaking
+from resources.ledger.feed_places import FeedPlaces
 from resources.ledger.freshness import Freshness
 from resources.ledger.hold import Hold, HoldRequest
 from resources.ledger.model import Dispatch, EnqueueReport, Event, HeldElsewhere, LeaseLost, Swept, Work
@@ -258,6 +259,10 @@ class Ledger:
     @property
     def uploads(self) -> Uploads:
         return Uploads(self.engine, self.clock)
+
+    @property
+    def feed_places(self) -> FeedPlaces:
+        return FeedPlaces(self.engine, self.clock)
 
     @property
     def year_locks(self) -> YearLocks:

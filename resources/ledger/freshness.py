@@ -47,9 +47,13 @@ class Freshness:
     def failed(self, source: str, error: BaseException | str, at: datetime | None = None) -> None:
         self._tell(source, "last_failure", at or self.clock(), {"last_error": cause_of(error).error})
 
-    def all(self) -> list[SourceFreshness]:
+    def all(self, domain: str = "") -> list[SourceFreshness]:
+        """Of every source, or of those whose names begin with `domain` and a point."""
+        query = select(*_COLUMNS).order_by(source_freshness.c.source)
+        if domain:
+            query = query.where(source_freshness.c.source.startswith(f"{domain}.", autoescape=True))
         with reading(self.engine) as connection:
-            rows = connection.execute(select(*_COLUMNS).order_by(source_freshness.c.source))
+            rows = connection.execute(query)
             return [SourceFreshness(*row) for row in rows]
 
     def _tell(self, source: str, moment: str, at: datetime, told: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from resources.ledger.engine import reading
+from resources.ledger.engine import reading, writing
 from resources.ledger.model import Work
 from resources.ledger.rows import chunks, select_work
 from resources.ledger.schema import pipeline_member, work
@@ -63,6 +63,11 @@ class Pipelines:
         """By row, the pipelines it belongs to."""
         with reading(self.engine) as connection:
             return _of(connection, work_ids)
+
+    def add(self, work_id: int, pipeline_ids: Collection[str]) -> None:
+        """Make a row a member of these pipelines; to be one already is fine."""
+        with writing(self.engine) as connection:
+            join(connection, {work_id: pipeline_ids})
 
     def members(self, pipeline_ids: Collection[str]) -> dict[str, list[Work]]:
         """By pipeline, its work, oldest first."""

@@ -33,7 +33,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-HEAD = "0002"
+HEAD = "0003"
 VERSION_TABLE = "ledger_version"
 """Not Alembic's default name: Dagster keeps its own `alembic_version`, often in the same database."""
 
@@ -223,6 +223,17 @@ year_lock = Table(
     sqlite_autoincrement=True,
 )
 Index("uq_year_lock_held", year_lock.c.year, unique=True, **_where("unlocked_at IS NULL"))
+
+feed_place = Table(
+    "feed_place",
+    metadata,
+    Column("source", String, primary_key=True),
+    Column("institution", String, primary_key=True),
+    Column("topic", String, primary_key=True),
+    Column("year", Integer, primary_key=True),
+    Column("version", String, nullable=False),
+    Column("heard_at", UtcDateTime, nullable=False),
+)
 
 pace = Table(
     "pace",

@@ -13,6 +13,7 @@ from sqlalchemy.types import JSON, TypeDecorator, TypeEngine
 
 from resources.ledger.engine import reading
 from resources.ledger.schema import (
+    feed_place,
     partition_fact,
     pipeline_member,
     source_freshness,
@@ -29,6 +30,7 @@ TABLES = {
     "ops.partition_fact": partition_fact,
     "ops.pipeline_member": pipeline_member,
     "carbon.upload": upload,
+    "carbon.feed_place": feed_place,
     "carbon.year_lock": year_lock,
 }
 

@@ -20,8 +20,9 @@ from resources.tushare.decode import to_table
 from resources.tushare.errors import BadAnswer, TokenRefused, Truncated
 from resources.tushare.pace import Pacer
 from resources.tushare.request import Request
-from resources.tushare.secret import Redactor
-from resources.tushare.transport import DEFAULT_TIMEOUTS, Timeouts, Transport
+from resources.tushare.transport import Transport
+from resources.wire.http import DEFAULT_TIMEOUTS, Timeouts
+from resources.wire.secret import Redactor
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from resources.tushare.client import TushareClient
 from resources.tushare.pace import Pacer, calls_per_minute
 from resources.tushare.sandbox_process import ensure_sandbox
-from resources.tushare.transport import Timeouts
+from resources.wire.http import Timeouts
 
 UNLIMITED = "sandbox-unlimited"
 """The sandbox's token without a rate, for benchmarks."""

@@ -23,8 +23,8 @@ from resources.tushare.decode import Rows, read_answer, read_rows
 from resources.tushare.errors import RateLimited
 from resources.tushare.messages import MINUTE, Refusals
 from resources.tushare.pace import Pacer
-from resources.tushare.secret import MASK, Redactor
 from resources.tushare.transport import Transport
+from resources.wire.secret import MASK, Redactor
 
 if TYPE_CHECKING:
     import pandas as pd

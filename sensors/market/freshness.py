@@ -29,7 +29,7 @@ def market_freshness_sensor(
     known: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
     told: dict[str, str] = {}
     events: list[dg.AssetCheckEvaluation] = []
-    for source in market.sources.all():
+    for source in market.sources.all("tushare"):
         if source.source not in tables:
             continue
         fresh = freshness(source, calendar, now)

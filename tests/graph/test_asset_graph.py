@@ -8,11 +8,15 @@ from collections import Counter
 import dagster as dg
 import pytest
 
+from domain.carbon.jobs import JOBS, KIND_OF, PULLED
 from domain.registry import tables
 from tests.graph.picture import PICTURE, UPDATE, definitions, draw
 
-WITHOUT_TABLE = {dg.AssetKey(["ops", name]) for name in ("lake_maintenance", "run_retention")}
-"""Assets that are upkeep, not data."""
+WITHOUT_TABLE = {
+    *(dg.AssetKey(["ops", name]) for name in ("lake_maintenance", "run_retention")),
+    dg.AssetKey(["carbon", PULLED]),
+}
+"""Assets that write no table: upkeep, and what is read from applications."""
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +49,22 @@ def test_every_lake_table_has_exactly_one_writer(defs: dg.Definitions) -> None:
         spec.metadata["dagster/table_name"] for key, spec in specs(defs).items() if key not in WITHOUT_TABLE
     )
     assert written == {table.name: 1 for table in tables()}
+
+
+def test_every_kind_of_carbon_work_chains_to_what_is_made_of_its_result(defs: dg.Definitions) -> None:
+    """The registry of jobs and the asset graph say the same."""
+    follows = {job.kind: set(job.chains_to) for job in JOBS}
+    found: dict[str, set[str]] = {job.kind: set() for job in JOBS}
+    for key, spec in specs(defs).items():
+        above = {KIND_OF[dep.asset_key.path[1]] for dep in spec.deps if dep.asset_key.path[0] == "carbon"}
+        for kind in above - {KIND_OF.get(key.path[1])}:
+            found[kind].add(KIND_OF[key.path[1]])
+    asked = "carbon.module_emission_recalc"
+    assert follows.pop(asked) == {"carbon.emission_recalc"}, "it asks, and makes nothing by itself"
+    del found[asked]
+    # Entries are checked against the units of their year; new units change their reports, not them.
+    found["carbon.unit_sync"].discard("carbon.csv_ingest")
+    assert found == follows
 
 
 def test_an_asset_has_the_name_of_its_table(defs: dg.Definitions) -> None:

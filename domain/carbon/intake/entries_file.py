@@ -18,6 +18,7 @@ from domain.carbon.intake.distinct import distinct
 from domain.carbon.intake.sheet import Parsed, Sheet
 from domain.carbon.quantities import unit as quantity_unit
 from domain.carbon.reading.numbers import MOST, Mark
+from domain.carbon.tables import DATA_ENTRIES
 from domain.shared.compute import packaged, query
 from domain.shared.error import InvalidInput
 from domain.shared.hashing import digest
@@ -100,6 +101,12 @@ def recalculated(kind: EntryType, entries: pa.Table) -> pa.Table:
     for name, values in made.items():
         entries = entries.set_column(entries.schema.get_field_index(name), name, values)
     return entries
+
+
+def no_entries(kind: EntryType) -> pa.Table:
+    """The rows of a place that has none."""
+    schema = pa.schema([DATA_ENTRIES.schema.field(name) for name in _COLUMNS], metadata=_rules(kind))
+    return schema.empty_table()
 
 
 def _rules(kind: EntryType) -> dict[bytes, bytes]:

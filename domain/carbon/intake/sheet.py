@@ -20,8 +20,8 @@ from domain.carbon.reading.numbers import MOST, Mark, Marks, marks_of, parsed, t
 from domain.carbon.reading.problems import SHOWN, FileRefused, Problem, Problems, reason_of, short
 from domain.carbon.reading.rows import Cells, read_cells
 from domain.shared.error import InvalidInput
+from domain.shared.years import YEARS
 
-YEARS = range(1990, 2101)
 LONGEST = 2_000
 """Characters a text may have."""
 UNSEEN = "[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u2060\u202a-\u202e\u2066-\u2069\ufeff]|\\x00"

@@ -13,7 +13,7 @@ import pytest
 
 from resources.tushare.client import TushareClient
 from resources.tushare.pace import Pacer
-from resources.tushare.transport import Timeouts
+from resources.wire.http import Timeouts
 
 TOKEN = "f00dfacecafe0123456789abcdef0123456789abcdef0123"
 PATIENT = Timeouts(connect=10, read=20, total=60)

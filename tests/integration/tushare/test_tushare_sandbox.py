@@ -25,7 +25,7 @@ from resources.tushare.errors import (
 )
 from resources.tushare.pace import Pacer, calls_per_minute
 from resources.tushare.request import Request
-from resources.tushare.transport import Timeouts
+from resources.wire.http import Timeouts
 from sandbox.exchange import Exchange
 from sandbox.server import SandboxServer
 

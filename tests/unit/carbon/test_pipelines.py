@@ -8,8 +8,8 @@ from itertools import permutations
 
 import pytest
 
+from domain.carbon.jobs import KINDS
 from domain.carbon.pipelines import NOT_NEEDED, PHASES, Pipeline, pipeline, recalculating
-from domain.carbon.verdict import KINDS
 from resources.ledger import standing
 from tests.unit.carbon.world import a_catalogue
 

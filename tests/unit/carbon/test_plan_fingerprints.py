@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from domain.carbon.jobs import ASKED, JOBS, KIND_OF, KINDS, PRIORITY, PULLED
+from domain.carbon.pipelines import PHASES
 from domain.carbon.plan import Verdict, plan
 from domain.carbon.tables import TABLES
-from domain.carbon.verdict import KINDS, PRIORITY
 from tests.unit.carbon.world import ENTRIES, FACTS, MASSES, MODULES, REPORT, TREE, TYPES, World, a_catalogue
 
 PLANE = "plane|2025"
@@ -174,11 +175,13 @@ def test_an_item_says_what_is_to_be_done_for_whom_and_why(world: World) -> None:
 
 
 def test_files_go_before_calculations_and_these_before_sums() -> None:
-    [units, factors, entries, masses, sums] = [PRIORITY[kind.name] for kind in KINDS]
-    assert units >= factors > entries > masses > sums
+    for job in JOBS:
+        for following in job.chains_to:
+            assert job.priority >= PRIORITY[following], (job.kind, following)
+    by_phase = {phase: {job.priority for job in JOBS if job.phase == phase} for phase in PHASES}
+    assert min(by_phase["data"]) > max(by_phase["emissions"])
+    assert min(by_phase["emissions"]) > max(by_phase["aggregation"])
 
 
 def test_every_table_but_the_history_of_factors_has_a_kind_of_work() -> None:
-    from domain.carbon.verdict import KIND_OF
-
-    assert set(KIND_OF) == {t.table for t in TABLES} - {"factor_versions"}
+    assert set(KIND_OF) == {t.table for t in TABLES} - {"factor_versions"} | {PULLED, ASKED}

@@ -11,9 +11,10 @@ import pytest
 
 from assets.carbon.carbon import Carbon
 from domain.carbon.catalogue import Catalogue
+from domain.carbon.jobs import KINDS
 from domain.carbon.observed import Observed
 from domain.carbon.plan import plan
-from domain.carbon.verdict import KINDS, Plan
+from domain.carbon.verdict import Plan
 from resources.ledger.attention import attention
 from resources.ledger.client import Ledger
 from resources.ledger.model import Work

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.tushare.secret import Redactor, without_credentials
+from resources.wire.secret import Redactor, without_credentials
 
 TOKEN = "a1b2c3d4e5f6/+0987654321"
 

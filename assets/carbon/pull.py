@@ -1,0 +1,174 @@
+"""Reading the entries of applications beside us. What is read comes in as a file does. No Dagster here.
+
+Of an application we hear which places changed (`listen`); the plan says which of them to read, and a run
+reads each whole (`pull_entries`). Good entries are taken, wrong ones are told, and none stops the others.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from assets.carbon.carbon import PULLED_FACT, Carbon, YearLocked
+from assets.carbon.upload import File, upload, upload_nothing
+from domain.carbon.feeds import Heard, Pulled, unread
+from domain.carbon.jobs import API_INGEST, PULLED
+from domain.carbon.plan import year_of
+from domain.carbon.tables import UNITS
+from domain.shared.error import PerennialError, TransientResourceError
+from domain.shared.hashing import digest
+from resources.ledger.feed_places import FeedPlace
+from resources.ledger.provenance import Fact
+
+if TYPE_CHECKING:
+    from resources.ledger.hold import Hold
+
+log = logging.getLogger("perennial.carbon")
+
+
+@dataclass(frozen=True)
+class Read:
+    """What became of one place."""
+
+    place: str
+    version: str
+    entries: int
+    refused: int
+    upload: int
+
+
+Tell = Callable[[str, Read], None]
+"""Given a partition and what was read of one of its places."""
+
+
+@dataclass(frozen=True)
+class Listened:
+    """What one application said."""
+
+    origin: str
+    places: int
+    cursor: str
+    error: PerennialError | None = None
+
+
+def listen(carbon: Carbon, cursors: Mapping[str, str]) -> list[Listened]:
+    """Hear of each application what changed there since its cursor; without one, all it has."""
+    found = []
+    for origin, feed in carbon.feeds.items():
+        source, cursor = freshness_of(origin), cursors.get(origin, "")
+        try:
+            changes = feed.changes(cursor)
+        except PerennialError as error:
+            log.warning("%s entries: %s", origin, error.message)
+            carbon.ledger.freshness.failed(source, error)
+            found.append(Listened(origin, 0, cursor, error))
+            continue
+        carbon.ledger.feed_places.hear(_place(one) for one in changes.places)
+        carbon.ledger.freshness.succeeded(source, rows_latest=len(changes.places), rows_today=None)
+        found.append(Listened(origin, len(changes.places), changes.cursor or cursor))
+    return found
+
+
+def freshness_of(origin: str) -> str:
+    """The name of an application's freshness row."""
+    return f"carbon.{origin}"
+
+
+def pull_entries(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
+    """Read what is unread of these partitions. A place that fails holds no other back."""
+    failures: list[PerennialError] = []
+    with carbon.ledger.hold(API_INGEST, [f"{PULLED}:{p}" for p in partitions], run_id) as hold:
+        for key in hold.keys:
+            before = len(failures)
+            _pull(carbon, hold, key, run_id, tell, failures)
+            _answer(hold, key, failures[before:])
+    if failures:
+        raise failures[0]
+
+
+def _answer(hold: Hold, key: str, failed: Sequence[PerennialError]) -> None:
+    """What a person must mend counts more than what waiting mends."""
+    if not failed:
+        hold.complete(key)
+        return
+    worst = next((e for e in failed if not isinstance(e, TransientResourceError)), failed[0])
+    if isinstance(worst, YearLocked):
+        hold.skip(key, worst.reason_code)
+    elif isinstance(worst, TransientResourceError):
+        hold.defer(key, worst)
+    else:
+        hold.fail(key, worst)
+
+
+def _pull(
+    carbon: Carbon, hold: Hold, key: str, run_id: str, tell: Tell, failures: list[PerennialError]
+) -> None:
+    partition = key.split(":", 1)[1]
+    seen = carbon.observe()
+    units = str(seen.cell(UNITS.table, str(year_of(partition))).version)
+    known = seen.pulled_of(partition)
+    for place in unread((h for h in seen.heard if h.partition == partition), known, units):
+        hold.check()
+        try:
+            carbon.refuse_locked([place.year])
+            read, refused = _read(carbon, place, hold.work[key].id)
+        except PerennialError as error:
+            failures.append(error)
+            continue
+        known = Pulled(
+            {**known.versions, place.place: read.version},
+            {p: r for p, r in known.refused.items() if p != place.place}
+            | ({place.place: {**refused, "units": units}} if refused else {}),
+        )
+        tell(partition, read)
+        carbon.provenance.record([_fact(partition, known, read, run_id)])
+
+
+def _read(carbon: Carbon, place: Heard, work_id: int) -> tuple[Read, dict[str, Any]]:
+    """A place as it is now, taken in; and what of it was refused."""
+    feed = carbon.feeds[place.source]
+    found = feed.entries(place)
+    content = io.BytesIO()
+    pq.write_table(found.rows, content, compression="zstd")
+    file = File(
+        kind="data",
+        name=f"{place.source} entries of {place.data_entry_type} {place.year}",
+        content=content.getvalue(),
+        by=feed.shown_url,
+        institution=place.institution,
+        source=place.source,
+        year=place.year,
+        data_entry_type=place.data_entry_type,
+        mark="point",
+    )
+    if found.rows.num_rows:
+        kept = upload(carbon, file, accept_valid=True).upload
+    else:
+        kept = upload_nothing(carbon, file).upload
+    carbon.ledger.pipelines.add(work_id, [kept.pipeline_id])
+    # Entries may be newer than what was heard of them; then nobody need read them again.
+    carbon.ledger.feed_places.hear([_place(replace(place, version=found.version))])
+    left_out = kept.rows - kept.taken
+    refused = {"entries": left_out, "of": kept.rows, "first": list(kept.problems[:3])} if left_out else {}
+    return Read(place.place, found.version, kept.taken, left_out, kept.id), refused
+
+
+def _place(one: Heard) -> FeedPlace:
+    return FeedPlace(one.source, one.institution, one.data_entry_type, one.year, one.version)
+
+
+def _fact(partition: str, known: Pulled, read: Read, run_id: str) -> Fact:
+    return Fact(
+        table_name=PULLED_FACT,
+        partition=partition,
+        rows=read.entries,
+        digest=digest(dict(known.versions)),
+        inputs=dict(known.versions),
+        detail={"refused": {place: dict(told) for place, told in known.refused.items()}},
+        run_id=run_id,
+    )

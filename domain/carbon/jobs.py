@@ -1,0 +1,59 @@
+"""The kinds of carbon work, a row each: what it makes, what it belongs to, and what follows from it.
+
+A new kind is a row here and the function that does it, in `assets/carbon/tables.py`. What is to be done, and
+when, the plan says; that one kind follows another is no wiring either, but what the plan sees next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
+from domain.shared.backoff import Backoff
+from domain.shared.work import Kind
+
+UNIT_SYNC = "carbon.unit_sync"
+FACTOR_INGEST = "carbon.factor_ingest"
+API_INGEST = "carbon.api_ingest"
+DATA_INGEST = "carbon.csv_ingest"
+MODULE_RECALCULATION = "carbon.module_emission_recalc"
+RECALCULATION = "carbon.emission_recalc"
+AGGREGATION = "carbon.aggregation"
+
+PULLED = "pulled_entries"
+"""What applications beside us hold, as it was last read. Its rows become uploads, so it is no table."""
+ASKED = "asked_modules"
+"""Modules that a person wants to be calculated anew; their types are then asked for one by one."""
+
+Phase = Literal["data", "emissions", "aggregation"]
+
+
+@dataclass(frozen=True)
+class Job:
+    kind: str
+    makes: tuple[str, ...]
+    """The first word of its keys; `table:partition`."""
+    phase: Phase
+    priority: int
+    chains_to: tuple[str, ...]
+    """The kinds of work that its result may make due."""
+
+
+JOBS = (
+    Job(UNIT_SYNC, (UNITS.table,), "data", 40, (AGGREGATION,)),
+    Job(FACTOR_INGEST, (FACTORS.table,), "data", 40, (RECALCULATION,)),
+    Job(API_INGEST, (PULLED,), "data", 30, (DATA_INGEST,)),
+    Job(DATA_INGEST, (DATA_ENTRIES.table,), "data", 30, (RECALCULATION,)),
+    Job(MODULE_RECALCULATION, (ASKED,), "emissions", 20, (RECALCULATION,)),
+    Job(RECALCULATION, (EMISSIONS.table,), "emissions", 20, (AGGREGATION,)),
+    Job(AGGREGATION, (REPORT_MODULES.table, REPORTS.table), "aggregation", 10, ()),
+)
+
+_ACROSS_RUNS = Backoff(base=timedelta(seconds=60), factor=2, cap=timedelta(hours=1))
+KINDS = tuple(Kind(job.kind, transient=_ACROSS_RUNS) for job in JOBS)
+KIND_OF: Mapping[str, str] = {word: job.kind for job in JOBS for word in job.makes}
+"""By the first word of a key, the kind of its work."""
+PRIORITY: Mapping[str, int] = {job.kind: job.priority for job in JOBS}

@@ -1,0 +1,99 @@
+"""What a feed answers, as values. What the protocol does not allow is a ValueError in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from domain.carbon.feeds import Heard, Origin
+from domain.shared.years import YEARS
+
+LONGEST = 200
+"""Characters of a name or a version."""
+_SEPARATORS = ("|", ":", "/")
+"""They stand between names in keys and partitions."""
+
+
+def json_object(body: bytes) -> Mapping[str, Any]:
+    answer = orjson.loads(body)
+    if not isinstance(answer, dict):
+        raise ValueError("the answer is no object")
+    return answer
+
+
+def change_of(told: Any, origin: Origin) -> Heard:
+    if not isinstance(told, dict):
+        raise ValueError("a change is no object")
+    year = told["year"]
+    if type(year) is not int or year not in YEARS:
+        raise ValueError(f"a change speaks of the year {str(year)[:20]!r}: {YEARS[0]} to {YEARS[-1]}")
+    return Heard(
+        source=origin,
+        institution=_name(told, "institution"),
+        data_entry_type=_name(told, "data_entry_type"),
+        year=year,
+        version=_word(told["version"], "version"),
+    )
+
+
+def _name(told: Mapping[str, Any], name: str) -> str:
+    word = _word(told[name], name)
+    if any(mark in word for mark in _SEPARATORS):
+        raise ValueError(f"{name} is {word[:40]!r}: {' '.join(_SEPARATORS)} may not be in it")
+    return word
+
+
+def _word(value: Any, name: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(f"{name} is no text")
+    word = str(value)
+    if not word or len(word) > LONGEST or not word.isprintable():
+        raise ValueError(f"{name} is {word[:40]!r}: 1 to {LONGEST} characters that can be seen")
+    return word
+
+
+def entries_of(told: Any) -> pa.Table:
+    """Entries as columns, each of one type where all its values are: numbers stay numbers."""
+    if not isinstance(told, list):
+        raise ValueError("entries are no list")
+    names = list(dict.fromkeys(name for entry in told for name in _keys(entry)))
+    columns = {name: _column([entry.get(name) for entry in told]) for name in names}
+    if told and "entry_id" not in columns:
+        raise ValueError("entries have no entry_id")
+    return pa.table(columns) if columns else pa.table({"entry_id": pa.array([], pa.string())})
+
+
+def joined(pages: Sequence[pa.Table]) -> pa.Table:
+    """Pages of one place. A column that is a number on one page and a word on another is words."""
+    try:
+        return pa.concat_tables(pages, promote_options="permissive")
+    except pa.ArrowException:
+        texts = [page.cast(pa.schema([(name, pa.string()) for name in page.column_names])) for page in pages]
+        return pa.concat_tables(texts, promote_options="default")
+
+
+def _keys(entry: Any) -> Sequence[str]:
+    if not isinstance(entry, dict):
+        raise ValueError("an entry is no object")
+    return tuple(entry)
+
+
+def _column(values: list[Any]) -> pa.Array:
+    try:
+        column = pa.array(values)
+    except (pa.ArrowException, OverflowError):
+        return pa.array([_text(value) for value in values], pa.string())
+    kind = column.type
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind):
+        return pa.array([_text(value) for value in values], pa.string())
+    return column.cast(pa.string()) if pa.types.is_null(kind) else column
+
+
+def _text(value: Any) -> str | None:
+    """As a person would have typed it; what is no single value is shown as it is, and will be refused."""
+    if value is None or isinstance(value, str):
+        return value
+    return orjson.dumps(value).decode()

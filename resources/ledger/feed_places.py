@@ -1,0 +1,61 @@
+"""What applications beside us said they hold: places, each with the version of its content. Facts only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, fields
+from typing import Any
+
+from sqlalchemy import Engine, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from domain.shared.clock import Clock
+from resources.ledger.engine import reading, writing
+from resources.ledger.schema import feed_place
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FeedPlace:
+    """`topic` says what it speaks of beside its year, as of an upload."""
+
+    source: str
+    institution: str
+    topic: str
+    year: int
+    version: str
+
+
+_COLUMNS = [feed_place.c[field.name] for field in fields(FeedPlace)]
+_KEY = _COLUMNS[:-1]
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPlaces:
+    engine: Engine
+    clock: Clock
+
+    def hear(self, told: Iterable[FeedPlace]) -> None:
+        """Keep what was told; of several words on one place the last counts."""
+        newest = {astuple(one)[:-1]: one for one in told}
+        if not newest:
+            return
+        at = self.clock()
+        # Always in one order: rows locked in different orders would deadlock.
+        rows = [_values(newest[key]) | {"heard_at": at} for key in sorted(newest)]
+        statement = (postgresql if self.engine.dialect.name == "postgresql" else sqlite).insert(feed_place)
+        new = statement.excluded
+        upsert = statement.on_conflict_do_update(
+            index_elements=_KEY,
+            set_={"version": new.version, "heard_at": new.heard_at},
+            where=feed_place.c.version != new.version,
+        )
+        with writing(self.engine) as connection:
+            connection.execute(upsert, rows)
+
+    def all(self) -> list[FeedPlace]:
+        with reading(self.engine) as connection:
+            return [FeedPlace(*row) for row in connection.execute(select(*_COLUMNS).order_by(*_KEY))]
+
+
+def _values(one: FeedPlace) -> dict[str, Any]:
+    return {field.name: getattr(one, field.name) for field in fields(FeedPlace)}

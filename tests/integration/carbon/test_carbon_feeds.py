@@ -1,0 +1,283 @@
+"""Entries of an application beside us: heard of, read whole, taken in, and told where they are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from assets.carbon.pull import listen
+from domain.carbon.tables import DATA_ENTRIES
+from sandbox.carbon.application import Answer, Application, Place, serving
+from tests.command import said
+from tests.integration.carbon.office import TRAIN, YEAR, Office
+
+TRAIN_2025 = Place("train", 2025)
+TOKEN = "f00dfacecafe0123456789abcdef"
+FILED_MG = 1000 * 2 * 8_000 + 500 * 30_000
+"""What the file of train journeys causes."""
+
+
+def journey(name: str, distance: float, **more: object) -> dict[str, object]:
+    return {"entry_id": name, "unit_id": "PHY", "distance": distance, "country": "CH", **more}
+
+
+@pytest.fixture
+def application() -> Application:
+    return Application(token=TOKEN)
+
+
+@pytest.fixture
+def beside(office: Office, application: Application, monkeypatch: pytest.MonkeyPatch) -> Iterator[Office]:
+    with serving(application) as address:
+        monkeypatch.setenv("PERENNIAL_CARBON_APP_URL", address)
+        monkeypatch.setenv("PERENNIAL_CARBON_APP_TOKEN", TOKEN)
+        yield office
+
+
+def trains(office: Office) -> int:
+    rows = office.sql(
+        "SELECT sum(mg_co2e)::BIGINT AS mg FROM carbon.data_entry_emissions WHERE data_entry_type = 'train'"
+    )
+    return int(rows[0]["mg"])
+
+
+def finding(subject: str) -> dict[str, object]:
+    found = {f["subject"]: f for f in said("status", "--json").json["findings"]}
+    return dict(found[subject])
+
+
+def test_what_people_edit_is_added_to_what_files_say(beside: Office, application: Application) -> None:
+    application.save(TRAIN_2025, [journey("a", 100), journey("b", 50.5, passengers=2)])
+    done = beside.run("pull")
+    assert done.code == 0, done.err
+    assert done.out.startswith("manual: 1 places")
+    assert trains(beside) == FILED_MG + (100 + 101) * 8_000
+    assert beside.milligrams("PHY") == 1000 * 2 * 8_000 + 201 * 8_000
+    rows = beside.sql(
+        "SELECT source, count(*) AS n FROM carbon.data_entries WHERE data_entry_type = 'train' GROUP BY 1"
+    )
+    assert {row["source"]: row["n"] for row in rows} == {"csv": 2, "manual": 2}
+
+
+def test_an_edit_changes_its_place_and_nothing_else(beside: Office, application: Application) -> None:
+    application.save(TRAIN_2025, [journey("a", 100)])
+    beside.run("pull")
+    before = beside.content()
+    application.save(TRAIN_2025, [journey("a", 200)])
+    beside.run("pull")
+    changed = {p for p in before if before[p] != beside.content().get(p)}
+    assert changed == {
+        ("data_entries", f"train|{YEAR}"),
+        ("data_entry_emissions", f"train|{YEAR}"),
+        ("carbon_report_modules", f"travel|{YEAR}"),
+        ("carbon_reports", YEAR),
+    }
+    assert trains(beside) == FILED_MG + 200 * 8_000
+
+
+def test_nothing_new_is_read_once_and_changes_nothing(beside: Office, application: Application) -> None:
+    application.save(TRAIN_2025, [journey("a", 100)])
+    beside.run("pull")
+    before, calls = beside.content(), len(application.calls)
+    assert beside.run("pull").code == 0
+    assert beside.content() == before
+    assert application.calls[calls:] == ["/changes"]
+
+
+def test_what_people_edit_survives_every_upload(beside: Office, application: Application) -> None:
+    application.save(TRAIN_2025, [journey("a", 100)])
+    beside.run("pull")
+    assert beside.upload("data", TRAIN.replace("500", "600"), "--type", "train", "--wait").code == 0
+    assert trains(beside) == FILED_MG + 100 * 30_000 + 100 * 8_000
+
+
+def test_what_is_deleted_there_is_gone_here_and_the_files_stay(
+    beside: Office, application: Application
+) -> None:
+    application.save(TRAIN_2025, [journey("a", 100)])
+    beside.run("pull")
+    application.save(TRAIN_2025, [])
+    assert beside.run("pull").code == 0
+    assert trains(beside) == FILED_MG
+    assert not beside.due()
+
+
+def test_its_own_tables_are_only_read(beside: Office, application: Application) -> None:
+    application.save(TRAIN_2025, [journey("a", 100)])
+    beside.run("pull")
+    assert {call.partition("?")[0] for call in application.calls} == {"/changes", "/entries"}
+    assert application.edits == [TRAIN_2025]
+
+
+def test_wrong_entries_are_told_and_the_good_ones_taken(beside: Office, application: Application) -> None:
+    application.save(TRAIN_2025, [journey("a", 100), journey("b", -5), journey("c", 10) | {"unit_id": "XXX"}])
+    assert beside.run("pull").code == 0
+    assert trains(beside) == FILED_MG + 100 * 8_000
+    told = finding(f"pulled_entries:train|{YEAR}")
+    assert (told["health"], told["reason_code"]) == ("broken", "entries_refused")
+    assert "2 of 3 entries of manual|main are refused" in str(told["reason"])
+    application.save(TRAIN_2025, [journey("a", 100), journey("b", 5)])
+    beside.run("pull")
+    assert f"pulled_entries:train|{YEAR}" not in {
+        f["subject"] for f in said("status", "--json").json["findings"]
+    }
+
+
+def test_entries_of_a_unit_that_comes_later_are_read_again_when_it_has_come(
+    beside: Office, application: Application
+) -> None:
+    from tests.integration.carbon.office import UNITS
+
+    application.save(TRAIN_2025, [journey("a", 100), journey("c", 10) | {"unit_id": "NEW"}])
+    beside.run("pull")
+    assert trains(beside) == FILED_MG + 100 * 8_000
+    assert beside.upload("units", UNITS + "NEW,New,SCI\n", "--wait").code == 0
+    assert trains(beside) == FILED_MG + 110 * 8_000
+
+
+def test_a_place_of_which_nothing_can_be_taken_keeps_what_it_had(
+    beside: Office, application: Application
+) -> None:
+    application.save(TRAIN_2025, [journey("a", 100)])
+    beside.run("pull")
+    application.save(TRAIN_2025, [journey("a", 100) | {"unit_id": "XXX"}])
+    assert beside.run("pull").code == 1
+    assert trains(beside) == FILED_MG + 100 * 8_000
+    assert finding(f"pulled_entries:train|{YEAR}")["health"] == "broken"
+    application.save(TRAIN_2025, [journey("a", 300)])
+    assert beside.run("pull").code == 0
+    assert trains(beside) == FILED_MG + 300 * 8_000
+
+
+def test_one_place_that_fails_holds_no_other_back(beside: Office, application: Application) -> None:
+    other = Place("train", 2025, "other")
+    application.save(TRAIN_2025, [journey("a", 100) | {"unit_id": "XXX"}])
+    application.save(other, [journey("a", 7)])
+    assert beside.run("pull").code == 1
+    assert trains(beside) == FILED_MG + 7 * 8_000
+
+
+def test_many_pages_are_one_reading(beside: Office, application: Application) -> None:
+    application.page_size = 7
+    application.save(TRAIN_2025, [journey(f"j{n}", 1) for n in range(50)])
+    assert beside.run("pull").code == 0
+    assert trains(beside) == FILED_MG + 50 * 8_000
+    assert sum(call.startswith("/entries") for call in application.calls) == 8
+
+
+def test_an_edit_between_two_pages_is_never_half_read(beside: Office, application: Application) -> None:
+    application.page_size = 2
+    application.save(TRAIN_2025, [journey("a", 1), journey("b", 1), journey("c", 1)])
+
+    def edit(page: int) -> None:
+        if page == 1 and len(application.edits) == 1:
+            application.save(TRAIN_2025, [journey("a", 5), journey("b", 5), journey("c", 5)])
+
+    application.on_page = edit
+    beside.run("pull")
+    assert trains(beside) == FILED_MG, "not a mixture of both"
+    [row] = beside.carbon.ledger.find("carbon.api_ingest", limit=1)
+    assert (row.status, row.reason_code) == ("deferred", "changed_meanwhile")
+    beside.carbon.ledger.retry(row.id)
+    assert beside.run("pull").code == 0
+    assert trains(beside) == FILED_MG + 15 * 8_000
+
+
+def test_a_feed_that_fails_is_told_and_what_is_there_stays(beside: Office, application: Application) -> None:
+    before = beside.content()
+    application.fault = lambda _: Answer(503, b"busy")
+    done = beside.run("pull")
+    assert done.code == 1
+    assert "HTTP 503" in done.out
+    assert beside.content() == before
+    told = finding("carbon.manual")
+    assert (told["health"], told["reason_code"]) == ("broken", "feed_error")
+    application.fault = lambda _: None
+    assert beside.run("pull").code == 0
+    assert "carbon.manual" not in {f["subject"] for f in said("status", "--json").json["findings"]}
+
+
+def test_a_wrong_token_is_told_without_the_token(
+    beside: Office, application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERENNIAL_CARBON_APP_TOKEN", "0123456789wrong-token-of-ours")
+    done = beside.run("pull")
+    assert done.code == 1
+    assert "HTTP 401" in done.out
+    assert "wrong-token-of-ours" not in done.out + done.err + said("status", "--json").out
+
+
+def test_entries_that_cannot_be_read_are_put_off_and_read_when_they_can(
+    beside: Office, application: Application
+) -> None:
+    application.save(TRAIN_2025, [journey("a", 100)])
+    application.fault = lambda path: Answer(500, b"oops") if path == "/entries" else None
+    assert beside.run("pull").code == 1
+    [row] = beside.carbon.ledger.find("carbon.api_ingest", limit=1)
+    assert (row.status, row.reason_code, row.attempts) == ("deferred", "feed_down", 1)
+    application.fault = lambda _: None
+    beside.carbon.ledger.retry(row.id)
+    assert beside.run("pull").code == 0
+    assert trains(beside) == FILED_MG + 100 * 8_000
+
+
+def test_the_look_reads_what_was_heard(beside: Office, application: Application) -> None:
+    """As the daemon does it: one sensor hears, the other has it read and calculated."""
+    application.save(TRAIN_2025, [journey("a", 100)])
+    carbon = beside.carbon
+    [heard] = listen(carbon, {})
+    assert (heard.origin, heard.places, heard.cursor) == ("manual", 1, "1")
+    for _ in range(4):
+        beside.look()
+    assert not beside.due()
+    assert trains(beside) == FILED_MG + 100 * 8_000
+    [again] = listen(carbon, {"manual": heard.cursor})
+    assert again.places == 0
+
+
+def test_a_locked_year_reads_nothing_until_it_is_unlocked(beside: Office, application: Application) -> None:
+    beside.run("lock", YEAR, "--reason", "published")
+    application.save(TRAIN_2025, [journey("a", 100)])
+    beside.run("pull")
+    assert trains(beside) == FILED_MG
+    assert finding(f"pulled_entries:train|{YEAR}")["health"] == "explained"
+    beside.run("unlock", YEAR, "--reason", "a mistake")
+    assert beside.run("pull").code == 0
+    assert trains(beside) == FILED_MG + 100 * 8_000
+
+
+def test_a_type_that_is_not_counted_is_told(beside: Office, application: Application) -> None:
+    application.save(Place("zeppelin", 2025), [journey("a", 100)])
+    assert beside.run("pull").code == 0
+    told = finding(f"pulled_entries:zeppelin|{YEAR}")
+    assert (told["health"], told["reason_code"]) == ("broken", "unknown_type")
+
+
+def test_reading_belongs_to_the_chain_of_what_it_read(beside: Office, application: Application) -> None:
+    application.save(TRAIN_2025, [journey("a", 100)])
+    beside.run("pull")
+    newest = beside.run("pipelines", "--json").json["pipelines"][0]
+    chain = beside.run("pipelines", newest["pipeline"], "--json").json
+    assert [row["kind"] for row in chain["work"]][:2] == ["carbon.api_ingest", "carbon.csv_ingest"]
+    assert chain["status"] == "SUCCESS"
+
+
+def test_two_applications_are_two_sources(
+    beside: Office, application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meters = Application()
+    application.save(TRAIN_2025, [journey("a", 100)])
+    meters.save(TRAIN_2025, [journey("a", 1)])
+    with serving(meters) as address:
+        monkeypatch.setenv("PERENNIAL_CARBON_API_URL", address)
+        assert beside.run("pull").code == 0
+    assert trains(beside) == FILED_MG + 101 * 8_000
+    rows = beside.carbon.lake.sql(f"SELECT DISTINCT source FROM {DATA_ENTRIES.name} ORDER BY 1").to_pylist()
+    assert [row["source"] for row in rows] == ["api", "csv", "manual"]
+
+
+def test_pull_without_an_application_says_what_to_set(office: Office) -> None:
+    done = office.run("pull")
+    assert done.code == 2
+    assert "PERENNIAL_CARBON_APP_URL" in done.err

@@ -1,0 +1,61 @@
+"""Calculating modules anew because a person wants it: job by job, and what comes out the same is the same."""
+
+from __future__ import annotations
+
+from sensors.carbon.look import ask_for_modules
+from tests.integration.carbon.office import YEAR, Office
+
+
+def recalculations(office: Office) -> list[tuple[str, str, int | None]]:
+    rows = office.carbon.ledger.find("carbon.emission_recalc", limit=None)
+    return [(row.key, row.status, row.parent_id) for row in rows if row.parent_id]
+
+
+def test_all_types_of_a_module_are_calculated_and_nothing_changes(office: Office) -> None:
+    before = office.content()
+    done = office.run("recalculate", YEAR, "--module", "travel", "--wait", "--json")
+    assert done.code == 0, done.err
+    [job] = done.json["jobs"]
+    assert office.content() == before
+    parent = office.carbon.ledger.get(job)
+    assert parent is not None
+    assert (parent.kind, parent.status) == ("carbon.module_emission_recalc", "completed")
+    assert recalculations(office) == [(f"data_entry_emissions:train|{YEAR}", "completed", job)]
+
+
+def test_without_a_module_it_is_every_type_that_has_entries(office: Office) -> None:
+    assert office.run("recalculate", YEAR, "--wait").code == 0
+    assert sorted(key for key, _, _ in recalculations(office)) == [
+        f"data_entry_emissions:{name}|{YEAR}" for name in ("electricity", "paper", "train")
+    ]
+
+
+def test_a_daemon_does_what_was_asked_of_it(office: Office) -> None:
+    [asked] = ask_for_modules(office.carbon, ["travel"], int(YEAR))
+    office.look()
+    assert recalculations(office) == [(f"data_entry_emissions:train|{YEAR}", "completed", asked.id)]
+
+
+def test_a_look_that_died_over_it_leaves_it_to_the_next(office: Office) -> None:
+    carbon = office.carbon
+    [asked] = ask_for_modules(carbon, ["travel"], int(YEAR))
+    carbon.ledger.claim("carbon.module_emission_recalc", holder="worker:look", limit=5)
+    office.look()
+    assert recalculations(office) == []
+    carbon.ledger.sweep(finished_runs=["worker:look"])
+    office.look()
+    assert recalculations(office) == [(f"data_entry_emissions:train|{YEAR}", "completed", asked.id)]
+
+
+def test_a_locked_year_is_not_calculated_anew(office: Office) -> None:
+    office.run("lock", YEAR, "--reason", "published")
+    done = office.run("recalculate", YEAR, "--wait")
+    assert done.code == 2
+    assert "2025 is locked" in done.err
+    assert recalculations(office) == []
+
+
+def test_a_module_that_is_none_is_told_with_those_there_are(office: Office) -> None:
+    done = office.run("recalculate", YEAR, "--module", "travels")
+    assert done.code == 2
+    assert "travel" in done.err
