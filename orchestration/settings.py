@@ -54,6 +54,9 @@ class Settings:
     ui_host: str = "127.0.0.1"
     ui_port: int = 3000
     sandbox_port: int = 8712
+    api_host: str = "127.0.0.1"
+    api_port: int = 3001
+    api_token: str = ""
     ingest_log: Path | None = None
     ingest_exec: str = ""
     ingest_timeout_seconds: float = 300.0

@@ -31,6 +31,7 @@ app.add_typer(operate.sandbox_app, name="sandbox", help="The sandbox exchange an
 app.command()(looking.status)
 app.command()(looking.sql)
 app.command()(operate.up)
+app.command()(operate.api)
 app.command()(operate.demo)
 app.command()(operate.doctor)
 app.command()(operate.migrate)

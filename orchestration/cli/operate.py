@@ -36,6 +36,13 @@ def up() -> None:
     raise typer.Exit(run_up(settings, before_start=before))
 
 
+def api() -> None:
+    """HTTP for programs, in the foreground: look at work, recover it, upload carbon files."""
+    from orchestration.api.serve import serve
+
+    serve(load_settings())
+
+
 def demo(json: Json = False) -> None:
     """The last 60 trading days from the sandbox, headless: fetched, one gap made and healed, health shown."""
     from orchestration.cli.demo import run_demo

@@ -1,0 +1,39 @@
+"""`perennial api`: the HTTP interface in the foreground, until Ctrl-C."""
+
+from __future__ import annotations
+
+import socket
+
+from domain.shared.error import InvalidInput
+from orchestration.cli.output import say
+from orchestration.house import require_writable
+from orchestration.settings import Settings
+from resources.wire.http import is_loopback
+
+
+def serve(settings: Settings) -> None:
+    import uvicorn
+
+    from orchestration.api.app import build_app
+
+    if not settings.api_token and not is_loopback(settings.api_host):
+        raise InvalidInput(
+            f"without a token anybody who reaches {settings.api_host} could upload",
+            reason_code="no_api_token",
+            remedy="set PERENNIAL_API_TOKEN, or PERENNIAL_API_HOST to 127.0.0.1",
+        )
+    require_writable(settings)
+    with listening(settings.api_host, settings.api_port) as place:
+        say(f"listening on http://{settings.api_host}:{place.getsockname()[1]}")
+        uvicorn.Server(uvicorn.Config(build_app(settings), log_level="warning")).run(sockets=[place])
+
+
+def listening(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port))
+    except OSError as error:
+        raise InvalidInput(
+            f"cannot listen on {host}:{port}: {error.strerror or error}",
+            reason_code="port_in_use",
+            remedy="set PERENNIAL_API_PORT and PERENNIAL_API_HOST to what is free here",
+        ) from None

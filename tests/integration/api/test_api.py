@@ -1,0 +1,201 @@
+"""The HTTP interface as programs meet it: a real server on a real socket, over a real home."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import requests
+import uvicorn
+
+from domain.carbon.jobs import AGGREGATION
+from domain.shared.error import InvalidInput
+from domain.shared.work import Item
+from orchestration.api.app import build_app
+from orchestration.api.serve import listening, serve
+from orchestration.services import open_carbon, open_ledger
+from orchestration.settings import Settings
+from resources.ledger.client import Ledger
+
+TOKEN = "f00dfacecafe0123456789abcdef"
+KEY = "carbon_reports:2025"
+UNITS = b"unit_id,name,parent_id\nUNI,University,\nPHY,Physics,UNI\n"
+TRAIN = b"unit_id,distance,passengers,country\nPHY,1000,2,CH\n"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", source="sandbox", api_token=TOKEN)
+
+
+@pytest.fixture
+def ledger(settings: Settings) -> Iterator[Ledger]:
+    ledger = open_ledger(settings, write=True)
+    yield ledger
+    ledger.close()
+
+
+class Api:
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.session = requests.Session()
+        self.session.headers["Authorization"] = f"Bearer {TOKEN}"
+
+    def get(self, path: str) -> requests.Response:
+        return self.session.get(self.address + path, timeout=30)
+
+    def post(self, path: str, body: bytes = b"", **asked: str) -> requests.Response:
+        return self.session.post(self.address + path, data=body, params=asked, timeout=30)
+
+    def upload(self, body: bytes, **asked: str) -> requests.Response:
+        return self.post("/carbon/uploads", body, **asked)
+
+
+@pytest.fixture
+def api(settings: Settings) -> Iterator[Api]:
+    place = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(build_app(settings), log_level="warning"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [place]})
+    thread.start()
+    api = Api(f"http://127.0.0.1:{place.getsockname()[1]}")
+    yield api
+    api.session.close()
+    server.should_exit = True
+    thread.join()
+    place.close()
+
+
+def a_job(ledger: Ledger) -> int:
+    [row] = ledger.enqueue([Item(kind=AGGREGATION, key=KEY, fingerprint="f")]).created
+    return row.id
+
+
+def test_a_job_is_shown_with_its_history(api: Api, ledger: Ledger) -> None:
+    told = api.get(f"/sync/jobs/{a_job(ledger)}").json()
+    assert (told["kind"], told["key"], told["status"]) == (AGGREGATION, KEY, "queued")
+    assert [event["event"] for event in told["events"]] == ["created"]
+
+
+def test_a_job_that_failed_is_queued_again_under_a_new_id(api: Api, ledger: Ledger) -> None:
+    number = a_job(ledger)
+    with ledger.hold(AGGREGATION, [KEY], "run", heartbeat=False) as hold:
+        hold.fail(KEY, "no")
+    answer = api.post(f"/sync/jobs/{number}/recover")
+    assert answer.status_code == 200
+    assert answer.json()["status"] == "queued"
+    assert answer.json()["id"] > number
+
+
+def test_a_live_job_is_left_alone(api: Api, ledger: Ledger) -> None:
+    number = a_job(ledger)
+    with ledger.hold(AGGREGATION, [KEY], "run", heartbeat=False):
+        answer = api.post(f"/sync/jobs/{number}/recover")
+        assert answer.status_code == 409
+        assert answer.json()["reason_code"] == "already_running"
+
+
+def test_a_job_whose_worker_is_dead_is_queued_again(api: Api, settings: Settings, ledger: Ledger) -> None:
+    number = a_job(ledger)
+    past = datetime.now(UTC) - timedelta(minutes=10)
+    old = Ledger.open(
+        settings.database_url, kinds=ledger.kinds.values(), clock=ledger.clock, machine_clock=lambda: past
+    )
+    assert [row.id for row in old.claim(AGGREGATION, holder="worker:dead", limit=1)] == [number]
+    old.close()
+    answer = api.post(f"/sync/jobs/{number}/recover")
+    assert answer.status_code == 200
+    assert (answer.json()["id"], answer.json()["status"]) == (number, "queued")
+
+
+def test_a_job_that_waits_becomes_due_now(api: Api, ledger: Ledger) -> None:
+    number = a_job(ledger)
+    with ledger.hold(AGGREGATION, [KEY], "run", heartbeat=False) as hold:
+        hold.defer(KEY, "later", not_before=datetime.now(UTC) + timedelta(days=1))
+    assert api.post(f"/sync/jobs/{number}/recover").status_code == 200
+    row = ledger.get(number)
+    assert row is not None
+    assert row.not_before is None or row.not_before <= datetime.now(UTC)
+
+
+def test_a_job_there_is_not(api: Api, ledger: Ledger) -> None:
+    assert api.get("/sync/jobs/77").status_code == 404
+    assert api.post("/sync/jobs/77/recover").status_code == 404
+    assert api.get("/sync/jobs/seven").status_code == 404
+    assert api.get("/sync/jobs/1/recover").status_code == 405
+
+
+def test_a_file_is_taken_in_once_and_begins_its_chain(api: Api, settings: Settings) -> None:
+    first = api.upload(UNITS, kind="units", year="2025", name="tree.csv", by="ada")
+    assert first.status_code == 201, first.text
+    told = first.json()
+    assert (told["file"], told["rows"], told["years"]) == ("tree.csv", 2, [2025])
+    assert api.get(f"/sync/jobs/{told['jobs'][0]}").json()["kind"] == "carbon.unit_sync"
+    again = api.upload(UNITS, kind="units", year="2025", name="tree.csv")
+    assert (again.status_code, again.json()["known_already"]) == (200, True)
+    [kept] = open_carbon(settings).ledger.uploads.find()
+    assert kept.uploaded_by == "ada"
+
+
+def test_a_refused_file_lists_its_problems_and_changes_nothing(api: Api, settings: Settings) -> None:
+    api.upload(UNITS, kind="units", year="2025")
+    wrong = TRAIN + b"XXX,-1,1,CH\n"
+    answer = api.upload(wrong, kind="data", type="train", year="2025")
+    assert answer.status_code == 422
+    assert {(p["line"], p["column"]) for p in answer.json()["problems"]} == {(3, "unit_id"), (3, "distance")}
+    assert len(open_carbon(settings).ledger.uploads.find(accepted=True)) == 1
+    taken = api.upload(wrong, kind="data", type="train", year="2025", accept_valid="true")
+    assert (taken.status_code, taken.json()["taken"]) == (201, 1)
+
+
+def test_a_locked_year_takes_nothing(api: Api, settings: Settings, ledger: Ledger) -> None:
+    ledger.year_locks.lock(2025, "ada", "published")
+    answer = api.upload(UNITS, kind="units", year="2025")
+    assert (answer.status_code, answer.json()["reason_code"]) == (409, "year_locked")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({}, "kind is ''"),
+        ({"kind": "money"}, "kind is 'money'"),
+        ({"kind": "units", "year": "soon"}, "year is 'soon'"),
+        ({"kind": "data", "decimal": "dot"}, "decimal is 'dot'"),
+        ({"kind": "data", "type": "zeppelin", "year": "2025"}, "no data entry type 'zeppelin'"),
+    ],
+)
+def test_a_wrong_question_is_told_with_the_right_one(api: Api, asked: dict[str, str], said: str) -> None:
+    answer = api.upload(TRAIN, **asked)
+    assert answer.status_code == 400
+    assert said in answer.json()["error"]
+    assert answer.json()["remedy"]
+
+
+@pytest.mark.parametrize("said", ["", "Bearer wrong", TOKEN, f"bearer {TOKEN}", "Bearer ä"])
+def test_nobody_gets_in_without_the_token(api: Api, ledger: Ledger, said: str) -> None:
+    number = a_job(ledger)
+    job = f"/sync/jobs/{number}"
+    for method, path in (("GET", job), ("POST", f"{job}/recover"), ("POST", "/carbon/uploads")):
+        answer = requests.request(
+            method, api.address + path, headers={"Authorization": said.encode("latin-1")}, timeout=30
+        )
+        assert answer.status_code == 401
+        assert TOKEN not in answer.text
+
+
+def test_it_does_not_listen_to_everybody_without_a_token(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="could upload") as told:
+        serve(Settings(home=tmp_path, source="sandbox", api_host="0.0.0.0"))
+    assert "PERENNIAL_API_TOKEN" in told.value.remedy
+
+
+def test_a_port_in_use_names_its_setting() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(InvalidInput, match="cannot listen on 127") as told,
+    ):
+        listening("127.0.0.1", taken.getsockname()[1])
+    assert "PERENNIAL_API_PORT" in told.value.remedy
