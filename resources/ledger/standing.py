@@ -22,6 +22,8 @@ SUPERSEDED = "superseded"
 """The reason code of a row that ended in favour of a newer one."""
 DONE_MEANWHILE = "done_meanwhile"
 """The reason code of a row whose work was found done."""
+RETRIED = "retried"
+"""The reason code of work that a person asked for again."""
 NOT_NEEDED = (SUPERSEDED, DONE_MEANWHILE)
 VERDICTS = (COMPLETED, SKIPPED, FAILED)
 

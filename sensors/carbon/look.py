@@ -14,12 +14,10 @@ from domain.carbon.plan import KINDS, Plan, year_of
 from resources.ledger.attention import attention
 from resources.ledger.model import Dispatch, EnqueueReport, Work
 from resources.ledger.schema import RUNNING, WAITING
-from resources.ledger.standing import SUPERSEDED
+from resources.ledger.standing import RETRIED, SUPERSEDED
 
 AT_ONCE = 100
-"""Runs one look may ask for: a bound, far above what a year's change needs."""
-RETRIED = "retried"
-"""The reason code of work that a person asked for again."""
+"""Runs a sensor's look may ask for: a bound, far above what a year's change needs."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +41,14 @@ class Start:
 
 @dataclass(frozen=True)
 class Look:
+    """`left` are the keys that are due, and left to the next look: somebody is, or was, at them."""
+
     plan: Plan
     starts: tuple[Start, ...]
+    left: frozenset[str] = frozenset()
 
 
-def look(carbon: Carbon, unfinished: Collection[str] = ()) -> Look:
+def look(carbon: Carbon, unfinished: Collection[str] = (), *, at_once: int = AT_ONCE) -> Look:
     """`unfinished` names the dispatches whose run is queued or running: their work is not sent twice.
 
     Between a run's commit and its record of it an observation sees a change that nobody recorded. So what was
@@ -60,13 +61,13 @@ def look(carbon: Carbon, unfinished: Collection[str] = ()) -> Look:
     at_work = {*before, *after}.difference(row.key for row in quiet)
     plan = _wish(carbon, seen, at_work)
     _withdraw(carbon, plan, quiet, unfinished)
-    dispatches = [
-        dispatch
-        for kind in KINDS
-        for dispatch in carbon.ledger.dispatch(kind.name, limit=AT_ONCE, group=_together, busy=unfinished)
-    ]
+    dispatches: list[Dispatch] = []
+    for kind in KINDS:
+        room = at_once - len(dispatches)
+        dispatches += carbon.ledger.dispatch(kind.name, limit=room, group=_together, busy=unfinished)
     chains = carbon.ledger.pipelines.of([row.id for d in dispatches for row in d.rows])
-    return Look(plan, tuple(_start(d, chains) for d in dispatches))
+    left = frozenset(v.key for v in plan.due).intersection(at_work)
+    return Look(plan, tuple(_start(d, chains) for d in dispatches), left)
 
 
 def _rows(carbon: Carbon) -> dict[str, Work]:
