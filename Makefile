@@ -46,8 +46,8 @@ test: setup ## the whole test suite
 test-fast: setup ## without the slow and the end-to-end tests
 	$(BIN)/python -m pytest -m "not slow and not e2e"
 
-hunt: setup ## the long hunts: faults, kills, races; each prints the seed that plays it again
-	@found=0; for what in faults kills races; do $(BIN)/python -m hunts $$what || found=1; done; exit $$found
+hunt: setup ## the long hunts: faults, kills, races, carbon; each prints the seed that plays it again
+	@found=0; for what in faults kills races carbon; do $(BIN)/python -m hunts $$what || found=1; done; exit $$found
 
 lint: setup ## ruff and mypy
 	$(BIN)/ruff check .

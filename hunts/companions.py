@@ -51,7 +51,7 @@ def companions(
         for _, (process, _) in started:
             process.send_signal(signal.SIGTERM)
         for name, (process, words) in started:
-            _farewell(name, process, words, found)
+            farewell(name, process, words, found)
 
 
 def write_whole(yardstick: Yardstick, place: Path) -> Path:
@@ -62,7 +62,7 @@ def write_whole(yardstick: Yardstick, place: Path) -> Path:
     return place
 
 
-def _farewell(name: str, process: subprocess.Popen[bytes], words: Path, found: Found) -> None:
+def farewell(name: str, process: subprocess.Popen[bytes], words: Path, found: Found) -> None:
     try:
         process.wait(PARTING)
     except subprocess.TimeoutExpired:

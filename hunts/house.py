@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
+from sqlalchemy import NullPool, create_engine, text
+from sqlalchemy.exc import OperationalError, ProgrammingError
+
+from assets.carbon.carbon import Carbon
 from assets.market.market import Market
 from domain.market.trading import SHANGHAI
 from domain.shared.clock import machine_clock, stopped_at
 from orchestration.environments import child_environment
 from orchestration.health import platform_findings
-from orchestration.services import open_market
+from orchestration.services import open_carbon, open_market
 from orchestration.settings import PROJECT_ROOT, Settings
 from sandbox.accounts import ACCOUNTS, Account
 from sandbox.exchange import Exchange
@@ -97,14 +100,20 @@ class House:
             "UPDATE work SET lease_until = '2000-01-01 00:00:00.000000' WHERE status = 'running'"
         )
 
+    def waits_run_out(self) -> None:
+        """As if the time had passed for which work was put off, or believed to be on its way."""
+        self._tell_ledger(
+            "UPDATE work SET not_before = '2000-01-01 00:00:00.000000' WHERE status IN ('queued', 'deferred')"
+        )
+
     def _tell_ledger(self, statement: str) -> None:
         """Straight into the database, which may not be there yet, or not yet have its tables."""
-        place = self.home / "ledger.db"
-        if not place.exists():
+        url = self.settings.database_url
+        if url.startswith("sqlite") and not (self.home / "ledger.db").exists():
             return
-        with closing(sqlite3.connect(place, timeout=30)) as connection, suppress(sqlite3.OperationalError):
-            connection.execute(statement)
-            connection.commit()
+        engine = create_engine(url, poolclass=NullPool)
+        with suppress(OperationalError, ProgrammingError), engine.begin() as connection:
+            connection.execute(text(statement))
 
     # The command
 
@@ -149,6 +158,10 @@ class House:
     @property
     def market(self) -> Market:
         return open_market(self.settings)
+
+    @property
+    def carbon(self) -> Carbon:
+        return open_carbon(self.settings, write=True)
 
     def healthy(self) -> bool:
         return not any(f.health in ("broken", "stale", "healing") for f in platform_findings(self.settings))

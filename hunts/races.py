@@ -41,10 +41,10 @@ REASON = re.compile(r"^(error|failed|broken|stale|healing|ALERT)\b.*: \S|pieces 
 def rounds(ground: Ground, crowds: int) -> dict[str, Round]:
     made: dict[str, Round] = {f"crowd-{n}": lambda luck: crowd(ground, luck) for n in range(1, crowds + 1)}
     made["first"] = lambda _: first(ground)
-    return made | ({"crowd-postgres": lambda luck: _on_postgres(ground, luck)} if _has_postgres() else {})
+    return made | ({"crowd-postgres": lambda luck: _on_postgres(ground, luck)} if has_postgres() else {})
 
 
-def _has_postgres() -> bool:
+def has_postgres() -> bool:
     try:
         find_binaries()
     except PostgresMissing:

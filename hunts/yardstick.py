@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from sqlalchemy import select
+from sqlalchemy import Engine, select
 
 from assets.market.market import Market
 from domain.shared.table import Version
@@ -34,9 +34,9 @@ class Yardstick:
         """After healing. `revised`: the source told different stories, so its revisions are kept."""
         return [
             *self._differences(market.lake, revised=revised),
-            *_doubled(market.lake),
+            *doubled(market.lake),
             *_unfinished(market),
-            *_without_reason(market),
+            *without_reason(market.ledger.engine),
             *self.half_done(market),
         ]
 
@@ -93,7 +93,7 @@ def _counts(table: pa.Table, key: str) -> Iterator[tuple[object, int]]:
     yield from zip(counted[key].to_pylist(), counted["count_all"].to_pylist(), strict=True)
 
 
-def _doubled(lake: Lake) -> Iterator[str]:
+def doubled(lake: Lake) -> Iterator[str]:
     for name, table in lake.tables.items():
         keys = lake.scan(name, columns=table.key).read_all()
         distinct = keys.group_by(list(table.key)).aggregate([]).num_rows
@@ -110,14 +110,14 @@ def _unfinished(market: Market) -> Iterator[str]:
         yield f"{len(pending)} revisions were never kept, the first of {pending[0].partition}"
 
 
-def _without_reason(market: Market) -> Iterator[str]:
+def without_reason(engine: Engine) -> Iterator[str]:
     query = (
         select(work_event.c.id, work_event.c.event, work.c.key)
         .join(work, work.c.id == work_event.c.work_id)
         .where(work_event.c.event.in_(TROUBLED) | work_event.c.status.in_(("deferred", "failed")))
         .where(work_event.c.reason_code.in_(("",)) | work_event.c.error.is_(None))
     )
-    with reading(market.ledger.engine) as connection:
+    with reading(engine) as connection:
         for number, event, key in connection.execute(query):
             yield f"event {number} ({event}) of {key} says no reason"
 

@@ -15,7 +15,7 @@ def platform_findings(settings: Settings) -> list[Finding]:
     """The worst first. What cannot be looked at is a finding too: this look must always answer."""
     house = list(house_findings(settings))
     try:
-        found = [*_market_findings(settings), *_carbon_findings(settings)]
+        found = [*_market_findings(settings), *carbon_findings(settings)]
     except PerennialError as error:
         # A house in disorder is why nothing can be seen; said twice it would look like two troubles.
         found = [] if house else [_blind(settings, error)]
@@ -57,7 +57,7 @@ def _market_findings(settings: Settings) -> list[Finding]:
     )
 
 
-def _carbon_findings(settings: Settings) -> list[Finding]:
+def carbon_findings(settings: Settings) -> list[Finding]:
     from assets.carbon.pull import freshness_of
     from domain.carbon.health import findings
     from domain.carbon.jobs import KINDS

@@ -22,6 +22,8 @@ ORIGIN = "perennial/origin"
 LONG_SILENT_AFTER = timedelta(minutes=30)
 """The same for runs a person started in the UI: they may do something that holds no work, such as upkeep."""
 
+BEGUN = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
+
 
 @dg.sensor(
     name="work_sweep_sensor",
@@ -68,10 +70,13 @@ def sweep(instance: dg.DagsterInstance, ledger: Ledger, now: datetime | None = N
 
 
 def _silent(instance: dg.DagsterInstance, known: Iterable[str], now: datetime) -> Iterable[dg.DagsterRun]:
-    """Runs that started, hold nothing, and have been quiet: killed before they took work, or between two."""
+    """Runs that started, hold nothing, and have been quiet: killed before they took work, or between two.
+
+    Of one that has not started nothing tells, but that the process it was to live in is gone.
+    """
     skip = set(known)
     latest = now + CLOCKS_APART
-    for record in instance.get_run_records(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):
+    for record in instance.get_run_records(dg.RunsFilter(statuses=BEGUN)):
         run = record.dagster_run
         comes_for_work = DISPATCH in run.tags or ORIGIN in run.tags
         horizon = now - (SILENT_AFTER if comes_for_work else LONG_SILENT_AFTER)
@@ -80,7 +85,7 @@ def _silent(instance: dg.DagsterInstance, known: Iterable[str], now: datetime) -
         if is_gone(run.tags.get(PROCESS)):
             yield run
             continue
-        if horizon < record.update_timestamp <= latest:
+        if run.status != dg.DagsterRunStatus.STARTED or horizon < record.update_timestamp <= latest:
             continue
         newest = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
         if not newest or newest[0].event_log_entry.timestamp < horizon.timestamp():

@@ -19,6 +19,7 @@ from domain.carbon.plan import year_of
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.table import Table, Version
 from resources.ledger.provenance import Fact
+from resources.ledger.standing import BY_A_PERSON, DONE_MEANWHILE
 
 if TYPE_CHECKING:
     from resources.ledger.hold import Hold
@@ -74,7 +75,8 @@ def make(
     failures: list[PerennialError] = []
     keys = [f"{table.table}:{p}" for p in partitions]
     with carbon.ledger.hold(KIND_OF[table.table], keys, run_id) as hold:
-        for batch in _batches(carbon, hold, build, failures):
+        wanted = _wanted(carbon, hold)
+        for batch in _batches(carbon, hold, wanted, build, failures):
             try:
                 _commit(carbon, hold, batch, run_id, tell)
             except YearLocked as error:
@@ -99,13 +101,28 @@ def _leave(hold: Hold, keys: Sequence[str], error: YearLocked, failures: list[Pe
     failures.append(error)
 
 
+def _wanted(carbon: Carbon, hold: Hold) -> list[str]:
+    """What is to be done of it. A look may be slow, and ask for what was done since it saw it due: that is
+    not done again. What a person asked for is."""
+    asked = {
+        key for key, row in hold.work.items() if row.dispatch_id is None or row.reason_code in BY_A_PERSON
+    }
+    healthy: set[str] = set()
+    if len(asked) < len(hold.keys):
+        healthy = {v.key for v in carbon.plan().verdicts if v.state == "healthy"}
+    done = [key for key in hold.keys if key in healthy and key not in asked]
+    for key in done:
+        hold.skip(key, DONE_MEANWHILE)
+    return [key for key in hold.keys if key not in done]
+
+
 def _batches(
-    carbon: Carbon, hold: Hold, build: Build, failures: list[PerennialError]
+    carbon: Carbon, hold: Hold, wanted: Sequence[str], build: Build, failures: list[PerennialError]
 ) -> Iterator[list[_Ready]]:
     """Built partitions, as many as may share a commit."""
     batch: list[_Ready] = []
     rows = 0
-    for key in hold.keys:
+    for key in wanted:
         partition, began = key.split(":", 1)[1], time.monotonic()
         try:
             carbon.refuse_locked([year_of(partition)])

@@ -72,7 +72,7 @@ def run_backfill(settings: Settings, market: Market, wish: Wish) -> Backfilled:
     _check_range(settings, market, wish)
     ran_well = True
     with runner(settings) as run:
-        take_back(market, run)
+        take_back(market.ledger, run)
         _references(market, run, wish)
         days, closed, early = _days(market, wish)
         tables = _tables(market, wish)

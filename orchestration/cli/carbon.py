@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from domain.shared.error import InvalidInput, PerennialError
+from domain.shared.error import InvalidInput
 from orchestration.cli import carbon_reports
+from orchestration.cli.carbon_drive import drive
 from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.environments import load_settings
 from orchestration.services import open_carbon
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from assets.carbon.carbon import Carbon
     from assets.carbon.upload import File, Receipt
     from domain.carbon.reading.problems import FileRefused
-    from orchestration.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
 app.command()(carbon_reports.report)
@@ -92,7 +92,7 @@ def upload(
         receipts.append(receipt.as_json())
         if not json:
             _tell(receipt)
-    ended = _drive(settings, carbon) if wait and not what_if else True
+    ended = drive(settings, carbon) if wait and not what_if else True
     if json:
         document({"ok": not refusals and ended, "files": receipts})
     raise typer.Exit(1 if refusals or not ended else 0)
@@ -161,41 +161,17 @@ def heal(json: Json = False) -> None:
     """Take in, calculate and sum whatever is due, in this process."""
     settings = load_settings()
     carbon = open_carbon(settings, write=True)
-    ended = _drive(settings, carbon)
+    ended = drive(settings, carbon)
     if json:
         document({"ok": ended, "plan": [v.key for v in carbon.plan().due]})
     raise typer.Exit(0 if ended else 1)
-
-
-def _drive(settings: Settings, carbon: Carbon) -> bool:
-    """Look and run until a look finds nothing that is due."""
-    from orchestration.cli.runner import runner
-    from sensors.carbon.look import look
-    from sensors.carbon.recalculation import run_tags, written_with
-    from sensors.unfinished import unfinished_dispatches
-
-    well = True
-    with runner(settings) as run:
-        for _ in range(1_000):
-            seen = look(carbon, unfinished_dispatches(run.instance))
-            if not seen.starts:
-                break
-            for start in seen.starts:
-                end = run.run(written_with(start.table), domain="carbon", tags=run_tags(start))
-                what = f"{start.table}: {', '.join(start.partitions)}"
-                say(f"{'done   ' if end.success else 'failed '} {what}")
-                for error in end.errors:
-                    say(f"        {error}")
-                well = well and end.success
-        else:
-            raise PerennialError("a thousand rounds and still more to do", reason_code="no_end")
-    return well and not any(v.due for v in carbon.plan().verdicts)
 
 
 @app.command()
 def pull(json: Json = False) -> None:
     """Read what changed in the applications beside us, now, and do whatever follows."""
     from assets.carbon.pull import listen
+    from orchestration.cli.carbon_drive import drive
 
     settings = load_settings()
     carbon = open_carbon(settings, write=True)
@@ -207,7 +183,7 @@ def pull(json: Json = False) -> None:
     for one in heard:
         if not json:
             answer(f"{one.origin}: {one.error.message if one.error else f'{one.places:,} places'}")
-    ended = _drive(settings, carbon) and not any(one.error for one in heard)
+    ended = drive(settings, carbon) and not any(one.error for one in heard)
     if json:
         told = [
             {"origin": one.origin, "places": one.places, "error": one.error.message if one.error else None}
@@ -229,13 +205,14 @@ def recalculate(
     json: Json = False,
 ) -> None:
     """Calculate modules anew, whether that is due or not. What comes out the same changes nothing."""
-    from sensors.carbon.look import ask_for_modules
+    from orchestration.cli.carbon_drive import drive
+    from sensors.carbon.asked import ask_for_modules
 
     settings = load_settings()
     carbon = open_carbon(settings, write=True)
     names = module or [m.name for m in carbon.catalogue.modules]
     rows = ask_for_modules(carbon, names, year)
-    ended = _drive(settings, carbon) if wait else True
+    ended = drive(settings, carbon) if wait else True
     if json:
         document({"ok": ended, "jobs": [row.id for row in rows]})
     else:

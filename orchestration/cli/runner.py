@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dagster_shared.error import SerializableErrorInfo
 
     from assets.market.market import Market
+    from resources.ledger.client import Ledger
     from resources.ledger.model import Work
 
 ROUNDS = 10_000
@@ -156,7 +157,7 @@ def drive(market: Market, runner: Runner, hurry: Callable[[Work], bool] | None =
     from sensors.market.look import look
     from sensors.unfinished import keys_under_way, unfinished_dispatches
 
-    take_back(market, runner)
+    take_back(market.ledger, runner)
     if hurry is not None:
         _make_due(market, unfinished_dispatches(runner.instance), hurry)
     for _ in range(ROUNDS):
@@ -169,11 +170,11 @@ def drive(market: Market, runner: Runner, hurry: Callable[[Work], bool] | None =
     raise PerennialError(f"{ROUNDS} rounds of healing and still more to do", reason_code="no_end")
 
 
-def take_back(market: Market, runner: Runner) -> None:
+def take_back(ledger: Ledger, runner: Runner) -> None:
     """What the sweep sensor does: work of dead workers is free again, their runs are ended."""
     from sensors.work_sweep import sweep
 
-    swept, ended = sweep(runner.instance, market.ledger)
+    swept, ended = sweep(runner.instance, ledger)
     if swept or ended:
         say(f"took back {swept} pieces of work from dead workers, ended {ended} runs they left")
 

@@ -16,6 +16,7 @@ from resources.ledger.model import Work
 from resources.ledger.pipelines import inherit
 from resources.ledger.rows import Change, create, lock_ids, lock_name, read_keys, write
 from resources.ledger.schema import CANCELLED, FINISHED
+from resources.ledger.standing import RETRIED
 from resources.ledger.transitions import cancelled, first_generation, made_due
 
 
@@ -64,7 +65,7 @@ def _reborn(connection: Connection, kind: Kind, last: Work, now: datetime) -> Wo
         kind=last.kind,
         key=last.key,
         fingerprint=last.fingerprint,
-        reason_code="retried",
+        reason_code=RETRIED,
         params=last.params,
         tenant=last.tenant,
         priority=last.priority,

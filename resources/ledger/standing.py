@@ -22,6 +22,11 @@ SUPERSEDED = "superseded"
 """The reason code of a row that ended in favour of a newer one."""
 DONE_MEANWHILE = "done_meanwhile"
 """The reason code of a row whose work was found done."""
+RETRIED = "retried"
+"""The reason code of work that a person asked for again."""
+ASKED_FOR = "asked_for"
+"""The reason code of work that a person asked for, though no plan wants it."""
+BY_A_PERSON = (RETRIED, ASKED_FOR)
 NOT_NEEDED = (SUPERSEDED, DONE_MEANWHILE)
 VERDICTS = (COMPLETED, SKIPPED, FAILED)
 

@@ -23,7 +23,7 @@ from resources.ledger.schema import (
     RUNNING,
     SKIPPED,
 )
-from resources.ledger.standing import SUPERSEDED
+from resources.ledger.standing import RETRIED, SUPERSEDED
 
 LEASE = timedelta(seconds=60)
 """How long a holder is believed without a heartbeat, on the machine clock."""
@@ -264,7 +264,7 @@ def cancelled(row: Work, now: datetime, *, reason_code: str) -> Work:
 
 def made_due(row: Work, now: datetime) -> Work:
     """A waiting row that a person wants now."""
-    return _requeued(replace(row, reason_code="retried", dispatches=0), now, not_before=now)
+    return _requeued(replace(row, reason_code=RETRIED, dispatches=0), now, not_before=now)
 
 
 def reckoned(row: Work, now: datetime) -> Work:

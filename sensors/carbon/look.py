@@ -9,20 +9,17 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from assets.carbon.carbon import Carbon
-from domain.carbon.jobs import ASKED, KINDS, MODULE_RECALCULATION, PRIORITY, RECALCULATION
+from domain.carbon.jobs import KINDS, MODULE_RECALCULATION
 from domain.carbon.observed import Observed
 from domain.carbon.plan import Plan, year_of
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS
-from domain.shared.work import Item
 from resources.ledger.attention import attention
 from resources.ledger.model import Dispatch, EnqueueReport, Work
 from resources.ledger.schema import RUNNING, WAITING
-from resources.ledger.standing import SUPERSEDED
+from resources.ledger.standing import BY_A_PERSON, SUPERSEDED
+from sensors.carbon.asked import ask_for_types
 
 AT_ONCE = 100
-"""Runs one look may ask for: a bound, far above what a year's change needs."""
-RETRIED, ASKED_FOR = "retried", "asked_for"
-"""The reason codes of work that a person asked for."""
+"""Runs a sensor's look may ask for: a bound, far above what a year's change needs."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +43,20 @@ class Start:
 
 @dataclass(frozen=True)
 class Look:
+    """`left` are the keys that are due, and left to the next look: somebody is, or was, at them."""
+
     plan: Plan
     starts: tuple[Start, ...]
+    left: frozenset[str] = frozenset()
 
 
-def look(carbon: Carbon, unfinished: Collection[str] = ()) -> Look:
+def look(carbon: Carbon, unfinished: Collection[str] = (), *, at_once: int = AT_ONCE) -> Look:
     """`unfinished` names the dispatches whose run is queued or running: their work is not sent twice.
 
     Between a run's commit and its record of it an observation sees a change that nobody recorded. So what was
     in somebody's hands before, after or between is left to the next look: it is gone then, or real.
     """
-    _ask_for_types(carbon)
+    ask_for_types(carbon)
     before = _rows(carbon)
     seen = carbon.observe()
     after = _rows(carbon)
@@ -64,58 +64,15 @@ def look(carbon: Carbon, unfinished: Collection[str] = ()) -> Look:
     at_work = {*before, *after}.difference(row.key for row in quiet)
     plan = _wish(carbon, seen, at_work)
     _withdraw(carbon, plan, quiet, unfinished)
-    dispatches = [
-        dispatch
-        for kind in KINDS
-        if kind.name != MODULE_RECALCULATION
-        for dispatch in carbon.ledger.dispatch(kind.name, limit=AT_ONCE, group=_together, busy=unfinished)
-    ]
+    dispatches: list[Dispatch] = []
+    for kind in KINDS:
+        if kind.name == MODULE_RECALCULATION:
+            continue  # a look does it by itself
+        room = at_once - len(dispatches)
+        dispatches += carbon.ledger.dispatch(kind.name, limit=room, group=_together, busy=unfinished)
     chains = carbon.ledger.pipelines.of([row.id for d in dispatches for row in d.rows])
-    return Look(plan, tuple(_start(d, chains) for d in dispatches))
-
-
-def ask_for_modules(carbon: Carbon, modules: Iterable[str], year: int) -> list[Work]:
-    """A person wants these modules to be calculated anew, whatever the plan thinks of them."""
-    carbon.refuse_locked([year])
-    names = [carbon.catalogue.module(module).name for module in modules]
-    report = carbon.ledger.enqueue(
-        [
-            Item(
-                kind=MODULE_RECALCULATION,
-                key=f"{ASKED}:{name}|{year}",
-                fingerprint=carbon.clock().isoformat(),
-                reason_code=ASKED_FOR,
-                priority=PRIORITY[MODULE_RECALCULATION],
-            )
-            for name in names
-        ]
-    )
-    return [*report.created, *report.updated, *report.absorbed]
-
-
-def _ask_for_types(carbon: Carbon) -> None:
-    """What was asked for a module is asked for each of its types that has entries. A look that dies here
-    leaves it to the next one, which asks for the same."""
-    rows = carbon.ledger.claim(MODULE_RECALCULATION, holder="worker:look", limit=AT_ONCE)
-    filled = set(carbon.lake.partitions(DATA_ENTRIES.name)) if rows else set()
-    for row in rows:
-        name, year = row.key.split(":", 1)[1].split("|")
-        known = [t.name for m in carbon.catalogue.modules if m.name == name for t in m.types]
-        carbon.ledger.enqueue(
-            [
-                Item(
-                    kind=RECALCULATION,
-                    key=f"{EMISSIONS.table}:{kind}|{year}",
-                    fingerprint=f"asked for by work {row.id}",
-                    reason_code=ASKED_FOR,
-                    priority=PRIORITY[RECALCULATION],
-                    parent_id=row.id,
-                )
-                for kind in known
-                if f"{kind}|{year}" in filled
-            ]
-        )
-        carbon.ledger.complete(row.id, row.fence)
+    left = frozenset(v.key for v in plan.due).intersection(at_work)
+    return Look(plan, tuple(_start(d, chains) for d in dispatches), left)
 
 
 def _rows(carbon: Carbon) -> dict[str, Work]:
@@ -146,7 +103,7 @@ def _withdraw(carbon: Carbon, plan: Plan, rows: Iterable[Work], unfinished: Coll
     may_be_done = {v.key for v in plan.verdicts if v.state in ("healthy", "due")}
     for row in rows:
         on_its_way = row.dispatch_id is not None and row.dispatch_id in unfinished
-        asked_for = row.reason_code in (RETRIED, ASKED_FOR) or row.kind == MODULE_RECALCULATION
+        asked_for = row.reason_code in BY_A_PERSON or row.kind == MODULE_RECALCULATION
         kept = row.key in may_be_done or on_its_way or asked_for
         if row.status in WAITING and not kept:
             carbon.ledger.cancel(row.id, reason_code=SUPERSEDED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sensors.carbon.look import ask_for_modules
+from sensors.carbon.asked import ask_for_modules
 from tests.integration.carbon.office import YEAR, Office
 
 

@@ -10,6 +10,7 @@ import dagster as dg
 import pytest
 
 from resources.ledger.client import Ledger
+from sensors.processes import PROCESS, identity
 from sensors.work_sweep import LONG_SILENT_AFTER, sweep
 
 DAY = timedelta(days=1)
@@ -69,3 +70,26 @@ def test_silence_counts_from_the_word_that_follows_although_the_run_was_seen_tom
     monkeypatch.setattr(instance, "get_run_records", lambda *_, **__: [seen_tomorrow])
     assert sweep(instance, ledger, now + LONG_SILENT_AFTER - timedelta(minutes=1)) == (0, 0)
     assert sweep(instance, ledger, now + LONG_SILENT_AFTER + timedelta(minutes=1)) == (0, 1)
+
+
+def begun_by(instance: dg.DagsterInstance, process: str) -> str:
+    """A run of a command that was about to start."""
+    tags = {PROCESS: process}
+    return instance.create_run_for_job(at_work_job, status=dg.DagsterRunStatus.NOT_STARTED, tags=tags).run_id
+
+
+def test_a_run_whose_process_died_before_it_started_is_ended_at_once(instance, ledger):
+    """Else its dispatch would be on its way for ever, and its work never sent again."""
+    mine = identity()
+    assert mine is not None
+    *others, born = mine.split()
+    gone, alive = begun_by(instance, " ".join([*others, str(int(born) - 1)])), begun_by(instance, mine)
+    assert sweep(instance, ledger) == (0, 1)
+    assert instance.get_run_by_id(gone).is_finished
+    assert not instance.get_run_by_id(alive).is_finished
+
+
+def test_a_run_that_waits_for_its_start_is_not_judged_by_its_silence(instance, ledger):
+    run = instance.create_run_for_job(at_work_job, status=dg.DagsterRunStatus.NOT_STARTED)
+    assert sweep(instance, ledger, datetime.now(UTC) + DAY) == (0, 0)
+    assert not instance.get_run_by_id(run.run_id).is_finished

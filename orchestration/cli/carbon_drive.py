@@ -1,0 +1,123 @@
+"""`heal` and `--wait`: carbon's looks and runs in this process, until nothing is left to do.
+
+Others may be at the same. What they have in their hands is waited for; what the dead had is taken back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from domain.shared.error import PerennialError
+from orchestration.cli.output import say
+from orchestration.settings import Settings
+
+if TYPE_CHECKING:
+    from assets.carbon.carbon import Carbon
+    from orchestration.cli.runner import Runner
+    from resources.ledger.model import Work
+    from sensors.carbon.look import Start
+
+ROUNDS = 10_000
+"""Runs no honest drive reaches."""
+GLANCE = 0.25
+"""Seconds between two glances at what others do."""
+GLANCES = 20
+"""After so many it is looked again, whatever they showed: a lease may have run out."""
+BEGINS_WITHIN = timedelta(seconds=10)
+"""A run begins as soon as it was sent for. If it does not, whoever sent for it has died."""
+
+
+def drive(settings: Settings, carbon: Carbon) -> bool:
+    """Whether all is well afterwards. What is not, has been told."""
+    from orchestration.cli.runner import runner, take_back
+    from sensors.carbon.look import look
+    from sensors.unfinished import unfinished_dispatches
+
+    left = ROUNDS
+    with runner(settings) as run:
+        while left:
+            take_back(carbon.ledger, run)
+            _send_again(carbon, run)
+            unfinished = unfinished_dispatches(run.instance)
+            # One at a time: whoever else is here can do the next, and a death leaves little behind.
+            seen = look(carbon, unfinished, at_once=1)
+            for start in seen.starts:
+                _run(run, start)
+                left -= 1
+            if seen.starts:
+                continue
+            rows = _rows(carbon)
+            if not seen.left and not _in_other_hands(carbon, rows, unfinished):
+                return _told(settings)
+            _wait_for_a_change(carbon, rows)
+    raise PerennialError(f"{ROUNDS} runs and still more to do", reason_code="no_end")
+
+
+def _run(run: Runner, start: Start) -> None:
+    from sensors.carbon.recalculation import run_tags, written_with
+
+    end = run.run(written_with(start.table), domain="carbon", tags=run_tags(start))
+    say(f"{'done   ' if end.success else 'failed '} {start.table}: {', '.join(start.partitions)}")
+    for error in end.errors:
+        say(f"        {error}")
+
+
+def _rows(carbon: Carbon) -> list[Work]:
+    from domain.carbon.jobs import KINDS
+    from resources.ledger.attention import attention
+
+    return attention(carbon.ledger.engine, tuple(kind.name for kind in KINDS))
+
+
+def _send_again(carbon: Carbon, run: Runner) -> None:
+    """Work whose run has died before it took it. It would be sent again by itself, minutes later: a person
+    who asks now is not to wait for that."""
+    import dagster as dg
+
+    from assets.policies.tags import DISPATCH
+
+    now = carbon.clock()
+    for row in _rows(carbon):
+        if row.status == "queued" and row.dispatch_id is not None and row.not_before > now:
+            runs = run.instance.get_runs(dg.RunsFilter(tags={DISPATCH: row.dispatch_id}))
+            if runs and all(one.is_finished for one in runs):
+                carbon.ledger.retry(row.id)
+
+
+def _in_other_hands(carbon: Carbon, rows: Iterable[Work], unfinished: Collection[str]) -> bool:
+    """Whether anything is running, or on its way to a run, that is not ours: we run nothing now."""
+    just_now = carbon.clock() - BEGINS_WITHIN
+    return any(
+        row.status == "running"
+        or (
+            row.status == "queued"
+            and row.dispatch_id is not None
+            and (row.dispatch_id in unfinished or row.updated_at > just_now)
+        )
+        for row in rows
+    )
+
+
+def _wait_for_a_change(carbon: Carbon, rows: Iterable[Work]) -> None:
+    before = _marks(rows)
+    for _ in range(GLANCES):
+        time.sleep(GLANCE)
+        if _marks(_rows(carbon)) != before:
+            return
+
+
+def _marks(rows: Iterable[Work]) -> list[tuple[int, str, int]]:
+    """What a heartbeat leaves as it is."""
+    return [(row.id, row.status, row.fence) for row in rows]
+
+
+def _told(settings: Settings) -> bool:
+    from orchestration.health import carbon_findings
+
+    ill = [f for f in carbon_findings(settings) if f.health in ("broken", "stale", "healing")]
+    for found in ill:
+        say(f"{found.health}: {found.subject}: {found.reason.splitlines()[0]}")
+    return not ill

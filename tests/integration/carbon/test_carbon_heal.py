@@ -1,0 +1,87 @@
+"""`heal` and `--wait` beside others: what they hold is waited for, what the dead held is taken back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from domain.carbon.jobs import DATA_INGEST
+from domain.carbon.tables import DATA_ENTRIES
+from orchestration.environments import load_settings
+from orchestration.instance import open_instance
+from resources.ledger.model import Work
+from sensors.carbon.look import look
+from sensors.processes import PROCESS, identity
+from tests.integration.carbon.office import PAPER, YEAR, Office
+from tests.unit.sensors.test_work_sweep import at_work_job
+
+KEY = f"{DATA_ENTRIES.table}:paper|{YEAR}"
+A_WHILE = 8.0
+"""Seconds in which whoever does not wait has ended long ago."""
+NEWER = PAPER.replace("100", "200")
+
+
+def gone() -> str:
+    """A process that is no more."""
+    mine = identity()
+    assert mine is not None
+    *others, born = mine.split()
+    return " ".join([*others, str(int(born) - 1)])
+
+
+def held(office: Office, holder: str) -> Work:
+    """The entries of a newer file in the hands of somebody, who says nothing more."""
+    assert office.upload("data", NEWER, "--type", "paper").code == 0
+    hold = office.carbon.ledger.hold(DATA_INGEST, [KEY], holder, heartbeat=False)
+    return hold.__enter__().work[KEY]
+
+
+def test_heal_takes_back_what_a_dead_run_held_and_does_it(office: Office) -> None:
+    before = office.milligrams()
+    held(office, "a run that nobody knows")
+    done = office.run("heal")
+    assert done.code == 0, done.err
+    assert office.milligrams() == before + 100 * 700_000
+
+
+@contextmanager
+def after_a_while(work: Work, office: Office) -> Iterator[None]:
+    """It is given back while the body lasts."""
+    ledger = office.carbon.ledger
+    timer = threading.Timer(A_WHILE, lambda: ledger.release(work.id, work.fence))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.join()
+
+
+def test_heal_waits_for_what_others_hold(office: Office) -> None:
+    before = office.milligrams()
+    with after_a_while(held(office, "worker:somebody"), office):
+        done = office.run("heal")
+    assert done.code == 0, done.err
+    assert office.milligrams() == before + 100 * 700_000
+    assert not office.carbon.ledger.find(status=("queued", "running", "deferred"))
+
+
+def test_work_whose_run_died_before_it_took_it_is_sent_again_at_once(office: Office) -> None:
+    before = office.milligrams()
+    assert office.upload("data", NEWER, "--type", "paper").code == 0
+    [start] = look(office.carbon).starts
+    with open_instance(load_settings()) as instance:
+        tags = {"perennial/dispatch": start.dispatch_id, PROCESS: gone()}
+        instance.create_run_for_job(at_work_job, tags=tags)
+    done = office.run("heal")
+    assert done.code == 0, done.err
+    assert office.milligrams() == before + 100 * 700_000
+
+
+def test_heal_says_what_is_not_well(office: Office) -> None:
+    assert office.upload("data", NEWER, "--type", "paper").code == 0
+    for kept in (office.home / "uploads").rglob("rows.parquet"):
+        kept.unlink()
+    done = office.run("heal")
+    assert done.code == 1
+    assert f"broken: {KEY}: the rows of an uploaded file cannot be read" in done.err
