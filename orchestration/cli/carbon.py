@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from domain.shared.error import InvalidInput, PerennialError
+from domain.shared.error import InvalidInput
 from orchestration.cli import carbon_reports
 from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.environments import load_settings
@@ -168,28 +168,11 @@ def heal(json: Json = False) -> None:
 
 
 def _drive(settings: Settings, carbon: Carbon) -> bool:
-    """Look and run until a look finds nothing that is due."""
+    from orchestration.cli.carbon_drive import drive_carbon
     from orchestration.cli.runner import runner
-    from sensors.carbon.look import look
-    from sensors.carbon.recalculation import run_tags, written_with
-    from sensors.unfinished import unfinished_dispatches
 
-    well = True
     with runner(settings) as run:
-        for _ in range(1_000):
-            seen = look(carbon, unfinished_dispatches(run.instance))
-            if not seen.starts:
-                break
-            for start in seen.starts:
-                end = run.run(written_with(start.table), domain="carbon", tags=run_tags(start))
-                what = f"{start.table}: {', '.join(start.partitions)}"
-                say(f"{'done   ' if end.success else 'failed '} {what}")
-                for error in end.errors:
-                    say(f"        {error}")
-                well = well and end.success
-        else:
-            raise PerennialError("a thousand rounds and still more to do", reason_code="no_end")
-    return well and not any(v.due for v in carbon.plan().verdicts)
+        return drive_carbon(carbon, run)
 
 
 @app.command()
