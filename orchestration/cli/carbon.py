@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from domain.shared.error import InvalidInput
-from orchestration.cli import carbon_reports
+from orchestration.cli import carbon_files, carbon_reports, carbon_years
 from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.environments import load_settings
 from orchestration.services import open_carbon
@@ -26,11 +26,13 @@ app.command()(carbon_reports.diff)
 app.command()(carbon_reports.explain)
 app.command()(carbon_reports.pipelines)
 app.command()(carbon_reports.stale)
-app.command()(carbon_reports.template)
-app.command()(carbon_reports.types)
+app.command()(carbon_files.template)
+app.command()(carbon_files.types)
+app.command()(carbon_files.sample)
+app.command()(carbon_years.lock)
+app.command()(carbon_years.unlock)
 
 Year = Annotated[int | None, typer.Option("--year", help="The year, if the file does not name it.")]
-Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept.")]
 
 
 @app.command()
@@ -173,17 +175,3 @@ def _drive(settings: Settings, carbon: Carbon) -> bool:
 
     with runner(settings) as run:
         return drive_carbon(carbon, run)
-
-
-@app.command()
-def lock(year: int, reason: Reason = "") -> None:
-    """Lock a published year: nothing may change it."""
-    made = open_carbon(load_settings(), write=True).ledger.year_locks.lock(year, getpass.getuser(), reason)
-    answer(f"{year} is locked: {made.reason}")
-
-
-@app.command()
-def unlock(year: int, reason: Reason = "") -> None:
-    """Unlock a year; whatever became due meanwhile is then done."""
-    open_carbon(load_settings(), write=True).ledger.year_locks.unlock(year, getpass.getuser(), reason)
-    answer(f"{year} is unlocked")

@@ -1,17 +1,15 @@
-"""Carbon commands that only look: reports, differences, explanations, templates. None writes."""
+"""Carbon commands that only look: reports, differences, explanations. None changes what there is."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from csv import DictReader
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput
 from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.environments import load_settings
@@ -229,32 +227,3 @@ def _rows(name: str, rows: list[dict[str, Any]], *, json: bool) -> None:
         table(list(rows[0]), [list(row.values()) for row in rows])
     else:
         answer("nothing yet")
-
-
-def template(
-    what: Annotated[str, typer.Argument(help="units, factors, or a data entry type")],
-    year: Year = None,
-    json: Json = False,
-) -> None:
-    """The header and an example row of a file."""
-    from assets.carbon.template import template
-    from domain.carbon.catalogue import catalogue
-
-    text = template(catalogue(), what, year or machine_clock().year - 1)
-    if json:
-        rows = list(DictReader(text.splitlines()))
-        document({"what": what, "columns": list(rows[0]), "rows": rows})
-    else:
-        sys.stdout.write(text)
-
-
-def types(json: Json = False) -> None:
-    """The data entry types, and how each is calculated."""
-    from domain.carbon.catalogue import catalogue
-
-    known = catalogue().types.values()
-    rows = [{"module": t.module, "type": t.name, "title": t.title, "formula": t.formula} for t in known]
-    if json:
-        document({"types": rows})
-    else:
-        table(["module", "type", "title", "formula"], [list(r.values()) for r in rows])

@@ -37,7 +37,7 @@ def up() -> None:
 
 
 def demo(json: Json = False) -> None:
-    """Headless, from the sandbox: 60 trading days with a gap that heals, then a university's carbon report."""
+    """Headless, from the sandbox: 60 days with a gap that heals, then a university's carbon report."""
     from orchestration.cli.demo import run_demo
 
     raise typer.Exit(run_demo(load_settings(), json=json))
