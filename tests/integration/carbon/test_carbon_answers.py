@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import getpass
 import io
 import json
 from pathlib import Path
@@ -54,6 +55,9 @@ def test_a_page_is_answered_with_its_report(office: Office, tmp_path: Path) -> N
     told = office.run("report", YEAR, "--html", str(page), "--json").json
     assert told.pop("page") == {"file": str(page), "bytes": page.stat().st_size}
     assert told == office.run("report", YEAR, "--json").json
+    files = page.read_text(encoding="utf-8").partition("Files that the figures come from")[2]
+    assert [files.count(f"{kind}.csv") for kind in ("units", "factors", "data")] == [1, 1, 3]
+    assert files.count(getpass.getuser()) == 5
     assert office.run("report", YEAR, "--html", str(page)).out.startswith(f"{page}: ")
     said = office.run("report", YEAR, "--csv", "--json")
     assert (said.code, said.out) == (2, "")
