@@ -71,7 +71,7 @@ def test_files_are_told_with_who_brought_them_and_when(world: World):
     told = [[words(cell) for cell in row] for row in found]
     assert [row[:4] for row in told] == [
         ["Units", "units.csv", "12", "anna"],
-        ["Flights", "'=cmd().csv", "4\u202f000", "'@bob"],
+        ["Flights", "'=cmd().csv", "4 000", "'@bob"],
     ]
     assert all(row[4].endswith("UTC") for row in told)
 
