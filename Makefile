@@ -36,7 +36,7 @@ $(STAMP): requirements.lock pyproject.toml
 up: setup ## start the UI, the daemon and the sandbox; Ctrl-C stops them
 	@exec $(BIN)/perennial up
 
-demo: setup ## fill a warehouse from the sandbox, make a gap, heal it, show the health
+demo: setup ## a warehouse with a gap that heals, then a university's carbon report; exits by itself
 	@exec $(BIN)/perennial demo
 
 test: setup ## the whole test suite

@@ -37,12 +37,13 @@ def calculate_emissions(carbon: Carbon, partitions: Sequence[str], run_id: str, 
             raise InputMissing(f"the entries or factors of {partition} are not whole: they come first")
         kind = carbon.catalogue.type(partition.split("|", 1)[0])
         entries = carbon.rows(DATA_ENTRIES, [partition], _ENTRY_COLUMNS)
+        factors = carbon.factors(year_of(partition))
         try:
-            frame = emissions(kind, entries, carbon.factors(year_of(partition)))
+            frame = emissions(kind, entries, factors)
         except ImplausibleMass as error:
             raise _named(carbon, partition, error) from error
         carried = _carried(seen, partition)
-        return Built({EMISSIONS.name: frame}, inputs, metadata=_told(frame), carried=carried)
+        return Built({EMISSIONS.name: frame}, inputs, metadata=_told(frame, factors), carried=carried)
 
     make(carbon, EMISSIONS, partitions, run_id, tell, build)
 
@@ -64,10 +65,10 @@ def _carried(seen: Observed, partition: str) -> tuple[str, ...]:
     return tuple(old.detail.get("pipelines", ()))
 
 
-def _told(frame: pa.Table) -> dict[str, Any]:
+def _told(frame: pa.Table, factors: pa.Table) -> dict[str, Any]:
     """What people want to see of a calculation: its sum, what is missing, and the factors it used."""
     [row] = query(packaged(__file__, "emissions_told"), {"emissions": frame}).to_pylist()
-    used = query(packaged(__file__, "factors_used"), {"emissions": frame}).to_pylist()
+    used = query(packaged(__file__, "factors_used"), {"emissions": frame, "factors": factors}).to_pylist()
     return {**row, "factors_used": used}
 
 
@@ -77,7 +78,8 @@ def sum_modules(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Te
         year = year_of(partition)
         inputs = module_inputs(carbon.catalogue, carbon.observe(), partition)
         sums = _sums(carbon, [t.name for t in module.types], year)
-        return Built({REPORT_MODULES.name: module_rows(carbon.catalogue, module, year, sums)}, inputs)
+        rows = module_rows(carbon.catalogue, module, year, sums)
+        return Built({REPORT_MODULES.name: rows}, inputs, metadata=_sums_told(rows, "unmatched"))
 
     make(carbon, REPORT_MODULES, partitions, run_id, tell, build)
 
@@ -88,7 +90,7 @@ def sum_reports(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Te
         inputs = report_inputs(carbon.catalogue, carbon.observe(), partition)
         sums = _sums(carbon, list(carbon.catalogue.types), year)
         rows = report_rows(carbon.catalogue, year, sums, carbon.units(year))
-        return Built({REPORTS.name: rows}, inputs, metadata=_report_told(rows))
+        return Built({REPORTS.name: rows}, inputs, metadata=_sums_told(rows, "own_unmatched"))
 
     make(carbon, REPORTS, partitions, run_id, tell, build)
 
@@ -102,9 +104,9 @@ def _sums(carbon: Carbon, types: Sequence[str], year: int) -> pa.Table:
     return carbon.lake.query(sql, partitions={EMISSIONS.name: partitions})
 
 
-def _report_told(rows: pa.Table) -> dict[str, Any]:
-    by_module = query(
-        "SELECT module, sum(own_mg) / 1e9 AS tonnes FROM report GROUP BY module ORDER BY module",
-        {"report": rows},
-    ).to_pylist()
-    return {"tonnes": sum(r["tonnes"] for r in by_module), "by_module": by_module}
+def _sums_told(rows: pa.Table, unmatched: str) -> dict[str, Any]:
+    """Whose sums these are; what they come to is told of every table."""
+    return {
+        "units": pc.count_distinct(rows.column("unit_id")).as_py(),
+        "unmatched": pc.sum(rows.column(unmatched), min_count=0).as_py(),
+    }

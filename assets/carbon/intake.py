@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +16,7 @@ from domain.carbon.observed import Observed
 from domain.carbon.plan import entries_inputs, factors_inputs, newest_uploads, units_inputs, year_of
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS, UNITS
 from domain.shared.cell import Cell
+from domain.shared.compute import packaged, query
 from domain.shared.table import Table
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def take_in_units(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tell)
             return None
         jobs = carbon.ledger.uploads.taken_by(work_id, [u.id for u in newest], year)
         frames = [_with_job(carbon, u, year, jobs[u.id]) for u in newest]
-        return Built({UNITS.name: _shaped(UNITS, frames)}, inputs)
+        files = [{"file": u.name, "upload": u.id, "units": u.taken} for u in newest]
+        return Built({UNITS.name: _shaped(UNITS, frames)}, inputs, metadata={"files": files})
 
     make(carbon, UNITS, years, run_id, tell, build)
 
@@ -77,7 +79,7 @@ def take_in_factors(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tel
             {FACTOR_VERSIONS.name: known.versions, FACTORS.name: known.factors},
             inputs,
             {"pipelines_by_type": by_type},
-            {"factors_changed": _changes(before, known.factors)},
+            _factors_told(before, known.factors),
         )
 
     make(carbon, FACTORS, years, run_id, tell, build)
@@ -112,19 +114,12 @@ def _already(factors: Cell, versions: Cell, wanted: Sequence[int]) -> list[int]:
     return done if list(wanted[: len(done)]) == done else []
 
 
-def _changes(before: pa.Table, after: pa.Table) -> list[dict[str, object]]:
-    """Of each type, how many factors are new, changed and stale."""
-    old = dict(zip(before.column("factor_id").to_pylist(), before.column("version").to_pylist(), strict=True))
-    told: dict[str, dict[str, int]] = {}
-    for row in after.select(["factor_id", "data_entry_type", "version", "stale"]).to_pylist():
-        counts = told.setdefault(row["data_entry_type"], {"factors": 0, "new": 0, "changed": 0, "stale": 0})
-        counts["factors"] += 1
-        counts["stale"] += row["stale"]
-        if row["factor_id"] not in old:
-            counts["new"] += 1
-        elif old[row["factor_id"]] != row["version"]:
-            counts["changed"] += 1
-    return [{"data_entry_type": name, **counts} for name, counts in sorted(told.items())]
+def _factors_told(before: pa.Table, after: pa.Table) -> dict[str, Any]:
+    """Of each type, how many factors there are, are stale, were touched; and the first of these."""
+    tables = {"before": before, "after": after}
+    listed = query(packaged(__file__, "factor_changes"), tables).drop_columns(["year"]).slice(0, 50)
+    by_type = query(packaged(__file__, "factors_by_type"), tables)
+    return {"factors_changed": by_type.to_pylist(), "factors_before_and_after": listed.to_pylist()}
 
 
 def take_in_entries(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
@@ -145,7 +140,9 @@ def take_in_entries(carbon: Carbon, partitions: Sequence[str], run_id: str, tell
         is_seen = seen.cell(EMISSIONS.table, partition).inputs.get("entries") == str(old.version)
         carried = () if is_seen else tuple(old.detail.get("pipelines", ()))
         shaped = _shaped(DATA_ENTRIES, frames)
-        return Built({DATA_ENTRIES.name: shaped}, inputs, metadata={"files": files}, carried=carried)
+        busiest = query(packaged(__file__, "busiest_units"), {"entries": shaped}).to_pylist()
+        metadata = {"files": files, "busiest_units": busiest}
+        return Built({DATA_ENTRIES.name: shaped}, inputs, metadata=metadata, carried=carried)
 
     make(carbon, DATA_ENTRIES, partitions, run_id, tell, build)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from assets.carbon.carbon import Carbon, YearLocked
+from assets.carbon.figures import figures
 from domain.carbon.jobs import KIND_OF
 from domain.carbon.plan import year_of
 from domain.shared.error import PerennialError, TransientResourceError
@@ -55,6 +56,10 @@ class Made:
     snapshot_id: int | None
     seconds: float
     metadata: Mapping[str, Any]
+    figures: Mapping[str, float]
+    """What it comes to, part by part."""
+    before: Mapping[str, float] | None
+    """The same of the time before; None if it was never made, or nobody kept them."""
 
 
 Build = Callable[[str, int], "Built | None"]
@@ -156,6 +161,7 @@ def _commit(carbon: Carbon, hold: Hold, batch: Sequence[_Ready], run_id: str, te
         carbon.refuse_locked([year_of(one.partition) for one in batch])
 
     made: list[Made] = []
+    facts = carbon.provenance.facts(list(batch[0].built.frames), [one.partition for one in batch])
     for name in batch[0].built.frames:
         table = carbon.lake.tables[name]
         frames = [one.built.frames[name] for one in batch]
@@ -176,6 +182,8 @@ def _commit(carbon: Carbon, hold: Hold, batch: Sequence[_Ready], run_id: str, te
                 snapshot_id=commit.snapshot_id,
                 seconds=time.monotonic() - one.began,
                 metadata=one.built.metadata,
+                figures=figures(table, one.built.frames[name]),
+                before=_figures_before(facts.get((name, one.partition))),
             )
             for one in batch
         ]
@@ -200,9 +208,14 @@ def _commit(carbon: Carbon, hold: Hold, batch: Sequence[_Ready], run_id: str, te
         hold.complete(one.key)
 
 
+def _figures_before(fact: Fact | None) -> Mapping[str, float] | None:
+    """As recorded, and not as the lake has them: what is mended now may not be readable."""
+    return fact.detail.get("figures") if fact is not None else None
+
+
 def _detail(carbon: Carbon, hold: Hold, made: Made, built: Built) -> dict[str, Any]:
     """With the chains this content belongs to, for whatever is made from it."""
     known = dict(built.detail)
     work = hold.work.get(f"{made.table.table}:{made.partition}")
     mine = carbon.ledger.pipelines.of([work.id]).get(work.id, ()) if work is not None else ()
-    return known | {"pipelines": sorted({*mine, *built.carried})}
+    return known | {"pipelines": sorted({*mine, *built.carried}), "figures": dict(made.figures)}

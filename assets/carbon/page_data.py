@@ -85,6 +85,17 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Brought:
+    """A file that the figures come from."""
+
+    what: str
+    file: str
+    by: str
+    at: datetime
+    rows: int
+
+
+@dataclass(frozen=True)
 class Lock:
     reason: str
     by: str
@@ -101,6 +112,7 @@ class PageData:
     years: tuple[YearScope, ...] = ()
     methods: tuple[Method, ...] = ()
     sources: tuple[Source, ...] = ()
+    files: tuple[Brought, ...] = ()
     lock: Lock | None = None
     as_of: datetime | None = None
     """The moment whose state is shown, if it is a past one."""
@@ -122,6 +134,7 @@ def page_data(
     years: Iterable[Row] = (),
     results: Iterable[Row] = (),
     factors: Iterable[Row] = (),
+    files: Iterable[Row] = (),
     old: Mapping[str, str] | None = None,
     lock: Lock | None = None,
     as_of: datetime | None = None,
@@ -134,8 +147,10 @@ def page_data(
     results  data_entry_type, emission_type, mg, entries, unmatched, overridden: one row per kind of
              emissions, of the same units as the report
     factors  data_entry_type, source, factors, stale, mg: one row per type and source of the factors used
+    files    kind, data_entry_type, file, by, at, rows: one row per upload that the figures come from
     old      by data entry type, why its results are not up to date
     """
+    places = list(catalogue.types)
     return PageData(
         institution=spoken(institution),
         moment=moment,
@@ -154,12 +169,18 @@ def page_data(
                 stale=f["stale"],
                 mg=f["mg"],
             )
-            for f in factors
+            for f in sorted(factors, key=lambda f: places.index(catalogue.type(f["data_entry_type"]).name))
         ),
+        files=tuple(_brought(catalogue, f) for f in files),
         lock=lock and Lock(spoken(lock.reason), spoken(lock.by), lock.at),
         as_of=as_of,
         versions=dict(versions or {}),
     )
+
+
+def _brought(catalogue: Catalogue, row: Row) -> Brought:
+    what = catalogue.type(row["data_entry_type"]).title if row["kind"] == "data" else row["kind"].capitalize()
+    return Brought(what, spoken(row["file"]), spoken(row["by"]), row["at"], row["rows"])
 
 
 def _methods(catalogue: Catalogue, results: Iterable[Row], old: Mapping[str, str]) -> tuple[Method, ...]:

@@ -183,8 +183,25 @@ def calculation(figures: Figures, data: PageData) -> Html:
         "calculation",
         "How it was calculated",
         tag("ol", *(tag("li", step) for step in _steps(figures))),
+        _files(data),
         table("State that the figures come from", heads, rows) if rows else "",
     )
+
+
+def _files(data: PageData) -> Html | str:
+    """Who brought what, and when."""
+    heads = (
+        Head("What", number=False),
+        Head("File", number=False),
+        Head("Rows"),
+        Head("Uploaded by", number=False),
+        Head("On", number=False),
+    )
+    rows = [
+        [one.what, tag("bdi", one.file), grouped(one.rows), tag("bdi", one.by), moment(one.at)]
+        for one in data.files
+    ]
+    return table("Files that the figures come from", heads, rows) if rows else ""
 
 
 def _steps(figures: Figures) -> Iterator[str]:

@@ -5,10 +5,11 @@ from typing import Any
 
 import dagster as dg
 
+from assets.carbon.figures import MEASURES, changes, sentence
 from assets.carbon.making import Made
 from assets.policies.definition import asset_key
 from assets.policies.events import written_together
-from assets.policies.plot import bars
+from assets.policies.lying_bars import lying_bars
 
 _ROWS = 50
 
@@ -38,20 +39,40 @@ def _metadata(made: Made) -> dict[str, Any]:
         "content": dg.MetadataValue.text(str(made.version)),
         "changed": dg.MetadataValue.bool(made.changed),
         "seconds": dg.MetadataValue.float(round(made.seconds, 3)),
+        **_what_changed(made),
     }
     if made.snapshot_id is not None:
         told["snapshot"] = dg.MetadataValue.text(str(made.snapshot_id))
     for name, value in made.metadata.items():
         told[name] = _shown(value)
         if name in _PLOTS and value:
-            label, number = _PLOTS[name]
-            points = [(str(row[label]), float(row[number])) for row in value]
-            told[f"{name}_plot"] = dg.MetadataValue.md(bars(points))
+            labels, number = _PLOTS[name]
+            points = [
+                (" ".join(str(row[label]) for label in labels), float(row[number] or 0)) for row in value
+            ]
+            told[f"{name}_plot"] = dg.MetadataValue.md(lying_bars(points))
     return told
 
 
-_PLOTS = {"by_module": ("module", "tonnes"), "factors_used": ("factor_id", "tonnes")}
-"""Of a table of metadata, the columns of its plot."""
+_PLOTS = {
+    "factors_used": (("emission_type", "factor_id", "version"), "tonnes"),
+    "factors_changed": (("data_entry_type",), "touched"),
+    "busiest_units": (("unit_id",), "entries"),
+}
+"""Of a table of metadata, the columns of its plot: labels and number."""
+
+
+def _what_changed(made: Made) -> dict[str, dg.MetadataValue]:
+    """What it comes to beside what it was before, and a picture of it."""
+    unit = MEASURES[made.table.name].unit
+    told: dict[str, dg.MetadataValue] = {
+        "sum": dg.MetadataValue.text(sentence(unit, made.before, made.figures)),
+        "what_changed": dg.MetadataValue.md(_table(changes(made.before, made.figures))),
+    }
+    if made.figures:
+        largest = sorted(made.figures.items(), key=lambda part: (-part[1], part[0]))
+        told["what_changed_plot"] = dg.MetadataValue.md(lying_bars(largest, made.before, unit))
+    return told
 
 
 def _shown(value: Any) -> dg.MetadataValue:

@@ -8,7 +8,8 @@ from typing import Any
 from assets.carbon.carbon import Carbon
 from assets.carbon.page import Lock, page, page_data
 from assets.carbon.report import report_of
-from domain.carbon.tables import EMISSIONS, REPORTS
+from domain.carbon.observed import Observed
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORTS, UNITS
 from domain.shared.compute import packaged
 
 
@@ -37,9 +38,31 @@ def report_page(carbon: Carbon, year: int, unit: str | None = None, as_of: datet
         years=rows("page_years" if unit is None else "page_years_of_unit"),
         results=rows("page_results"),
         factors=rows("page_factors") if as_of is None else (),
+        files=_files(carbon, seen, year) if as_of is None else (),
         old=old if as_of is None else {},
         lock=None if lock is None else Lock(lock.reason, lock.locked_by, lock.locked_at),
         as_of=as_of,
         versions={REPORTS.name: str(seen.cell(REPORTS.table, str(year)).version)} if as_of is None else {},
     )
     return page(report, data)
+
+
+def _files(carbon: Carbon, seen: Observed, year: int) -> list[dict[str, Any]]:
+    """The uploads that are in the tables now, as these recorded it: units, factors, data by the catalogue.
+    Of a file of factors that came more than once, the last time."""
+    places = [(UNITS.table, str(year)), (FACTORS.table, str(year))]
+    places += [(DATA_ENTRIES.table, f"{name}|{year}") for name in carbon.catalogue.types]
+    uploads = {u.id: u for u in carbon.ledger.uploads.find(accepted=True)}
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for place in places:
+        for number in seen.cell(*place).inputs.get("uploads", "").split(","):
+            if number and (one := uploads.get(int(number))) is not None:
+                found[(*one.place, one.sha256)] = {
+                    "kind": one.kind,
+                    "data_entry_type": one.topic,
+                    "file": one.name,
+                    "by": one.uploaded_by,
+                    "at": one.moment,
+                    "rows": one.taken,
+                }
+    return list(found.values())

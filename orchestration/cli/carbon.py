@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from domain.shared.error import InvalidInput
-from orchestration.cli import carbon_reports
+from orchestration.cli import carbon_files, carbon_reports, carbon_work, carbon_years
 from orchestration.cli.carbon_drive import drive
 from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.environments import load_settings
@@ -26,11 +26,16 @@ app.command()(carbon_reports.diff)
 app.command()(carbon_reports.explain)
 app.command()(carbon_reports.pipelines)
 app.command()(carbon_reports.stale)
-app.command()(carbon_reports.template)
-app.command()(carbon_reports.types)
+app.command()(carbon_files.template)
+app.command()(carbon_files.types)
+app.command()(carbon_files.sample)
+app.command()(carbon_work.heal)
+app.command()(carbon_work.pull)
+app.command()(carbon_work.recalculate)
+app.command()(carbon_years.lock)
+app.command()(carbon_years.unlock)
 
 Year = Annotated[int | None, typer.Option("--year", help="The year, if the file does not name it.")]
-Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept.")]
 
 
 @app.command()
@@ -154,81 +159,3 @@ def _tell_refusal(error: FileRefused, name: str, *, shown: bool) -> None:
         table(["line", "column", "value", "problem"], rows)
         if error.total > len(error.problems):
             answer(f"and {error.total - len(error.problems):,} more")
-
-
-@app.command()
-def heal(json: Json = False) -> None:
-    """Take in, calculate and sum whatever is due, in this process."""
-    settings = load_settings()
-    carbon = open_carbon(settings, write=True)
-    ended = drive(settings, carbon)
-    if json:
-        document({"ok": ended, "plan": [v.key for v in carbon.plan().due]})
-    raise typer.Exit(0 if ended else 1)
-
-
-@app.command()
-def pull(json: Json = False) -> None:
-    """Read what changed in the applications beside us, now, and do whatever follows."""
-    from assets.carbon.pull import listen
-    from orchestration.cli.carbon_drive import drive
-
-    settings = load_settings()
-    carbon = open_carbon(settings, write=True)
-    if not carbon.feeds:
-        raise InvalidInput(
-            "no application is set", remedy="set PERENNIAL_CARBON_APP_URL or PERENNIAL_CARBON_API_URL"
-        )
-    heard = listen(carbon, {})
-    for one in heard:
-        if not json:
-            answer(f"{one.origin}: {one.error.message if one.error else f'{one.places:,} places'}")
-    ended = drive(settings, carbon) and not any(one.error for one in heard)
-    if json:
-        told = [
-            {"origin": one.origin, "places": one.places, "error": one.error.message if one.error else None}
-            for one in heard
-        ]
-        document({"ok": ended, "applications": told, "plan": [v.key for v in carbon.plan().due]})
-    raise typer.Exit(0 if ended else 1)
-
-
-@app.command()
-def recalculate(
-    year: Annotated[int, typer.Argument(help="The year")],
-    module: Annotated[
-        list[str] | None, typer.Option("--module", help="Only this module; may be given again.")
-    ] = None,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Do it in this process, with all that follows.")
-    ] = False,
-    json: Json = False,
-) -> None:
-    """Calculate modules anew, whether that is due or not. What comes out the same changes nothing."""
-    from orchestration.cli.carbon_drive import drive
-    from sensors.carbon.asked import ask_for_modules
-
-    settings = load_settings()
-    carbon = open_carbon(settings, write=True)
-    names = module or [m.name for m in carbon.catalogue.modules]
-    rows = ask_for_modules(carbon, names, year)
-    ended = drive(settings, carbon) if wait else True
-    if json:
-        document({"ok": ended, "jobs": [row.id for row in rows]})
-    else:
-        answer(f"asked for: {', '.join(names)} of {year}; work {', '.join(str(row.id) for row in rows)}")
-    raise typer.Exit(0 if ended else 1)
-
-
-@app.command()
-def lock(year: int, reason: Reason = "") -> None:
-    """Lock a published year: nothing may change it."""
-    made = open_carbon(load_settings(), write=True).ledger.year_locks.lock(year, getpass.getuser(), reason)
-    answer(f"{year} is locked: {made.reason}")
-
-
-@app.command()
-def unlock(year: int, reason: Reason = "") -> None:
-    """Unlock a year; whatever became due meanwhile is then done."""
-    open_carbon(load_settings(), write=True).ledger.year_locks.unlock(year, getpass.getuser(), reason)
-    answer(f"{year} is unlocked")

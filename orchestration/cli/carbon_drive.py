@@ -6,7 +6,7 @@ Others may be at the same. What they have in their hands is waited for; what the
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 ROUNDS = 10_000
 """Runs no honest drive reaches."""
+NAMED = 6
+"""Partitions of a run that are told by name."""
 GLANCE = 0.25
 """Seconds between two glances at what others do."""
 GLANCES = 20
@@ -32,27 +34,37 @@ BEGINS_WITHIN = timedelta(seconds=10)
 
 def drive(settings: Settings, carbon: Carbon) -> bool:
     """Whether all is well afterwards. What is not, has been told."""
-    from orchestration.cli.runner import runner, take_back
+    from orchestration.cli.runner import runner
+
+    with runner(settings) as run:
+        return drive_with(run, settings, carbon)
+
+
+def drive_with(
+    run: Runner, settings: Settings, carbon: Carbon, seen_by: Callable[[Start], None] = lambda _: None
+) -> bool:
+    """The same with a runner that is open already. `seen_by` is told of every run."""
+    from orchestration.cli.runner import take_back
     from sensors.carbon.look import look
     from sensors.unfinished import unfinished_dispatches
 
     left = ROUNDS
-    with runner(settings) as run:
-        while left:
-            take_back(carbon.ledger, run)
-            _send_again(carbon, run)
-            unfinished = unfinished_dispatches(run.instance)
-            # One at a time: whoever else is here can do the next, and a death leaves little behind.
-            seen = look(carbon, unfinished, at_once=1)
-            for start in seen.starts:
-                _run(run, start)
-                left -= 1
-            if seen.starts:
-                continue
-            rows = _rows(carbon)
-            if not seen.left and not _in_other_hands(carbon, rows, unfinished):
-                return _told(settings)
-            _wait_for_a_change(carbon, rows)
+    while left:
+        take_back(carbon.ledger, run)
+        _send_again(carbon, run)
+        unfinished = unfinished_dispatches(run.instance)
+        # One at a time: whoever else is here can do the next, and a death leaves little behind.
+        seen = look(carbon, unfinished, at_once=1)
+        for start in seen.starts:
+            _run(run, start)
+            seen_by(start)
+            left -= 1
+        if seen.starts:
+            continue
+        rows = _rows(carbon)
+        if not seen.left and not _in_other_hands(carbon, rows, unfinished):
+            return _told(settings)
+        _wait_for_a_change(carbon, rows)
     raise PerennialError(f"{ROUNDS} runs and still more to do", reason_code="no_end")
 
 
@@ -60,7 +72,9 @@ def _run(run: Runner, start: Start) -> None:
     from sensors.carbon.recalculation import run_tags, written_with
 
     end = run.run(written_with(start.table), domain="carbon", tags=run_tags(start))
-    say(f"{'done   ' if end.success else 'failed '} {start.table}: {', '.join(start.partitions)}")
+    count = len(start.partitions)
+    what = ", ".join(start.partitions) if count <= NAMED else f"{count} partitions"
+    say(f"{'done   ' if end.success else 'failed '} {start.table}: {what}")
     for error in end.errors:
         say(f"        {error}")
 

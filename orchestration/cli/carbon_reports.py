@@ -1,16 +1,15 @@
-"""Carbon commands that only look: reports, differences, explanations, templates. None writes."""
+"""Carbon commands that only look: reports, differences, explanations. None changes what there is."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput
 from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.environments import load_settings
@@ -18,6 +17,7 @@ from orchestration.services import open_carbon
 
 if TYPE_CHECKING:
     from assets.carbon.carbon import Carbon
+    from assets.carbon.report import Report
 
 Year = Annotated[int | None, typer.Option("--year", help="The year.")]
 AsOf = Annotated[str | None, typer.Option("--as-of", help="As it was then, for example 2026-11-18T14:30.")]
@@ -36,32 +36,41 @@ def report(
     """The report of a year, in tonnes of CO2e."""
     from assets.carbon.report import report_of
 
-    carbon = open_carbon(load_settings())
-    if html is not None:
-        _write_page(carbon, html, year, unit, moment(as_of))
-        return
-    found = report_of(carbon, year, unit, moment(as_of))
+    if csv and json:
+        raise InvalidInput("--csv and --json are two answers", remedy="give one of them")
+    carbon, at = open_carbon(load_settings()), moment(as_of)
+    found = report_of(carbon, year, unit, at)
+    page = None if html is None else write_page(carbon, html, year, unit, at)
     if json:
-        document(found.as_json())
+        document(found.as_json() | ({"page": page} if page else {}))
     elif csv:
         sys.stdout.write(found.as_csv())
+    elif page:
+        answer(f"{page['file']}: {page['bytes'] // 1024} kB")
     else:
-        table(["module", "scope 1 t", "scope 2 t", "scope 3 t", "total t", "without factor"], found.table())
-        for note in found.notes:
-            say(note)
+        show_report(found)
 
 
-def _write_page(carbon: Carbon, path: Path, year: int, unit: str | None, at: datetime | None) -> None:
+def show_report(found: Report) -> None:
+    table(["module", "scope 1 t", "scope 2 t", "scope 3 t", "total t", "without factor"], found.table())
+    for note in found.notes:
+        say(note)
+
+
+def write_page(
+    carbon: Carbon, path: Path, year: int, unit: str | None = None, at: datetime | None = None
+) -> dict[str, Any]:
+    """Write a report's page; what was written. A page that is there stays until the new one is whole."""
     from assets.carbon.report_page import report_page
 
-    text = report_page(carbon, year, unit, at)
+    text = report_page(carbon, year, unit, at).encode()
     scratch = path.with_name(f".{path.name}.part")
     try:
-        scratch.write_text(text, encoding="utf-8")
+        scratch.write_bytes(text)
         scratch.replace(path)
     except OSError as error:
         raise InvalidInput(f"{path} cannot be written: {error.strerror}") from None
-    answer(f"{path}: {len(text) // 1024} kB")
+    return {"file": str(path), "bytes": len(text)}
 
 
 def moment(text: str | None) -> datetime | None:
@@ -93,7 +102,11 @@ def diff(
     rows = difference(old, new)
     if json:
         document({"year": year, "unit": unit, "rows": rows})
-        return
+    else:
+        show_difference(rows)
+
+
+def show_difference(rows: Sequence[dict[str, Any]]) -> None:
     table(
         ["module", "before t", "after t", "difference t", "%"],
         [
@@ -214,26 +227,3 @@ def _rows(name: str, rows: list[dict[str, Any]], *, json: bool) -> None:
         table(list(rows[0]), [list(row.values()) for row in rows])
     else:
         answer("nothing yet")
-
-
-def template(
-    what: Annotated[str, typer.Argument(help="units, factors, or a data entry type")],
-    year: Year = None,
-) -> None:
-    """The header and an example row of a file."""
-    from assets.carbon.template import template
-    from domain.carbon.catalogue import catalogue
-
-    sys.stdout.write(template(catalogue(), what, year or machine_clock().year - 1))
-
-
-def types(json: Json = False) -> None:
-    """The data entry types, and how each is calculated."""
-    from domain.carbon.catalogue import catalogue
-
-    known = catalogue().types.values()
-    rows = [{"module": t.module, "type": t.name, "title": t.title, "formula": t.formula} for t in known]
-    if json:
-        document({"types": rows})
-    else:
-        table(["module", "type", "title", "formula"], [list(r.values()) for r in rows])

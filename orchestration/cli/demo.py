@@ -1,83 +1,44 @@
-"""The demo: a warehouse of the last trading days, a hole made in it, and the hole healed. Headless."""
+"""The demo: a market warehouse with a hole that heals, then a university's carbon report. Headless."""
 
 from __future__ import annotations
 
 import time
-from datetime import date
 from typing import TYPE_CHECKING
 
-from domain.market.tables import ADJUSTED_DAILY, COVERAGE
-from domain.market.trading import newest_published, shanghai
 from domain.shared.error import InvalidInput
-from domain.shared.hashing import digest
-from orchestration.cli.backfill import Wish, run_backfill
-from orchestration.cli.output import answer, document, say, table
-from orchestration.cli.runner import drive, runner
+from orchestration.cli.demo_carbon import show_carbon
+from orchestration.cli.demo_market import show_market
+from orchestration.cli.output import answer, document, say
 from orchestration.health import platform_findings
-from orchestration.services import open_market
 
 if TYPE_CHECKING:
-    from assets.market.market import Market
     from orchestration.settings import Settings
-
-DAYS = 60
 
 
 def run_demo(settings: Settings, *, json: bool) -> int:
-    """Everything a first look should show, in one process. Run again it fetches only the gap it makes."""
+    """Everything a first look should show, in one process. Run again it does only what it undoes itself."""
     if settings.source != "sandbox":
         raise InvalidInput(
             "the demo makes a hole in the lake, so it runs on the sandbox only",
             remedy="unset TUSHARE_TOKEN or set PERENNIAL_SOURCE=sandbox, with a PERENNIAL_HOME of its own",
         )
     began = time.monotonic()
-    market = open_market(settings, write=True)
-    with runner(settings) as run:
-        say("1. calendar and stock list, then the newest days, newest first")
-        drive(market, run)
-    days = market.calendar().newest(DAYS, _newest(market))
-    say(f"2. the last {len(days)} trading days, {days[0]} to {days[-1]}, in one run")
-    filled = run_backfill(settings, market, Wish(days[0], days[-1], (), force=False))
-    say(f"   {filled.line}")
-    victim = days[-2]
-    say(f"3. a hole: {victim} is dropped from normalized_daily, behind the platform's back")
-    nothing = market.catalogue.by_name("normalized_daily").table.schema.empty_table()
-    market.lake.replace("market.normalized_daily", str(victim), nothing, allow_empty=True)
-    with runner(settings) as run:
-        say("4. the plan sees it and heals it")
-        # Work that comes back again and again waits ever longer; a demo that is run again does not.
-        drive(market, run, hurry=lambda row: row.key.endswith(f":{victim}"))
+    market = show_market(settings, shown=not json)
+    carbon = show_carbon(settings, shown=not json)
     found = platform_findings(settings)
-    _show(market, [str(d) for d in days], json=json, seconds=time.monotonic() - began, healthy=not found)
-    for finding in found:
-        say(f"{finding.health}: {finding.subject}: {finding.reason}")
-    return 1 if found or not filled.ok else 0
-
-
-def _newest(market: Market) -> date:
-    newest = newest_published(market.calendar(), market.clock(), market.rules.daily_at)
-    return newest or shanghai(market.clock()).date()
-
-
-def _show(market: Market, days: list[str], *, json: bool, seconds: float, healthy: bool) -> None:
-    names = [*(e.name for e in market.catalogue.daily), ADJUSTED_DAILY.table, COVERAGE.table]
-    rows = []
-    for name in names:
-        versions = market.lake.versions(f"market.{name}", days)
-        whole = [v for v in versions.values() if not v.damaged]
-        rows.append(
+    seconds = time.monotonic() - began
+    if json:
+        document(
             {
-                "table": f"market.{name}",
-                "days": sum(1 for v in whole if v.rows),
-                "rows": sum(v.rows for v in whole),
-                "content": digest({day: str(v) for day, v in versions.items()}),
-                "damaged": len(versions) - len(whole),
+                "healthy": not found,
+                "seconds": round(seconds, 1),
+                "tables": market.tables,
+                "carbon": carbon.told,
             }
         )
-    if json:
-        document({"healthy": healthy, "seconds": round(seconds, 1), "tables": rows})
-        return
-    table(["table", "days", "rows", "content", "damaged days"], [list(r.values()) for r in rows])
-    answer(
-        f"{'healthy' if healthy else 'NOT healthy'} after {seconds:.0f} s; `make up` shows it in the browser"
-    )
+    else:
+        health = "NOT healthy" if found else "healthy"
+        answer(f"{health} after {seconds:.0f} s; `make up` shows it in the browser")
+    for finding in found:
+        say(f"{finding.health}: {finding.subject}: {finding.reason}")
+    return 1 if found or not market.well or not carbon.well else 0

@@ -44,7 +44,7 @@ def api() -> None:
 
 
 def demo(json: Json = False) -> None:
-    """The last 60 trading days from the sandbox, headless: fetched, one gap made and healed, health shown."""
+    """Headless, from the sandbox: 60 days with a gap that heals, then a university's carbon report."""
     from orchestration.cli.demo import run_demo
 
     raise typer.Exit(run_demo(load_settings(), json=json))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as csv
 
 from sandbox.carbon.entries import entries
@@ -17,6 +18,8 @@ from sandbox.carbon.types import types
 
 SEED = 20_250_101
 YEARS = (2023, 2024, 2025)
+REVISED = {"plane": 1.05, "electricity": 0.97}
+"""What a newer edition of the factors makes of these types' values."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,15 @@ def write(folder: Path, scale: float = 1.0, seed: int = SEED, years: Sequence[in
     """
     folder.mkdir(parents=True, exist_ok=True)
     return [made for year in years for made in _year(folder, year, scale, seed)]
+
+
+def write_revision(folder: Path, year: int) -> Written:
+    """A year's factors in a newer edition: the same, but for the types that are `REVISED`."""
+    rows = factors(year)
+    times = pa.array([REVISED.get(name, 1.0) for name in rows.column("data_entry_type").to_pylist()])
+    revised = pc.round(pc.multiply(rows.column("value"), times), 6)
+    rows = rows.set_column(rows.schema.get_field_index("value"), "value", revised)
+    return _file(folder / f"factors-{year}-revised.csv", "factors", year, rows)
 
 
 def _year(folder: Path, year: int, scale: float, seed: int) -> Iterator[Written]:

@@ -273,10 +273,6 @@ def test_a_retried_piece_of_work_stays_in_its_pipeline(office: Office) -> None:
     )
 
 
-def test_a_lock_needs_a_reason(office: Office) -> None:
-    assert "a reason is needed" in office.run("lock", YEAR).err
-
-
 def test_an_empty_home_says_what_to_do(empty_office: Office) -> None:
     assert "upload units, factors and data" in empty_office.run("report", YEAR).err
 

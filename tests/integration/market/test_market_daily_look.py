@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from orchestration.cli.demo_market import show_market
+from orchestration.environments import load_settings
+from orchestration.health import platform_findings
 from tests.integration.market.house import FETCHED, PREPARED, House, expected_rows
 
 
@@ -28,14 +31,23 @@ def test_second_look_does_nothing(house: House) -> None:
 
 def test_the_demo_can_be_run_again_and_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each time the same hole is made and healed; other work that comes back so often has to wait."""
-    monkeypatch.setattr("orchestration.cli.demo.DAYS", len(PREPARED))
+    monkeypatch.setattr("orchestration.cli.demo_market.DAYS", len(PREPARED))
     content = house.content()
     for times in range(1, 5):
-        said = house.run("demo", "--json")
-        assert said.code == 0, said.err
-        assert said.json["healthy"]
+        assert show_market(load_settings(), shown=False).well
+        assert not platform_findings(load_settings())
         assert house.calls() == house.calls("daily") == times, "only the demo's own gap is fetched"
     assert house.content() == content
+
+
+def test_the_demo_tells_of_both_domains(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestration.cli.demo_market.DAYS", len(PREPARED))
+    monkeypatch.setattr("orchestration.cli.demo_carbon.SCALE", 0.001)
+    said = house.run("demo", "--json")
+    assert said.code == 0, said.err
+    assert said.json["healthy"]
+    assert {row["days"] for row in said.json["tables"]} == {len(PREPARED)}
+    assert said.json["carbon"]["recalculated"] == ["electricity", "plane"]
 
 
 def test_a_look_of_another_source_is_refused(house: House) -> None:

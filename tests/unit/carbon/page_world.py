@@ -47,6 +47,7 @@ class World:
     old: Mapping[str, str] = field(default_factory=dict)
     lock: Lock | None = None
     factors: list[dict[str, Any]] = field(default_factory=list)
+    files: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, unit: str, parent: str | None = None, name: str = "") -> World:
         self.units[unit] = (parent, name or unit)
@@ -112,6 +113,7 @@ class World:
             ],
             results=self._results(),
             factors=self.factors,
+            files=self.files,
             old=self.old,
             lock=self.lock,
             versions={"carbon_reports 2025": "5f0c1a9be2d34d71", "units 2025": "91ab20c4e7710f3d"},

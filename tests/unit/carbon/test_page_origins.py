@@ -50,7 +50,7 @@ def test_kinds_of_emissions_stand_in_the_catalogues_order_with_scope_and_categor
 
 
 def test_sources_are_told_and_so_is_that_there_is_none(world: World):
-    rows = [("plane", "Handbook 4.2", 3, 1, 10**9), ("road", None, 1, 0, 0)]
+    rows = [("road", None, 1, 0, 0), ("plane", "Handbook 4.2", 3, 1, 10**9)]
     names = ("data_entry_type", "source", "factors", "stale", "mg")
     world.factors = [dict(zip(names, row, strict=True)) for row in rows]
     (found,) = part(world.shown(), "sources").iter("tbody")
@@ -58,6 +58,22 @@ def test_sources_are_told_and_so_is_that_there_is_none(world: World):
         ["Flights", "Handbook 4.2", "3", "1", "1.000"],
         ["Cars and coaches", "no source given", "1", "0", "0"],
     ]
+
+
+def test_files_are_told_with_who_brought_them_and_when(world: World):
+    names = ("kind", "data_entry_type", "file", "rows", "by", "at")
+    rows = [
+        ("units", "", "units.csv", 12, "anna", MOMENT),
+        ("data", "plane", "=cmd().csv", 4000, "@bob", MOMENT),
+    ]
+    world.files = [dict(zip(names, row, strict=True)) for row in rows]
+    found = next(part(world.shown(), "calculation").iter("tbody"))
+    told = [[words(cell) for cell in row] for row in found]
+    assert [row[:4] for row in told] == [
+        ["Units", "units.csv", "12", "anna"],
+        ["Flights", "'=cmd().csv", "4 000", "'@bob"],
+    ]
+    assert all(row[4].endswith("UTC") for row in told)
 
 
 def test_where_nothing_is_missing_the_page_says_that(world: World):

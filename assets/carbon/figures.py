@@ -1,0 +1,89 @@
+"""What a partition comes to, in a few numbers that can be laid beside those of the time before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from domain.carbon.tables import (
+    DATA_ENTRIES,
+    EMISSIONS,
+    FACTOR_VERSIONS,
+    FACTORS,
+    REPORT_MODULES,
+    REPORTS,
+    UNITS,
+)
+from domain.shared.compute import query
+from domain.shared.table import Table
+
+
+@dataclass(frozen=True)
+class Measure:
+    """`sql` gives a label and a number for each part; all numbers have one unit, so they add up."""
+
+    unit: str
+    sql: str
+
+
+_TONNES = "CAST(coalesce(sum({}), 0) AS DOUBLE) / 1e9"
+MEASURES: Mapping[str, Measure] = {
+    UNITS.name: Measure("units", "SELECT coalesce(parent_id, 'top'), count(*) FROM made GROUP BY 1"),
+    FACTORS.name: Measure(
+        "factors in the latest file",
+        "SELECT data_entry_type, count(*) FILTER (WHERE NOT stale) FROM made GROUP BY 1",
+    ),
+    FACTOR_VERSIONS.name: Measure("values", "SELECT data_entry_type, count(*) FROM made GROUP BY 1"),
+    DATA_ENTRIES.name: Measure(
+        "entries", "SELECT institution || ', ' || source, count(*) FROM made GROUP BY 1"
+    ),
+    EMISSIONS.name: Measure(
+        "t CO2e", f"SELECT emission_type, {_TONNES.format('mg_co2e')} FROM made GROUP BY 1"
+    ),
+    REPORT_MODULES.name: Measure(
+        "t CO2e", f"SELECT data_entry_type, {_TONNES.format('mg_co2e')} FROM made GROUP BY 1"
+    ),
+    REPORTS.name: Measure("t CO2e", f"SELECT module, {_TONNES.format('own_mg')} FROM made GROUP BY 1"),
+}
+"""By table. Kept with what was recorded of a partition: the next time they are the time before."""
+
+
+def figures(table: Table, made: pa.Table) -> dict[str, float]:
+    """By part."""
+    found = query(MEASURES[table.name].sql, {"made": made})
+    parts, numbers = (column.to_pylist() for column in found.columns)
+    return dict(sorted(zip(parts, numbers, strict=True)))
+
+
+def changes(before: Mapping[str, float] | None, after: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Part by part, the largest change first; of a partition that was not there before, all is new."""
+    old = before or {}
+    rows = [
+        {
+            "part": part,
+            "before": old.get(part, 0),
+            "after": after.get(part, 0),
+            "change": after.get(part, 0) - old.get(part, 0),
+        }
+        for part in old.keys() | after.keys()
+    ]
+    return sorted(rows, key=lambda row: (-abs(row["change"]), -abs(row["after"]), row["part"]))
+
+
+def sentence(unit: str, before: Mapping[str, float] | None, after: Mapping[str, float]) -> str:
+    """The sum in words: "9,364.639 → 9,811.931 t CO2e (+4.8 %)"."""
+    new = sum(after.values())
+    if before is None:
+        return f"{_number(new)} {unit}, for the first time"
+    old = sum(before.values())
+    if before == after:
+        return f"{_number(new)} {unit}, as before"
+    share = f" ({(new / old - 1) * 100:+.1f} %)" if old else ""
+    return f"{_number(old)} → {_number(new)} {unit}{share}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"

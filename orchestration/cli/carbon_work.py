@@ -1,0 +1,70 @@
+"""Carbon commands that have work done here: what is due, what changed elsewhere, what is asked for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from domain.shared.error import InvalidInput
+from orchestration.cli.carbon_drive import drive
+from orchestration.cli.output import Json, answer, document
+from orchestration.environments import load_settings
+from orchestration.services import open_carbon
+
+
+def heal(json: Json = False) -> None:
+    """Take in, calculate and sum whatever is due, in this process."""
+    settings = load_settings()
+    carbon = open_carbon(settings, write=True)
+    ended = drive(settings, carbon)
+    if json:
+        document({"ok": ended, "plan": [v.key for v in carbon.plan().due]})
+    raise typer.Exit(0 if ended else 1)
+
+
+def pull(json: Json = False) -> None:
+    """Read what changed in the applications beside us, now, and do whatever follows."""
+    from assets.carbon.pull import listen
+
+    settings = load_settings()
+    carbon = open_carbon(settings, write=True)
+    if not carbon.feeds:
+        raise InvalidInput(
+            "no application is set", remedy="set PERENNIAL_CARBON_APP_URL or PERENNIAL_CARBON_API_URL"
+        )
+    heard = listen(carbon, {})
+    for one in heard:
+        if not json:
+            answer(f"{one.origin}: {one.error.message if one.error else f'{one.places:,} places'}")
+    ended = drive(settings, carbon) and not any(one.error for one in heard)
+    if json:
+        told = [
+            {"origin": one.origin, "places": one.places, "error": one.error.message if one.error else None}
+            for one in heard
+        ]
+        document({"ok": ended, "applications": told, "plan": [v.key for v in carbon.plan().due]})
+    raise typer.Exit(0 if ended else 1)
+
+
+def recalculate(
+    year: Annotated[int, typer.Argument(help="The year")],
+    module: Annotated[
+        list[str] | None, typer.Option("--module", help="Only this module; may be given again.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Do it here, with all that follows.")] = False,
+    json: Json = False,
+) -> None:
+    """Calculate modules anew, whether that is due or not. What comes out the same changes nothing."""
+    from sensors.carbon.asked import ask_for_modules
+
+    settings = load_settings()
+    carbon = open_carbon(settings, write=True)
+    names = module or [m.name for m in carbon.catalogue.modules]
+    rows = ask_for_modules(carbon, names, year)
+    ended = drive(settings, carbon) if wait else True
+    if json:
+        document({"ok": ended, "jobs": [row.id for row in rows]})
+    else:
+        answer(f"asked for: {', '.join(names)} of {year}; work {', '.join(str(row.id) for row in rows)}")
+    raise typer.Exit(0 if ended else 1)

@@ -1,0 +1,153 @@
+"""The demo's second part: a sample university's year from its files to its report, then newer factors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from domain.carbon.tables import EMISSIONS
+from orchestration.cli.carbon_drive import drive_with
+from orchestration.cli.carbon_reports import show_difference, show_report, write_page
+from orchestration.cli.output import answer, say
+from orchestration.cli.runner import runner
+from orchestration.services import open_carbon
+
+if TYPE_CHECKING:
+    from assets.carbon.carbon import Carbon
+    from assets.carbon.report import Report
+    from assets.carbon.upload import File
+    from orchestration.cli.runner import Runner
+    from orchestration.settings import Settings
+    from sandbox.carbon.institution import Written
+    from sensors.carbon.look import Start
+
+YEAR = 2025
+SCALE = 1.0
+"""Of the sample's entries: 1 is about 67,000 in a year."""
+BY = "demo"
+
+
+@dataclass(frozen=True)
+class CarbonShown:
+    well: bool
+    told: dict[str, Any]
+
+
+@dataclass
+class _Recalculated:
+    """The types that runs have calculated."""
+
+    types: set[str]
+
+    def __call__(self, start: Start) -> None:
+        if start.table == EMISSIONS.table:
+            self.types |= {partition.split("|", 1)[0] for partition in start.partitions}
+
+
+def show_carbon(settings: Settings, *, shown: bool) -> CarbonShown:
+    """Run again it takes in only the newer factors, and puts the others back at the end."""
+    from sandbox.carbon.institution import write, write_revision
+
+    carbon = open_carbon(settings, write=True)
+    if (why := _not_ours(carbon)) is not None:
+        say(f"5. nothing about carbon: {why}; see it with another PERENNIAL_HOME")
+        return CarbonShown(True, {"left_out": why})
+    folder = settings.home / "demo"
+    files = write(folder, SCALE, years=[YEAR])
+    revision = write_revision(folder, YEAR)
+    with runner(settings) as run:
+        return _show(settings, carbon, run, files, revision, folder / f"report-{YEAR}.html", shown=shown)
+
+
+def _not_ours(carbon: Carbon) -> str | None:
+    """The demo brings factors for a whole year: where somebody works on it, that is not for us to do."""
+    if YEAR in carbon.ledger.year_locks.held():
+        return f"{YEAR} is locked"
+    for one in carbon.ledger.uploads.find(accepted=True):
+        if one.uploaded_by != BY and YEAR in one.years:
+            return f"{YEAR} has files of {one.uploaded_by}"
+    return None
+
+
+def _show(
+    settings: Settings,
+    carbon: Carbon,
+    run: Runner,
+    files: Sequence[Written],
+    revision: Written,
+    page: Path,
+    *,
+    shown: bool,
+) -> CarbonShown:
+    from assets.carbon.report import difference, report_of
+
+    rows = sum(one.rows for one in files if one.kind == "data")
+    say(f"5. a university's {YEAR}: {len(files)} files with {rows:,} entries, in {page.parent}")
+    known = [_upload(carbon, one) for one in files]
+    say(f"   {known.count(False)} taken, {known.count(True)} known already")
+    well = drive_with(run, settings, carbon)
+    before = report_of(carbon, YEAR)
+    if shown:
+        show_report(before)
+    say(f"6. newer factors, {revision.path.name}: what if?")
+    foreseen = _foresee(carbon, revision)
+    say("7. now for good: what they change is calculated, and nothing else")
+    seen = _Recalculated(set())
+    _upload(carbon, revision)
+    well = drive_with(run, settings, carbon, seen) and well
+    changes = difference(before, report_of(carbon, YEAR))
+    if shown:
+        show_difference(changes)
+    say("8. the factors as they were: every number is again what it was")
+    [factors] = [one for one in files if one.kind == "factors"]
+    _upload(carbon, factors)
+    well = drive_with(run, settings, carbon) and well
+    after = report_of(carbon, YEAR)
+    written = write_page(carbon, page, YEAR)
+    if shown:
+        answer(f"the report to be sent on, or printed: {written['file']}")
+    told = {
+        "year": YEAR,
+        "files": len(files),
+        "entries": rows,
+        "report": before.as_json(),
+        "foreseen": foreseen,
+        "recalculated": sorted(seen.types),
+        "difference": changes,
+        "page": written,
+    }
+    return CarbonShown(well and _same(before, after), told)
+
+
+def _upload(carbon: Carbon, one: Written) -> bool:
+    """Whether the file was known already."""
+    from assets.carbon.upload import upload
+
+    return upload(carbon, _file(one)).known
+
+
+def _file(one: Written) -> File:
+    from assets.carbon.upload import File
+
+    return File(
+        kind=one.kind,
+        name=one.path.name,
+        content=one.path.read_bytes(),
+        by=BY,
+        data_entry_type=one.data_entry_type or None,
+    )
+
+
+def _foresee(carbon: Carbon, one: Written) -> list[dict[str, Any]]:
+    from assets.carbon.what_if import what_if
+
+    effects = what_if(carbon, _file(one)).effects
+    for effect in effects:
+        say(f"   it {effect.sentence}")
+    return [effect.as_json() for effect in effects]
+
+
+def _same(before: Report, after: Report) -> bool:
+    return list(before.rows) == list(after.rows)

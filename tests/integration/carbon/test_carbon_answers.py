@@ -1,0 +1,114 @@
+"""What the carbon commands answer: people a sentence, programs one JSON document, whatever was asked."""
+
+from __future__ import annotations
+
+import csv
+import getpass
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.integration.carbon.office import FACTORS, YEAR, Office
+
+
+def test_locking_is_answered_for_programs_too(office: Office) -> None:
+    locked = office.run("lock", YEAR, "--reason", "published", "--json").json
+    assert locked.pop("at").startswith("20")
+    assert locked.pop("by")
+    assert locked == {"year": 2025, "locked": True, "reason": "published", "notes": []}
+    again = office.run("lock", YEAR, "--reason", "published")
+    assert (again.code, again.err) == (2, "error: 2025 is locked already\n")
+    freed = office.run("unlock", YEAR, "--reason", "a mistake", "--json").json
+    assert freed.pop("by")
+    assert freed == {"year": 2025, "locked": False, "reason": "a mistake", "due": []}
+    again = office.run("unlock", YEAR, "--reason", "a mistake")
+    assert (again.code, again.err) == (2, "error: 2025 is not locked\n")
+
+
+def test_a_lock_needs_a_reason_and_a_year_that_has_a_report(office: Office) -> None:
+    for command in ("lock", "unlock"):
+        said = office.run(command, YEAR, "--reason", "  ")
+        assert said.code == 2
+        assert said.err.startswith("error: a reason is needed\nremedy: --reason TEXT")
+    said = office.run("lock", "2052", "--reason", "published")
+    assert said.code == 2
+    assert said.err.startswith("error: there is no report of 2052\n")
+    assert not office.carbon.ledger.year_locks.held()
+    for wrong in ("the-year", "20.25"):
+        said = office.run("lock", wrong, "--reason", "published")
+        assert said.code == 2
+        assert "Invalid value" in said.err
+
+
+def test_a_lock_on_an_old_report_says_that_it_is_old_and_unlocking_what_is_due(office: Office) -> None:
+    office.upload("factors", FACTORS.replace(",8,g/km", ",9,g/km"))
+    said = office.run("lock", YEAR, "--reason", "published")
+    assert said.code == 0
+    assert "warning: factors 2025 is not up to date" in said.err
+    assert office.run("unlock", YEAR, "--reason", "too early").out == "2025 is unlocked; due: factors:2025\n"
+
+
+def test_a_page_is_answered_with_its_report(office: Office, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    told = office.run("report", YEAR, "--html", str(page), "--json").json
+    assert told.pop("page") == {"file": str(page), "bytes": page.stat().st_size}
+    assert told == office.run("report", YEAR, "--json").json
+    files = page.read_text(encoding="utf-8").partition("Files that the figures come from")[2]
+    assert [files.count(f"{kind}.csv") for kind in ("units", "factors", "data")] == [1, 1, 3]
+    assert files.count(getpass.getuser()) == 5
+    assert office.run("report", YEAR, "--html", str(page)).out.startswith(f"{page}: ")
+    said = office.run("report", YEAR, "--csv", "--json")
+    assert (said.code, said.out) == (2, "")
+    assert "two answers" in said.err
+    beside = office.run("report", YEAR, "--csv", "--html", str(page)).out
+    assert beside == office.run("report", YEAR, "--csv").out
+    said = office.run("report", YEAR, "--html", str(tmp_path / "none" / "report.html"), "--json")
+    assert (said.code, said.out) == (2, "")
+    assert "cannot be written" in said.err
+
+
+@pytest.mark.parametrize("what", ["units", "factors", "plane"])
+def test_a_template_is_the_same_for_people_and_programs(empty_office: Office, what: str) -> None:
+    told = empty_office.run("template", what, "--year", YEAR, "--json").json
+    rows = list(csv.reader(io.StringIO(empty_office.run("template", what, "--year", YEAR).out)))
+    assert told["columns"] == rows[0]
+    assert [list(row.values()) for row in told["rows"]] == rows[1:]
+
+
+def test_there_is_no_template_of_what_nobody_counts(empty_office: Office) -> None:
+    said = empty_office.run("template", "teleport", "--json")
+    assert (said.code, said.out) == (2, "")
+    assert "teleport" in said.err
+
+
+def test_the_sample_is_written_where_it_is_wanted(empty_office: Office, tmp_path: Path) -> None:
+    folder = tmp_path / "sample"
+    told = empty_office.run("sample", str(folder), "--scale", "0.001", "--json").json
+    assert sorted(Path(one["file"]) for one in told["files"]) == sorted(folder.iterdir())
+    assert {one["kind"] for one in told["files"]} == {"units", "factors", "data"}
+    assert (folder / "factors-2025-revised.csv").exists()
+    (tmp_path / "file").write_text("")
+    said = empty_office.run("sample", str(tmp_path / "file"), "--json")
+    assert (said.code, said.out) == (2, "")
+    assert "cannot be written" in said.err
+
+
+def test_every_answer_for_programs_is_one_document(office: Office) -> None:
+    for arguments in (
+        ("report", YEAR),
+        ("diff", YEAR, "--from", "2020-01-01T00:00"),
+        ("explain", YEAR),
+        ("stale",),
+        ("pipelines",),
+        ("pipelines", "--statistics", "24"),
+        ("types",),
+        ("heal",),
+    ):
+        said = office.run(*arguments, "--json")
+        if said.code == 0:
+            json.loads(said.out)
+        else:
+            assert said.out == "", arguments
+            assert said.err.startswith("error: "), arguments

@@ -1,0 +1,129 @@
+"""What Dagster is told: of every partition of every table what it comes to, what changed, and a picture."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from base64 import b64decode
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from domain.carbon.tables import TABLES
+from orchestration.cli.runner import runner
+from orchestration.environments import load_settings
+from tests.integration.carbon.office import FACTORS, TRAIN, UNITS, YEAR, Office
+
+PARTS = {
+    ("units", YEAR): {"top": 1, "UNI": 2, "SCI": 1},
+    ("factors", YEAR): {"train": 2, "electricity": 2, "paper": 1},
+    ("factor_versions", YEAR): {"train": 2, "electricity": 2, "paper": 1},
+    ("data_entries", f"train|{YEAR}"): {"main, csv": 2},
+    ("data_entry_emissions", f"train|{YEAR}"): {"train": 0.031},
+    ("carbon_report_modules", f"travel|{YEAR}"): {"train": 0.031},
+    ("carbon_reports", YEAR): {"buildings": 0.98, "purchases": 0.07, "travel": 0.031},
+}
+
+
+def newest() -> dict[tuple[str, str], dict[str, Any]]:
+    """The metadata of the newest materialization of every partition of every table."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    with runner(load_settings()) as run:
+        for table in TABLES:
+            key = dg.AssetKey(["carbon", table.table])
+            for record in reversed(run.instance.fetch_materializations(key, limit=100).records):
+                event = record.asset_materialization
+                assert event is not None
+                told = {name: value.value for name, value in event.metadata.items()}
+                found[table.table, str(event.partition)] = told
+    return found
+
+
+def cells(text: str) -> list[list[str]]:
+    """Of a table in Markdown, the rows below its head."""
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()[2:]]
+
+
+def picture(text: str) -> list[str]:
+    """The words in a plot, which must be well-formed."""
+    found = re.fullmatch(r"!\[[^]]+\]\(data:image/svg\+xml;base64,([^)]+)\)", text)
+    assert found is not None
+    return [node.text or "" for node in ET.fromstring(b64decode(found[1])).iter() if node.text]
+
+
+def test_every_table_tells_what_it_comes_to_and_shows_it(office: Office) -> None:
+    told = newest()
+    assert {table for table, _ in told} == {table.table for table in TABLES}
+    for place, parts in PARTS.items():
+        of = told[place]
+        assert of["sum"].endswith("for the first time"), place
+        rows = {part: (before, after) for part, before, after, _ in cells(of["what_changed"])}
+        assert {part: float(after) for part, (_, after) in rows.items()} == parts
+        assert {float(before) for before, _ in rows.values()} == {0}
+        assert set(parts) <= set(picture(of["what_changed_plot"]))
+    for of in told.values():
+        assert {"content", "changed", "seconds", "sum", "what_changed", "what_changed_plot"} <= of.keys()
+
+
+def test_new_factors_can_be_followed_from_their_file_to_the_report(office: Office) -> None:
+    first = newest()
+    dearer = FACTORS.replace(",8,g/km", ",9,g/km")
+    assert office.upload("factors", dearer, "--wait").code == 0
+    told = newest()
+    factors = told["factors", YEAR]
+    [change] = cells(factors["factors_before_and_after"])
+    assert change[:2] == ["train", "train"]
+    assert change[3:] == ["8.000", "g/km", "9.000", "g/km", "changed"]
+    assert ["train", "2", "0", "1", "0", "1"] in cells(factors["factors_changed"])
+    assert cells(told["factor_versions", YEAR]["what_changed"])[0] == ["train", "2", "3", "1"]
+    used = cells(told["data_entry_emissions", f"train|{YEAR}"]["factors_used"])
+    assert {(row[1], row[4], row[5], row[6]) for row in used} == {
+        ("2", "9.000", "g/km", "sample"),
+        ("1", "30.000", "g/km", "sample"),
+    }
+    for place in (
+        ("data_entry_emissions", f"train|{YEAR}"),
+        ("carbon_report_modules", f"travel|{YEAR}"),
+    ):
+        assert told[place]["sum"] == "0.031 → 0.033 t CO2e (+6.5 %)"
+        assert cells(told[place]["what_changed"]) == [["train", "0.031", "0.033", "0.002"]]
+    assert told["carbon_reports", YEAR]["sum"] == "1.081 → 1.083 t CO2e (+0.2 %)"
+    assert cells(told["carbon_reports", YEAR]["what_changed"])[0] == ["travel", "0.031", "0.033", "0.002"]
+    untouched = {place for place in told if told[place] == first[place]}
+    assert ("data_entry_emissions", f"paper|{YEAR}") in untouched
+    assert ("units", YEAR) in untouched
+
+
+def test_units_and_entries_tell_what_came_and_went(office: Office) -> None:
+    assert office.upload("units", UNITS.replace("PHY,Physics,SCI", "PHY,Physics,UNI")).code == 0
+    assert office.upload("data", TRAIN + "PHY,10,1,CH\n", "--type", "train", "--wait").code == 0
+    told = newest()
+    assert cells(told["units", YEAR]["what_changed"]) == [
+        ["UNI", "2", "3", "1"],
+        ["SCI", "1", "0", "-1"],
+        ["top", "1", "1", "0"],
+    ]
+    entries = told["data_entries", f"train|{YEAR}"]
+    assert entries["sum"] == "2 → 3 entries (+50.0 %)"
+    assert cells(entries["busiest_units"]) == [["PHY", "2"], ["ART", "1"]]
+
+
+def test_a_partition_that_is_made_again_says_that_it_is_as_before(office: Office) -> None:
+    lake = office.carbon.lake
+    nothing = lake.tables["carbon.carbon_reports"].schema.empty_table()
+    lake.replace("carbon.carbon_reports", YEAR, nothing, allow_empty=True)
+    assert office.run("heal").code == 0
+    assert newest()["carbon_reports", YEAR]["sum"] == "1.081 t CO2e, as before"
+
+
+@pytest.mark.parametrize("value", [0.0, -3.0, 1e300])
+def test_a_plot_holds_whatever_numbers_there_are(value: float) -> None:
+    from assets.policies.lying_bars import MOST, lying_bars
+
+    parts = [(f"<{n}> a very long name, longer than its place" * 2, value) for n in range(MOST + 5)]
+    words = picture(lying_bars(parts, {parts[0][0]: 1.0}, "t CO2e"))
+    assert len(words) == 2 * MOST + 1
+    assert words[-1] == "t CO2e (and 5 more)"
+    assert len(lying_bars(parts)) < 8_000
+    assert lying_bars([]) == ""
