@@ -33,7 +33,7 @@ class Staging:
     def holds(self, pipeline_id: str, rows: pa.Table) -> bool:
         """Whether the rows can be read, and are these."""
         try:
-            return self.rows(pipeline_id).equals(rows)
+            return bool(self.rows(pipeline_id).equals(rows))
         except InfrastructureError:
             return False
 

@@ -3,15 +3,22 @@ accepted one are kept as they should be."""
 
 from __future__ import annotations
 
+import csv
 import importlib
+import io
+import re
+import time
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tests.unit.carbon as collection
+from assets.carbon.drop import take_dropped
 from assets.carbon.upload import File, upload
+from domain.carbon.catalogue import catalogue
 from domain.carbon.reading.problems import FileRefused
 from domain.shared.error import InvalidInput
 from tests.integration.carbon.office import Office
@@ -118,3 +125,48 @@ def test_a_file_that_cannot_be_is_refused_at_the_door(with_units: Office) -> Non
     with pytest.raises(InvalidInput, match="2025 is locked"):
         upload(with_units.carbon, File("units", "it.csv", b"unit_id,name\nA,b\n", "x", year=2025))
     assert state(with_units) == before
+
+
+FORMULAS = ("=1+2", "+1+2", "-1+2", "@SUM(A1)", "\t=1+2", "\r=1+2", " =1+2", "\u00a0=1+2")
+
+
+def test_nothing_that_leaves_the_house_is_a_formula(with_units: Office, tmp_path: Path) -> None:
+    """Whatever people wrote into the files: no cell of ours begins as a spreadsheet's formula does."""
+    quoted = ['"' + text.replace('"', '""') + '"' for text in FORMULAS]
+    rows = "".join(f"u{n},A,{text}\n" for n, text in enumerate(quoted))
+    assert with_units.upload("units", f"unit_id,parent_id,name\nA,,Top\n{rows}").code == 0
+    factors = "".join(f'train,"{{""country"": ""C{n}""}}",8,g/km,{t}\n' for n, t in enumerate(quoted))
+    with_units.upload("factors", f"data_entry_type,classification,value,unit,source\n{factors}")
+    entries = "".join(f"u{n},7,CH,{text}\n" for n, text in enumerate(quoted))
+    assert with_units.upload("data", f"unit_id,distance,country,note\n{entries}", "--type", "train").code == 0
+    assert with_units.run("heal").code == 0
+    page = tmp_path / "report.html"
+    exported = [with_units.run("report", "2025", "--csv", "--html", str(page)).out]
+    exported += [with_units.run("template", what).out for what in ("units", "factors", *catalogue().types)]
+    cells = [cell for text in exported for row in csv.reader(io.StringIO(text)) for cell in row]
+    assert sum("1+2" in cell or "SUM(A1)" in cell for cell in cells) >= len(FORMULAS), (
+        "they are in the export"
+    )
+    html = re.sub(r"<style>.*?</style>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    texts = [unescape(text) for text in re.findall(r">([^<>]+)<", html)]
+    assert sum("1+2" in text or "SUM(A1)" in text for text in texts) >= len(FORMULAS), "they are on the page"
+    for cell in (*cells, *texts):
+        bare = cell.lstrip(" \u00a0")
+        assert bare[:1] not in ("=", "+", "-", "@", "\t", "\r") or number(bare), repr(cell)
+
+
+def number(text: str) -> bool:
+    return re.fullmatch(r"[-+]?[\d\u202f.,]+\s?%?", text.strip()) is not None
+
+
+def test_the_problems_beside_a_dropped_file_run_in_no_spreadsheet(with_units: Office) -> None:
+    folder = with_units.home / "drop" / "data" / "train" / "2025"
+    folder.mkdir(parents=True)
+    rows = "".join(f'"{text}",1,CH\n' for text in FORMULAS)
+    (folder / "bad.csv").write_text(f"unit_id,distance,country\n{rows}", encoding="utf-8", newline="")
+    [dropped] = take_dropped(with_units.carbon, with_units.home / "drop", time.time() + 60)
+    assert dropped.outcome == "refused"
+    [told] = (with_units.home / "drop" / "refused").rglob("*.problems.txt")
+    lines = told.read_text(encoding="utf-8").splitlines()
+    assert len(lines) >= len(FORMULAS)
+    assert [line for line in lines if line.lstrip()[:1] in ("=", "+", "-", "@", "\t", "\r", "")] == []
