@@ -30,13 +30,12 @@ class Staging:
         self.store.create(f"{self.place}/{pipeline_id}/original", original)
         self.store.create(f"{self.place}/{pipeline_id}/rows.parquet", sink.getvalue().to_pybytes())
 
-    def has(self, pipeline_id: str) -> bool:
-        """Whether the rows can be read."""
+    def holds(self, pipeline_id: str, rows: pa.Table) -> bool:
+        """Whether the rows can be read, and are these."""
         try:
-            self.rows(pipeline_id)
+            return bool(self.rows(pipeline_id).equals(rows))
         except InfrastructureError:
             return False
-        return True
 
     def rows(self, pipeline_id: str) -> pa.Table:
         import pyarrow.parquet as pq

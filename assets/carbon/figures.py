@@ -59,17 +59,12 @@ def figures(table: Table, made: pa.Table) -> dict[str, float]:
 
 
 def changes(before: Mapping[str, float] | None, after: Mapping[str, float]) -> list[dict[str, Any]]:
-    """Part by part, the largest change first; of a partition that was not there before, all is new."""
-    old = before or {}
-    rows = [
-        {
-            "part": part,
-            "before": old.get(part, 0),
-            "after": after.get(part, 0),
-            "change": after.get(part, 0) - old.get(part, 0),
-        }
-        for part in old.keys() | after.keys()
-    ]
+    """Part by part, the largest change first. Where nothing is known of before, nothing is said of it."""
+    if before is None:
+        largest = sorted(after.items(), key=lambda part: (-abs(part[1]), part[0]))
+        return [{"part": part, "before": "", "after": number, "change": ""} for part, number in largest]
+    pairs = {part: (before.get(part, 0), after.get(part, 0)) for part in before.keys() | after.keys()}
+    rows = [{"part": p, "before": old, "after": new, "change": new - old} for p, (old, new) in pairs.items()]
     return sorted(rows, key=lambda row: (-abs(row["change"]), -abs(row["after"]), row["part"]))
 
 
@@ -77,7 +72,7 @@ def sentence(unit: str, before: Mapping[str, float] | None, after: Mapping[str, 
     """The sum in words: "9,364.639 → 9,811.931 t CO2e (+4.8 %)"."""
     new = sum(after.values())
     if before is None:
-        return f"{_number(new)} {unit}, for the first time"
+        return f"{_number(new)} {unit}; nothing is known from before"
     old = sum(before.values())
     if before == after:
         return f"{_number(new)} {unit}, as before"

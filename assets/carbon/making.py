@@ -59,7 +59,7 @@ class Made:
     figures: Mapping[str, float]
     """What it comes to, part by part."""
     before: Mapping[str, float] | None
-    """The same of the time before; None if it was never made, or nobody kept them."""
+    """The same of the time before; None if it was not made before, or nobody kept them."""
 
 
 Build = Callable[[str, int], "Built | None"]

@@ -55,7 +55,7 @@ def _metadata(made: Made) -> dict[str, Any]:
 
 
 _PLOTS = {
-    "factors_used": (("emission_type", "factor_id", "version"), "tonnes"),
+    "factors_used": (("factor_id", "version"), "tonnes"),
     "factors_changed": (("data_entry_type",), "touched"),
     "busiest_units": (("unit_id",), "entries"),
 }

@@ -48,8 +48,8 @@ def report_page(carbon: Carbon, year: int, unit: str | None = None, as_of: datet
 
 
 def _files(carbon: Carbon, seen: Observed, year: int) -> list[dict[str, Any]]:
-    """The uploads that are in the tables now, as these recorded it: units, factors, data by the catalogue.
-    Of a file of factors that came more than once, the last time."""
+    """The uploads that are in the tables now, as these recorded it: units, factors, data by type. Of a file
+    of factors that came more than once, the last time."""
     places = [(UNITS.table, str(year)), (FACTORS.table, str(year))]
     places += [(DATA_ENTRIES.table, f"{name}|{year}") for name in carbon.catalogue.types]
     uploads = {u.id: u for u in carbon.ledger.uploads.find(accepted=True)}

@@ -95,7 +95,7 @@ def _take(carbon: Carbon, file: File, pipeline: str, parsed: Parsed) -> Receipt:
     carbon.refuse_locked(wanted.years)
     if file.kind == "units":
         _refuse_taken_units(carbon, file, parsed)
-    if (same := _newest_is_the_same(carbon, wanted)) is not None:
+    if (same := _newest_is_the_same(carbon, wanted, parsed)) is not None:
         return Receipt(same, known=True)
     carbon.staging.keep(pipeline, file.content, parsed.frame)
     kept = carbon.ledger.uploads.record(wanted)
@@ -171,13 +171,14 @@ def _of_year(rows: pa.Table, year: int) -> pa.Array:
     return rows.filter(pc.equal(rows.column("year"), year)).column("unit_id").combine_chunks()
 
 
-def _newest_is_the_same(carbon: Carbon, wanted: Upload) -> Upload | None:
-    """The upload that this one would repeat: nothing of its place and years came after it."""
+def _newest_is_the_same(carbon: Carbon, wanted: Upload, parsed: Parsed) -> Upload | None:
+    """The upload that this one would repeat: nothing of its place and years came after it. The same bytes are
+    another file where they are read otherwise, say with another decimal mark."""
     for one in carbon.ledger.uploads.find(kind=wanted.kind, accepted=True):
         if one.place == wanted.place and set(one.years) & set(wanted.years):
             same = (one.sha256, one.years, one.taken) == (wanted.sha256, wanted.years, wanted.taken)
             # If its kept rows are gone, to upload it again is what a person was told to do.
-            return one if same and carbon.staging.has(one.pipeline_id) else None
+            return one if same and carbon.staging.holds(one.pipeline_id, parsed.frame) else None
     return None
 
 

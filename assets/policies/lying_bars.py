@@ -5,49 +5,48 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 MOST = 12
-"""Lines; what is below them is told as their number."""
-_LINE, _BAR, _NAME, _NUMBER = 18, 210, 190, 80
-_CUT = 30
-"""Characters of a name."""
-_INK = "#7d8590"
-"""Read on a light and on a dark ground: the page that shows it may be either."""
+"""Lines, at most; the others are told as their number."""
+SHOWN_AT_ONCE = 1000
+"""Characters from which on Dagster's UI hides Markdown behind a click."""
+_LINE, _WORDS, _BAR, _CUT = 14, 170, 130, 18
 
 
 def lying_bars(
     values: Sequence[tuple[str, float]], before: Mapping[str, float] | None = None, unit: str = ""
 ) -> str:
-    """Markdown of a chart with one line per (name, value), the first `MOST` of them. A stroke says how long
-    a bar was before."""
-    shown = list(values)[:MOST]
-    if not shown:
-        return ""
-    old = before or {}
-    top = max(*(abs(value) for _, value in shown), *(abs(old.get(name, 0)) for name, _ in shown)) or 1.0
-    lines = [_line(at * _LINE, name, value, old.get(name), top) for at, (name, value) in enumerate(shown)]
-    rest = len(values) - len(shown)
-    foot = " ".join([unit, f"(and {rest} more)" if rest else ""]).strip()
-    height = _LINE * (len(shown) + bool(foot))
+    """Markdown of a chart with one line per (name, value), from the first on, as many as are shown at once.
+    An orange stroke says where a bar ended before."""
+    for most in range(min(MOST, len(values)), 0, -1):
+        made = _chart(values, most, before or {}, unit)
+        if len(made) < SHOWN_AT_ONCE or most == 1:
+            return made
+    return ""
+
+
+def _chart(values: Sequence[tuple[str, float]], most: int, before: Mapping[str, float], unit: str) -> str:
+    shown = values[:most]
+    top = max(max(abs(value), abs(before.get(name, 0))) for name, value in shown) or 1.0
+    bars, marks, words = "", "", ""
+    for at, (name, value) in enumerate(shown):
+        y = at * _LINE
+        bars += f"M{_WORDS} {y + 7}h{_BAR * abs(value) / top:.0f}"
+        old = before.get(name)
+        if old is not None and old != value:
+            marks += f"M{_WORDS + _BAR * abs(old) / top:.0f} {y + 1}v12"
+        text = name if len(name) <= _CUT else f"{name[: _CUT - 1]}…"
+        words += f'<text y="{y + 11}">{escape(text, quote=False)} {_number(value)}</text>'
+    rest = f"+{len(values) - most} more" if len(values) > most else ""
+    foot = " ".join(part for part in (unit, rest) if part)
     if foot:
-        lines.append(f'<text x="{_NAME}" y="{height - 5}">{escape(foot)}</text>')
+        words += f'<text y="{most * _LINE + 11}">{escape(foot, quote=False)}</text>'
+    marked = f'<path d="{marks}" stroke="#d70" stroke-width="2"/>' if marks else ""
+    # The ink is read on a light and on a dark ground: the page that shows it may be either.
     svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_NAME + _BAR + _NUMBER}" height="{height}" '
-        f'font-family="sans-serif" font-size="11" fill="{_INK}">{"".join(lines)}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WORDS + _BAR}" height="{(most + 1) * _LINE}" '
+        f'font-family="Arial" font-size="11" fill="#888"><path d="{bars}" stroke="#36c" stroke-width="9"/>'
+        f"{marked}{words}</svg>"
     )
-    return f"![{escape(unit or 'parts')}](data:image/svg+xml;base64,{b64encode(svg.encode()).decode()})"
-
-
-def _line(y: int, name: str, value: float, before: float | None, top: float) -> str:
-    text = name if len(name) <= _CUT else f"{name[: _CUT - 1]}…"
-    long = max(_BAR * abs(value) / top, 0.5 if value else 0)
-    drawn = (
-        f'<text x="{_NAME - 6}" y="{y + 13}" text-anchor="end">{escape(text)}</text>'
-        f'<rect x="{_NAME}" y="{y + 3}" width="{long:.1f}" height="{_LINE - 6}" fill="#3b6fd4"/>'
-        f'<text x="{_NAME + long + 4:.0f}" y="{y + 13}">{_number(value)}</text>'
-    )
-    if before is not None and before != value:
-        at = _NAME + _BAR * abs(before) / top
-        drawn += f'<path d="M{at:.1f} {y + 1}v{_LINE - 2}" stroke="#d97706" stroke-width="2"/>'
-    return drawn
+    return f"![plot](data:image/svg+xml;base64,{b64encode(svg.encode()).decode()})"
 
 
 def _number(value: float) -> str:

@@ -112,3 +112,14 @@ def test_every_answer_for_programs_is_one_document(office: Office) -> None:
         else:
             assert said.out == "", arguments
             assert said.err.startswith("error: "), arguments
+
+
+def test_a_file_that_is_read_otherwise_is_another_file(office: Office) -> None:
+    """The remedy for numbers that were read wrongly is to upload the file again and say how to read them."""
+    text = 'unit_id,distance,country\nPHY,"1,234",CH\n'
+    assert office.upload("data", text, "--type", "train", "--decimal", "comma").code == 0
+    [again] = office.upload("data", text, "--type", "train", "--decimal", "comma", "--json").json["files"]
+    assert again["known_already"]
+    [other] = office.upload("data", text, "--type", "train", "--decimal", "point", "--json").json["files"]
+    assert not other["known_already"]
+    assert office.carbon.staging.rows(other["pipeline"]).column("quantity").to_pylist() == [1234.0]

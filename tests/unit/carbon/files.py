@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +21,26 @@ from domain.carbon.reading.problems import FileRefused
 
 UNITS = {2024: {"A"}, 2025: {"A", "B", "Zürich"}}
 
-Read = Callable[[bytes], Parsed]
+Kind = Literal["units", "factors", "data"]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """How a file is read: what it is, and what is said beside it."""
+
+    kind: Kind
+    data_entry_type: str | None = None
+    year: int | None = 2025
+    mark: Mark | None = None
+
+    def __call__(self, content: bytes) -> Parsed:
+        if self.kind == "units":
+            return units(content, year=self.year)
+        if self.kind == "factors":
+            return factors(content, year=self.year, mark=self.mark)
+        return entries(content, self.data_entry_type, year=self.year, mark=self.mark)
+
+
 Place = tuple[int, str, str]
 """Line, column and code of a problem."""
 
@@ -48,7 +67,7 @@ class Case:
     name: str
     content: bytes
     expected: Taken | Refused
-    read: Read = field(repr=False)
+    read: Beside = field(repr=False)
 
 
 def parameters(*cases: Case) -> pytest.MarkDecorator:
@@ -122,20 +141,20 @@ def entries(
     return read_entries(io.BytesIO(content), catalogue(), UNITS, scope)
 
 
-def of_type(kind: str | None, *, year: int | None = 2025, mark: Mark | None = None) -> Read:
-    return lambda content: entries(content, kind, year=year, mark=mark)
+def of_type(kind: str | None, *, year: int | None = 2025, mark: Mark | None = None) -> Beside:
+    return Beside("data", kind, year, mark)
 
 
 TRAIN = of_type("train")
 
 
 def unit_file(name: str, content: bytes | str, expected: Taken | Refused) -> Case:
-    return Case(name, content.encode() if isinstance(content, str) else content, expected, units)
+    return Case(name, content.encode() if isinstance(content, str) else content, expected, Beside("units"))
 
 
 def factor_file(name: str, content: bytes | str, expected: Taken | Refused) -> Case:
-    return Case(name, content.encode() if isinstance(content, str) else content, expected, factors)
+    return Case(name, content.encode() if isinstance(content, str) else content, expected, Beside("factors"))
 
 
-def entry_file(name: str, content: bytes | str, expected: Taken | Refused, read: Read = TRAIN) -> Case:
+def entry_file(name: str, content: bytes | str, expected: Taken | Refused, read: Beside = TRAIN) -> Case:
     return Case(name, content.encode() if isinstance(content, str) else content, expected, read)

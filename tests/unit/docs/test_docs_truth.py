@@ -23,7 +23,8 @@ from orchestration.cli.main import app
 from orchestration.setting_fields import FIELDS
 from orchestration.settings import PROJECT_ROOT
 
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/guide.md", "docs/operations.md")
+GUIDES = ("docs/guide.md", "docs/carbon.md", "docs/operations.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", *GUIDES)
 DOCUMENTS = (
     *PAGES,
     "docs/settings.md",
