@@ -23,7 +23,7 @@ from hunts.carbon_truth import write_possible
 from hunts.carbon_yardstick import newest_work, sums_beyond_need
 from hunts.companions import farewell
 from hunts.house import kill_group
-from hunts.races import has_postgres, judged
+from hunts.races import has_postgres, judged, told
 from hunts.rounds import Found, Round
 from tests.postgres import running_server
 
@@ -107,8 +107,9 @@ def burst(ground: CarbonGround, luck: random.Random, database_url: str = "") -> 
             _together(scene, [HEAL] * luck.randint(2, 4))
         _all_is_done(scene)
         scene.heal()
-        for year in YEARS:
-            found.complaints += sums_beyond_need(scene.house.carbon, year, since)
+        with told(found):
+            for year in YEARS:
+                found.complaints += sums_beyond_need(scene.house.carbon, year, since)
         scene.judge()
     return found
 
@@ -135,7 +136,8 @@ def landing(ground: CarbonGround, luck: random.Random, database_url: str = "") -
             _await(found, [*summing, *started])
         _all_is_done(scene)
         scene.heal()
-        found.complaints += sums_beyond_need(scene.house.carbon, year, since)
+        with told(found):
+            found.complaints += sums_beyond_need(scene.house.carbon, year, since)
         scene.judge()
     return found
 
