@@ -23,7 +23,7 @@ from hunts.carbon_truth import write_possible
 from hunts.carbon_yardstick import newest_work, sums_beyond_need
 from hunts.companions import farewell
 from hunts.house import kill_group
-from hunts.races import has_postgres, judged
+from hunts.races import has_postgres, judged, told
 from hunts.rounds import Found, Round
 from tests.postgres import running_server
 
@@ -32,8 +32,8 @@ READERS = 2
 DEADLINE = 300.0
 """Seconds for commands that have no reason to wait: one of them alone does it all in a tenth of that."""
 HEAL = ("carbon", "heal")
-LONGEST_STOP = 20.0
-"""Seconds a sum is held up; its lease is longer."""
+LONGEST_STOP = 40.0
+"""Seconds a sum is held up for files to come, and a quarter of it more: its lease is longer."""
 
 
 Started = tuple[Sequence[str], subprocess.Popen[bytes], Path]
@@ -107,8 +107,9 @@ def burst(ground: CarbonGround, luck: random.Random, database_url: str = "") -> 
             _together(scene, [HEAL] * luck.randint(2, 4))
         _all_is_done(scene)
         scene.heal()
-        for year in YEARS:
-            found.complaints += sums_beyond_need(scene.house.carbon, year, since)
+        with told(found):
+            for year in YEARS:
+                found.complaints += sums_beyond_need(scene.house.carbon, year, since)
         scene.judge()
     return found
 
@@ -129,15 +130,28 @@ def landing(ground: CarbonGround, luck: random.Random, database_url: str = "") -
             summing = [(HEAL, *scene.house.start(*HEAL))]
             with _stopped(scene, summing[0][1], f"{REPORTS.table}:{year}", luck):
                 started = [(words, *scene.house.start(*words)) for words in _uploads(scene, later)]
-                ended = time.monotonic() + luck.uniform(2, LONGEST_STOP)
+                wanted = len(before) + len(first) + len(later)
+                landed = bool(found.told["stopped"]) and _landed(scene, wanted)
+                ended = time.monotonic() + luck.uniform(0, LONGEST_STOP / 4)
                 while time.monotonic() < ended and any(p.poll() is None for _, p, _ in started):
                     time.sleep(0.05)
             _await(found, [*summing, *started])
+        found.count(landed=int(landed))
         _all_is_done(scene)
         scene.heal()
-        found.complaints += sums_beyond_need(scene.house.carbon, year, since)
+        if landed:  # else they came when it was summed, and it is summed again
+            with told(found):
+                found.complaints += sums_beyond_need(scene.house.carbon, year, since)
         scene.judge()
     return found
+
+
+def _landed(scene: Scene, wanted: int) -> bool:
+    """Whether all files have come in while the sum is held up."""
+    uploads, ended = scene.house.carbon.ledger.uploads, time.monotonic() + LONGEST_STOP
+    while time.monotonic() < ended and len(uploads.find(accepted=True)) < wanted:
+        time.sleep(0.05)
+    return len(uploads.find(accepted=True)) >= wanted
 
 
 def _another(desk: Desk, like: Sheet) -> Sheet:

@@ -141,8 +141,8 @@ def sums_beyond_need(carbon: Carbon, year: int, since: int) -> Iterator[str]:
     landed += [u.moment for u in carbon.ledger.uploads.find(accepted=True) if year in u.years]
     disturbed = [s for s in sums if any(_begin(s) < moment < _end(s) for moment in landed)]
     if len(sums) > 1 + len(disturbed):
-        spans = [f"{_begin(s):%S.%f}-{_end(s):%S.%f}" for s in sums]
-        told = [f"{moment:%S.%f}" for moment in sorted(landed)]
+        spans = [f"{_begin(s):%M:%S.%f}-{_end(s):%M:%S.%f}" for s in sums]
+        told = [f"{moment:%M:%S.%f}" for moment in sorted(landed)]
         yield f"{year} was summed {len(sums)} times ({spans}), {len(disturbed)} disturbed by any of {told}"
 
 

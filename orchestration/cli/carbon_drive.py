@@ -28,6 +28,8 @@ GLANCE = 0.25
 """Seconds between two glances at what others do."""
 GLANCES = 20
 """After so many it is looked again, whatever they showed: a lease may have run out."""
+PATIENCE = 900.0
+"""Seconds without any change after which nobody is waited for: a queue may have lost its daemon."""
 BEGINS_WITHIN = timedelta(seconds=10)
 """A run begins as soon as it was sent for. If it does not, whoever sent for it has died."""
 
@@ -48,7 +50,7 @@ def drive_with(
     from sensors.carbon.look import look
     from sensors.unfinished import unfinished_dispatches
 
-    left = ROUNDS
+    left, changed = ROUNDS, time.monotonic()
     while left:
         take_back(carbon.ledger, run)
         _send_again(carbon, run)
@@ -60,11 +62,14 @@ def drive_with(
             seen_by(start)
             left -= 1
         if seen.starts:
+            changed = time.monotonic()
             continue
         rows = _rows(carbon)
-        if not seen.left and not _in_other_hands(carbon, rows, unfinished):
+        waits = seen.left or _in_other_hands(carbon, rows, unfinished)
+        if not waits or time.monotonic() - changed > PATIENCE:
             return _told(settings)
-        _wait_for_a_change(carbon, rows)
+        if _changes(carbon, rows):
+            changed = time.monotonic()
     raise PerennialError(f"{ROUNDS} runs and still more to do", reason_code="no_end")
 
 
@@ -115,12 +120,14 @@ def _in_other_hands(carbon: Carbon, rows: Iterable[Work], unfinished: Collection
     )
 
 
-def _wait_for_a_change(carbon: Carbon, rows: Iterable[Work]) -> None:
+def _changes(carbon: Carbon, rows: Iterable[Work]) -> bool:
+    """Wait for a change of these rows, some glances long; whether there was one."""
     before = _marks(rows)
     for _ in range(GLANCES):
         time.sleep(GLANCE)
         if _marks(_rows(carbon)) != before:
-            return
+            return True
+    return False
 
 
 def _marks(rows: Iterable[Work]) -> list[tuple[int, str, int]]:
