@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ def pieced(table: Table, frame: pa.Table) -> pa.Table:
     found = _steps(frame, table.sort_order)
     if found is None or not 0 < len(found[0]) <= _RUNS:
         return frame
-    pieces = _merged(_leading(frame, table.sort_order), [0, *found[0].tolist(), frame.num_rows])
+    pieces = _turns(table, frame, found[0])
     if len(pieces) > _PIECES:
         return frame
     moved = pa.concat_tables([frame.slice(start, end - start) for start, end in pieces])
@@ -40,15 +40,24 @@ def pieced(table: Table, frame: pa.Table) -> pa.Table:
     return moved if again is not None and not len(again[0]) else frame
 
 
-def _leading(frame: pa.Table, columns: Sequence[str]) -> npt.NDArray[Any]:
-    """The first column that has more than one value; the caller knows that all can be compared."""
-    values = (_comparable(frame.column(name)) for name in columns)
-    return next(found for found in values if found is not None and len(found))
+def _turns(table: Table, frame: pa.Table, steps: _Places) -> list[tuple[int, int]]:
+    """The pieces, from and to, in the order of all: by partition, as within one a single column leads."""
+    before = list(takewhile(lambda name: name in table.partition_columns, table.sort_order))
+    lead = _comparable(frame.column(table.sort_order[min(len(before), len(table.sort_order) - 1)]))
+    if lead is None or not len(lead):
+        return [(0, frame.num_rows)]
+    prefix = [v for v in (_comparable(frame.column(name)) for name in before) if v is not None and len(v)]
+    changes = [np.flatnonzero(values[1:] != values[:-1]) + 1 for values in prefix]
+    bounds = np.unique(np.concatenate([[0, frame.num_rows], steps, *changes])).tolist()
+    groups: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for start, end in pairwise(bounds):
+        groups.setdefault(tuple(int(values[start]) for values in prefix), []).append((start, end))
+    return [piece for group in sorted(groups) for piece in _merged(lead, groups[group])]
 
 
-def _merged(lead: npt.NDArray[Any], bounds: Sequence[int]) -> list[tuple[int, int]]:
-    """Of runs that are each in order the pieces, from and to, in the order of all. Too many: it gave up."""
-    turns = [(lead[start], start, end) for start, end in pairwise(bounds)]
+def _merged(lead: npt.NDArray[Any], runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Of runs that are each in order the pieces in the order of all. Too many: it gave up."""
+    turns = [(lead[start], start, end) for start, end in runs]
     heapify(turns)
     pieces: list[tuple[int, int]] = []
     while turns and len(pieces) <= _PIECES:

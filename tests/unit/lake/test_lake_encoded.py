@@ -120,6 +120,16 @@ def test_pieces_of_threads_that_took_turns_are_put_in_order_without_sorting(thre
     assert tells_apart(TABLE, pieced(TABLE, answered))
 
 
+def test_pieces_of_several_partitions_are_put_in_order_without_sorting() -> None:
+    """As a run hands them over: partition after partition, each as its threads answered."""
+    frames, size = [encoded(rows(kind, count=20_000)) for kind in ("train", "plane", "road")], 4096
+    pieces = [[f.slice(start, size) for start in range(0, f.num_rows, size)] for f in frames]
+    answered = pa.concat_tables([p for of in pieces for n in range(2) for p in of[n::2]]).unify_dictionaries()
+    moved = pieced(TABLE, answered)
+    assert moved["kind"].to_pylist() == ["plane"] * 20_000 + ["road"] * 20_000 + ["train"] * 20_000
+    assert tells_apart(TABLE, moved)
+
+
 def test_rows_in_any_order_are_sorted_by_their_words() -> None:
     luck = np.random.default_rng(7)
     both = encoded(pa.concat_tables([rows("train"), rows("plane")]))
