@@ -10,15 +10,13 @@ import pyarrow.compute as pc
 
 from assets.carbon.carbon import Carbon
 from assets.carbon.making import Built, Tell, make
-from domain.carbon.emissions import ImplausibleMass, emissions
+from domain.carbon.emissions import Calculation, ImplausibleMass, distinct_pairs
 from domain.carbon.observed import Observed
 from domain.carbon.plan import emissions_inputs, module_inputs, report_inputs, year_of
 from domain.carbon.reports import module_rows, report_rows, summing
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES, REPORTS
 from domain.shared.compute import packaged, query
 from domain.shared.error import TransientResourceError
-
-_ENTRY_COLUMNS = "year, entry_key, unit_id, quantity, unit, classification, kg_co2eq"
 
 
 class InputMissing(TransientResourceError):
@@ -35,17 +33,32 @@ def calculate_emissions(carbon: Carbon, partitions: Sequence[str], run_id: str, 
         inputs = emissions_inputs(carbon.catalogue, seen, partition)
         if inputs is None:
             raise InputMissing(f"the entries or factors of {partition} are not whole: they come first")
-        kind = carbon.catalogue.type(partition.split("|", 1)[0])
-        entries = carbon.rows(DATA_ENTRIES, [partition], _ENTRY_COLUMNS)
         factors = carbon.factors(year_of(partition))
         try:
-            frame = emissions(kind, entries, factors)
+            frame = _calculated(carbon, partition, factors)
         except ImplausibleMass as error:
             raise _named(carbon, partition, error) from error
         carried = _carried(seen, partition)
         return Built({EMISSIONS.name: frame}, inputs, metadata=_told(frame, factors), carried=carried)
 
     make(carbon, EMISSIONS, partitions, run_id, tell, build)
+
+
+def _calculated(carbon: Carbon, partition: str, factors: pa.Table) -> pa.Table:
+    """The results of a partition. The entries stay in the lake's query: they are read where they lie."""
+    from resources.lake.layout import sql_filter
+
+    kind, year = carbon.catalogue.type(partition.split("|", 1)[0]), year_of(partition)
+    where, only = sql_filter(DATA_ENTRIES, [partition]), {DATA_ENTRIES.name: [partition]}
+    # Both queries see the same entries, whatever comes in between.
+    snapshot = carbon.lake.snapshot_id(DATA_ENTRIES.name)
+    moment = None if snapshot is None else {DATA_ENTRIES.name: snapshot}
+    pairs = carbon.lake.query(distinct_pairs(DATA_ENTRIES.name, where), as_of=moment, partitions=only)
+    calculation = Calculation.of(kind, year, pairs, factors)
+    sql, choices = calculation.sql(DATA_ENTRIES.name, where), {"choices": calculation.choices}
+    return calculation.frame(
+        carbon.lake.query(sql, as_of=moment, extra=choices, partitions=only, as_written=True)
+    )
 
 
 def _named(carbon: Carbon, partition: str, error: ImplausibleMass) -> ImplausibleMass:
@@ -67,8 +80,9 @@ def _carried(seen: Observed, partition: str) -> tuple[str, ...]:
 
 def _told(frame: pa.Table, factors: pa.Table) -> dict[str, Any]:
     """What people want to see of a calculation: its sum, what is missing, and the factors it used."""
-    [row] = query(packaged(__file__, "emissions_told"), {"emissions": frame}).to_pylist()
-    used = query(packaged(__file__, "factors_used"), {"emissions": frame, "factors": factors}).to_pylist()
+    groups = query(packaged(__file__, "emissions_grouped"), {"emissions": frame})
+    [row] = query(packaged(__file__, "emissions_told"), {"groups": groups}).to_pylist()
+    used = query(packaged(__file__, "factors_used"), {"groups": groups, "factors": factors}).to_pylist()
     return {**row, "factors_used": used}
 
 

@@ -1,18 +1,23 @@
-"""From entries and factors to masses: one query per type, whole milligrams per row."""
+"""From entries and factors to masses: one query per type, whole milligrams per row.
+
+The query answers in numbers only: which words and unit an entry has, and its masses. What follows from these,
+the kind of emissions, the status, the factor, is looked up in lists of a few dozen, and stays a list and
+numbers into it (Arrow's dictionaries): ten million results are 400 MB instead of more than a gigabyte.
+"""
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from functools import cached_property
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from domain.carbon.catalogue import EntryType
-from domain.carbon.classification import canonical_value, spelled
+from domain.carbon.choice import Choice, Factor, choose
 from domain.carbon.quantities import factor_unit, to_milligrams
 from domain.carbon.quantities import unit as quantity_unit
 from domain.carbon.tables import EMISSIONS
@@ -23,23 +28,16 @@ MOST = 9_007_199_254_740_992
 """Milligrams one result may have: nine million tonnes. What is more, is a mistake in an amount or a factor;
 and beyond it doubles no longer know whole milligrams."""
 
-_CHOICES = pa.schema(
-    [
-        ("classification", pa.string()),
-        ("emission_type", pa.string()),
-        ("factor_id", pa.int64()),
-        ("factor_version", pa.int32()),
-    ]
+_STATUS = ("matched", "unmatched", "overridden")
+_MASS = (
+    "CAST(round(greatest(least(CASE WHEN e.kg_co2eq IS NULL THEN e.quantity * c.rate_{n} "
+    "ELSE e.kg_co2eq * 1e6 END, 9.2e18), -9.2e18)) AS BIGINT) AS mg_{n}"
 )
-_RATES = pa.schema([("factor_id", pa.int64()), ("unit", pa.string()), ("mg_per_unit", pa.float64())])
 
 
-@dataclass(frozen=True)
-class Factor:
-    id: int
-    version: int
-    value: float
-    unit: str
+def distinct_pairs(entries: str, where: str = "true") -> str:
+    """SQL: the pairs of words and unit that entries have."""
+    return f"SELECT DISTINCT classification, unit FROM {entries} WHERE {where} ORDER BY ALL"
 
 
 def emissions(kind: EntryType, entries: pa.Table, factors: pa.Table) -> pa.Table:
@@ -47,99 +45,188 @@ def emissions(kind: EntryType, entries: pa.Table, factors: pa.Table) -> pa.Table
 
     `entries` needs the columns year, entry_key, unit_id, quantity, unit, classification, kg_co2eq.
     """
-    choices, used = choose(kind, _distinct(entries, "classification"), factors)
-    relations = {"entries": entries, "choices": choices, "rates": rates(used, _distinct(entries, "unit"))}
-    parameters = {"type": kind.name, "first": kind.emissions[0].name}
-    frame = query(packaged(__file__, "emissions"), relations, parameters).cast(EMISSIONS.schema)
-    _check_size(kind, frame)
-    return frame
+    year = entries.column("year")[0].as_py() if entries.num_rows else 0
+    pairs = query(distinct_pairs("entries"), {"entries": entries})
+    calculation = Calculation.of(kind, year, pairs, factors)
+    found = query(calculation.sql("entries"), {"entries": entries, "choices": calculation.choices})
+    return calculation.frame(found).cast(EMISSIONS.schema)
 
 
-def _distinct(entries: pa.Table, column: str) -> list[str]:
-    words: list[str] = pc.unique(entries.column(column)).to_pylist()
-    return words
+@dataclass(frozen=True)
+class Calculation:
+    """How the entries of one type and year are calculated: everything but the entries."""
+
+    kind: EntryType
+    year: int
+    pairs: list[tuple[str, str]]
+    """Of words and unit."""
+    chosen: Mapping[str, Choice]
+
+    @classmethod
+    def of(cls, kind: EntryType, year: int, pairs: pa.Table, factors: pa.Table) -> Calculation:
+        """`pairs`: what `distinct_pairs` finds of the same entries."""
+        words, units = (pairs.column(name).to_pylist() for name in ("classification", "unit"))
+        chosen = choose(kind, list(dict.fromkeys(words)), factors)
+        return cls(kind, year, list(zip(words, units, strict=True)), chosen)
+
+    def sql(self, entries: str, where: str = "true") -> str:
+        """The query over the entries and `choices`; `frame` makes its answer results."""
+        masses = ", ".join(_MASS.format(n=n) for n in range(len(self.chosen)))
+        return packaged(__file__, "emissions").format(entries=entries, where=where, masses=masses)
+
+    @property
+    def choices(self) -> pa.Table:
+        """Of each pair the milligrams of one unit, by kind of emissions: converted once."""
+        sizes = {name: quantity_unit(name) for name in dict.fromkeys(unit for _, unit in self.pairs)}
+        rates: dict[tuple[str, str], Any] = {}
+
+        def rate(factor: Factor | None, unit: str) -> float | None:
+            if factor is None:
+                return None
+            if (factor.unit, unit) not in rates:
+                rates[factor.unit, unit] = to_milligrams(factor_unit(factor.unit), sizes[unit])
+            return float(rates[factor.unit, unit](factor.value))
+
+        columns = {
+            "classification": pa.array([words for words, _ in self.pairs], pa.string()),
+            "unit": pa.array([unit for _, unit in self.pairs], pa.string()),
+            "pair": pa.array(range(len(self.pairs)), pa.int32()),
+        }
+        for n, choice in enumerate(self.chosen.values()):
+            of_pairs = [rate(choice[words], unit) for words, unit in self.pairs]
+            columns[f"rate_{n}"] = pa.array(of_pairs, pa.float64())
+        return pa.table(columns)
+
+    def frame(self, found: pa.Table) -> pa.Table:
+        """The results, a row per entry and kind of emissions, in the order of the entries."""
+        units = found.column("unit_id").dictionary_encode()
+        found = found.set_column(found.schema.get_field_index("unit_id"), "unit_id", units)
+        return pa.Table.from_batches(self._results(found), schema=_FRAME)
+
+    def _results(self, found: pa.Table) -> Iterator[pa.RecordBatch]:
+        for batch in found.to_batches():
+            pair, measured = _numbers(batch.column("pair"))
+            code, entry = self._codes(pair, measured)
+            masses = [batch.column(f"mg_{n}").to_numpy(zero_copy_only=False) for n in range(len(self.chosen))]
+            # A row per entry already, unless there are several kinds of emissions.
+            mg = masses[0] if entry is None else np.stack(masses, axis=1).ravel()[entry]
+            if entry is not None:
+                batch = batch.take(pa.array(entry // len(masses)))  # noqa: PLW2901
+            yield self._batch(batch, code, mg)
+
+    def _codes(
+        self, pair: _Codes, measured: npt.NDArray[np.bool_]
+    ) -> tuple[_Codes, npt.NDArray[np.int64] | None]:
+        """Of each result its place in the lists, and where in entries × kinds it stands."""
+        kinds, last = len(self.chosen), len(self.pairs) * len(self.chosen)
+        if kinds == 1:
+            return np.where(measured, np.int32(last), pair).astype(np.int32, copy=False), None
+        codes = np.asarray(pair[:, None] * kinds + np.arange(kinds), dtype=np.int32)
+        codes[measured, 0] = last
+        there = np.ones(codes.shape, dtype=bool)
+        there[measured, 1:] = False  # a measured mass takes the place of everything calculated
+        return codes[there], np.flatnonzero(there)
+
+    def _batch(self, entries: pa.RecordBatch, code: _Codes, mg: npt.NDArray[np.int64]) -> pa.RecordBatch:
+        lists = self._lists
+        has_mass = lists.has_mass[code]
+        self._check_size(entries, mg, has_mass)
+        none = np.zeros(len(code), dtype=np.uint8)
+        without_factor = ~lists.has_factor[code]
+        columns = [
+            _encoded(none, lists.years),
+            _encoded(none, lists.types),
+            entries.column("entry_key"),
+            _encoded(lists.emission[code], lists.emissions),
+            entries.column("unit_id"),
+            _encoded(lists.status[code], lists.statuses),
+            pa.array(mg, pa.int64(), mask=None if has_mass.all() else ~has_mass),
+            _encoded(lists.factor[code], lists.factors, without_factor),
+            pa.array(lists.version[code], pa.int32(), mask=without_factor),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=_FRAME)
+
+    @cached_property
+    def _lists(self) -> _Lists:
+        return _Lists.of(self)
+
+    def _check_size(self, entries: pa.RecordBatch, mg: Any, has_mass: Any) -> None:
+        for place in np.flatnonzero(((mg > MOST) | (mg < -MOST)) & has_mass)[:1].tolist():
+            raise ImplausibleMass(self.kind.name, entries.column("entry_key")[place].as_py(), int(mg[place]))
 
 
-def choose(kind: EntryType, wanted: Sequence[str], factors: pa.Table) -> tuple[pa.Table, list[Factor]]:
-    """For each classification and each kind of emissions the factor, and all that were chosen.
-
-    Emissions that no factor of the year speaks of are not counted at all; if none is spoken of, the first is
-    unmatched, so that nothing vanishes.
-    """
-    by_emission = _by_emission(kind, factors)
-    counted = [e.name for e in kind.emissions if e.name in by_emission] or [kind.emissions[0].name]
-    chosen: list[Factor | None] = []
-    for emission in counted:
-        pick = _picker(kind, by_emission.get(emission, {}))
-        chosen += map(pick, wanted)
-    columns = (
-        list(wanted) * len(counted),
-        [emission for emission in counted for _ in wanted],
-        [factor and factor.id for factor in chosen],
-        [factor and factor.version for factor in chosen],
-    )
-    arrays = [pa.array(c, f.type) for c, f in zip(columns, _CHOICES, strict=True)]
-    used = {factor.id: factor for factor in chosen if factor is not None}
-    return pa.table(arrays, schema=_CHOICES), list(used.values())
-
-
-def rates(used: Sequence[Factor], units: Sequence[str]) -> pa.Table:
-    """Milligrams of one unit by each factor: converted once, however many entries have it."""
-    sizes = [quantity_unit(name) for name in units]
-    convert = {
-        text: [to_milligrams(factor_unit(text), size) for size in sizes] for text in {f.unit for f in used}
-    }
-    columns = (
-        [factor.id for factor in used for _ in units],
-        [name for _ in used for name in units],
-        [one(factor.value) for factor in used for one in convert[factor.unit]],
-    )
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, _RATES, strict=True)], schema=_RATES)
-
-
-def _by_emission(kind: EntryType, factors: pa.Table) -> dict[str, dict[str, Factor]]:
-    mine = factors.filter(pc.equal(factors.column("data_entry_type"), kind.name))
-    names = ("emission_type", "classification", "factor_id", "version", "value", "unit")
-    found: dict[str, dict[str, Factor]] = defaultdict(dict)
-    for emission, wanted, *factor in zip(*(mine.column(n).to_pylist() for n in names), strict=True):
-        found[emission][wanted] = Factor(*factor)
-    return found
-
-
-def _picker(kind: EntryType, factors: Mapping[str, Factor]) -> Callable[[str], Factor | None]:
-    """Finds the factor of exactly an entry's words; else of as many of them as possible, the others at their
-    fallback. Of two that keep as many, the one that keeps the earlier columns.
-
-    `ch` is `CH`, unless there is a factor for either: else it would take its fallback and nobody would know.
-    """
-    loosely: dict[str, Factor | None] = {}
-    for words, factor in factors.items():
-        loosely[words.casefold()] = None if words.casefold() in loosely else factor
-    fallbacks = {c.name: canonical_value(c.fallback) for c in reversed(kind.keys) if c.fallback}
-    instead = [
-        {name: fallbacks[name] for name in given_up}
-        for count in range(1, len(fallbacks) + 1)
-        for given_up in combinations(fallbacks, count)
+_Codes = npt.NDArray[np.int32]
+_FEW = {
+    "year": pa.int32(),
+    "data_entry_type": pa.string(),
+    "emission_type": pa.string(),
+    "status": pa.string(),
+}
+_MANY = {"unit_id": pa.string(), "factor_id": pa.int64()}
+_FRAME = pa.schema(
+    [
+        pa.field(
+            c.name,
+            pa.dictionary(pa.uint8(), _FEW[c.name])
+            if c.name in _FEW
+            else pa.dictionary(pa.int32(), _MANY[c.name])
+            if c.name in _MANY
+            else c.type,
+            c.nullable,
+        )
+        for c in EMISSIONS.columns
     ]
-
-    def find(words: str) -> Factor | None:
-        return factors.get(words) or loosely.get(words.casefold())
-
-    def pick(wanted: str) -> Factor | None:
-        found = find(wanted)
-        if found is None and instead:
-            parts: dict[str, str] = json.loads(wanted)
-            others = (find(spelled(parts | words)) for words in instead)
-            found = next((factor for factor in others if factor is not None), None)
-        return found
-
-    return pick
+)
 
 
-def _check_size(kind: EntryType, frame: pa.Table) -> None:
-    sql = "SELECT entry_key, mg_co2e FROM emissions WHERE abs(mg_co2e) > $most LIMIT 1"
-    for row in query(sql, {"emissions": frame}, {"most": MOST}).to_pylist():
-        raise ImplausibleMass(kind.name, row["entry_key"], row["mg_co2e"])
+@dataclass(frozen=True)
+class _Lists:
+    """What follows from a result's code: pair × kind of emissions, and at the end a measured mass."""
+
+    years: pa.Array
+    types: pa.Array
+    emissions: pa.Array
+    emission: npt.NDArray[np.uint8]
+    statuses: pa.Array
+    status: npt.NDArray[np.uint8]
+    has_mass: npt.NDArray[np.bool_]
+    has_factor: npt.NDArray[np.bool_]
+    factors: pa.Array
+    factor: _Codes
+    version: _Codes
+
+    @classmethod
+    def of(cls, one: Calculation) -> _Lists:
+        first = one.kind.emissions[0].name
+        names = list(dict.fromkeys([*one.chosen, first]))
+        serving = [choice[words] for words, _ in one.pairs for choice in one.chosen.values()]
+        ids = list(dict.fromkeys(factor.id for factor in serving if factor is not None))
+        places = {number: place for place, number in enumerate(ids)}
+        status = [0 if factor is not None else 1 for factor in serving]
+        emission = [*range(len(one.chosen))] * len(one.pairs)
+        return cls(
+            years=pa.array([one.year], pa.int32()),
+            types=pa.array([one.kind.name]),
+            emissions=pa.array(names),
+            emission=np.array([*emission, names.index(first)], dtype=np.uint8),
+            statuses=pa.array(_STATUS),
+            status=np.array([*status, 2], dtype=np.uint8),
+            has_mass=np.array([*(s == 0 for s in status), True]),
+            has_factor=np.array([*(s == 0 for s in status), False]),
+            factors=pa.array(ids, pa.int64()),
+            factor=np.array([*(places[f.id] if f else 0 for f in serving), 0], dtype=np.int32),
+            version=np.array([*(f.version if f else 0 for f in serving), 0], dtype=np.int32),
+        )
+
+
+def _encoded(numbers: Any, words: pa.Array, mask: Any = None) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(numbers, mask=mask), words)
+
+
+def _numbers(values: pa.Array) -> tuple[_Codes, npt.NDArray[np.bool_]]:
+    """The numbers, and where there is none."""
+    missing = values.is_null().to_numpy(zero_copy_only=False)
+    return values.fill_null(0).to_numpy(zero_copy_only=False), missing
 
 
 class ImplausibleMass(InvalidInput):

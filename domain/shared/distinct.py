@@ -9,16 +9,18 @@ _COUNTED_UP_TO = 1 << 24
 
 
 def are_distinct(rows: pa.Table) -> bool:
-    """Whether no two rows are equal in all columns; a NULL equals a NULL."""
+    """Whether no two rows are equal in all columns; a NULL equals a NULL.
+
+    A column may come encoded (Arrow's dictionaries), each value once in its list.
+    """
     if rows.num_rows < 2:
         return True
     label, kinds = np.zeros(rows.num_rows, dtype=np.int64), 1
     for column in rows.columns:
-        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-        many = len(encoded.dictionary)
+        numbers, many = _numbers(column)
         if kinds * many > np.iinfo(np.int64).max // 2:
             label, kinds = _renumbered(label)
-        label = label * many + encoded.indices.to_numpy(zero_copy_only=False)
+        label = label * many + numbers
         kinds *= many
     if kinds > max(_COUNTED_UP_TO, 4 * rows.num_rows):
         label, kinds = _renumbered(label)
@@ -29,3 +31,13 @@ def are_distinct(rows: pa.Table) -> bool:
 def _renumbered(label: np.ndarray) -> tuple[np.ndarray, int]:
     values, label = np.unique(label, return_inverse=True)
     return label.astype(np.int64), len(values)
+
+
+def _numbers(column: pa.ChunkedArray) -> tuple[np.ndarray, int]:
+    """A number for each row's value, NULL's among them, and how many there may be."""
+    if not pa.types.is_dictionary(column.type):
+        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+        return encoded.indices.to_numpy(zero_copy_only=False), len(encoded.dictionary)
+    encoded = column.unify_dictionaries().combine_chunks()
+    none = len(encoded.dictionary)
+    return encoded.indices.cast(pa.int64()).fill_null(none).to_numpy(zero_copy_only=False), none + 1

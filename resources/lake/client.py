@@ -175,7 +175,8 @@ class Lake:
         Of a table in `partitions` only the files that may hold those are opened: that a file of another
         partition is damaged does not matter then. The statement has to filter all the same.
         """
-        return self._query.run(query, as_of, params, extra or {}, partitions or {}, ours=False)
+        with self._query.strangers() as connection:
+            return self._query.run(connection, query, as_of, params, extra or {}, partitions or {})
 
     def query(
         self,
@@ -185,9 +186,15 @@ class Lake:
         params: Sequence[Any] | Mapping[str, Any] | None = None,
         extra: Mapping[str, pa.Table] | None = None,
         partitions: Mapping[str, Sequence[str]] | None = None,
+        as_written: bool = False,
     ) -> pa.Table:
-        """As `sql`, for statements of our own code, without the cost of locking a stranger in."""
-        return self._query.run(query, as_of, params, extra or {}, partitions or {}, ours=True)
+        """As `sql`, for statements of our own code, without the cost of locking a stranger in.
+
+        `as_written`: what stands left in a join streams past what stands right. DuckDB takes every table
+        for empty, whatever it holds, and would keep millions of rows to stream a few dozen past them.
+        """
+        with self._query.ours(as_written) as connection:
+            return self._query.run(connection, query, as_of, params, extra or {}, partitions or {})
 
     def version(self, table: str, partition: str) -> Version:
         return self.versions(table, [partition])[partition]

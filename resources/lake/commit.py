@@ -1,4 +1,4 @@
-"""The one place that uses pyiceberg's private parts: writing data files and swapping them in one snapshot.
+"""Swapping data files in one snapshot. With data_files.py the one place that uses pyiceberg's private parts.
 
 pyiceberg's public `overwrite` makes two snapshots, the first without the day: whoever reads as of a moment
 between them reads a hole. And its retry loop rebases a stale change onto a newer table, where ours must be
@@ -9,14 +9,13 @@ computed again. `check_private_parts` says loudly when an upgrade moves what is 
 from __future__ import annotations
 
 import inspect
-import itertools
 import sys
-import uuid
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from resources.lake.data_files import used_of_pyiceberg, write_files
 from resources.lake.error import CommitConflict
 
 if TYPE_CHECKING:
@@ -37,22 +36,7 @@ def import_iceberg() -> None:
 
 def write_data_files(stored: IcebergTable, frame: pa.Table) -> list[DataFile]:
     """Write the rows as Parquet files of the table's layout. Nothing refers to them yet."""
-    from pyiceberg.io.pyarrow import _dataframe_to_data_files
-
-    if frame.num_rows == 0:
-        return []
-    files = list(
-        _dataframe_to_data_files(
-            table_metadata=stored.metadata,
-            df=frame,
-            io=stored.io,
-            write_uuid=uuid.uuid4(),
-            counter=itertools.count(0),
-        )
-    )
-    for data_file in files:
-        data_file.spec_id = stored.metadata.default_spec_id  # set by pyiceberg only where it reads manifests
-    return files
+    return write_files(stored, frame) if frame.num_rows else []
 
 
 def find_data_files(stored: IcebergTable, paths: Collection[str]) -> list[DataFile]:
@@ -139,17 +123,12 @@ def _merging_overwrite() -> Any:
 
 def check_private_parts() -> list[str]:
     """What this module relies on and pyiceberg no longer has; empty if all is well."""
-    from pyiceberg.io.pyarrow import _dataframe_to_data_files
     from pyiceberg.table import Table as IcebergTable
     from pyiceberg.table import Transaction
     from pyiceberg.table.update import snapshot
 
     expected: list[tuple[str, Any, set[str]]] = [
-        (
-            "io.pyarrow._dataframe_to_data_files",
-            _dataframe_to_data_files,
-            {"table_metadata", "df", "io", "write_uuid", "counter"},
-        ),
+        *used_of_pyiceberg(),
         ("Table._do_commit", IcebergTable._do_commit, {"self", "updates", "requirements"}),
         (
             "_SnapshotProducer.__init__",

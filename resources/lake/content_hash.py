@@ -21,10 +21,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from domain.shared.table import ABSENT, ALL, Table, Version
+from domain.shared.table import ABSENT, Table, Version
 from resources.lake.layout import partition_key
+from resources.lake.repeats import numbers
 
 _Bits = npt.NDArray[np.uint64]
+_Words = dict[tuple[str, Any], _Bits]
+"""Of lists of values that are alive, by column and address."""
+_AT_ONCE = 1 << 16
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -35,13 +39,19 @@ def versions_of(table: Table, batches: Iterable[pa.RecordBatch | pa.Table]) -> d
     rows: dict[str, int] = {}
     sums: dict[str, np.uint64] = {}
     for batch in batches:
-        if batch.num_rows == 0:
-            continue
+        words: _Words = {}
         with np.errstate(over="ignore"):
-            for partition, count, total in _by_partition(table, batch, _row_hashes(batch)):
-                rows[partition] = rows.get(partition, 0) + count
-                sums[partition] = np.add(sums.get(partition, np.uint64(0)), total)
+            for piece in _pieces(batch):
+                for partition, count, total in _by_partition(table, piece, _row_hashes(piece, words)):
+                    rows[partition] = rows.get(partition, 0) + count
+                    sums[partition] = np.add(sums.get(partition, np.uint64(0)), total)
     return {p: Version(rows=rows[p], digest=f"{int(sums[p]):016x}") for p in rows}
+
+
+def _pieces(batch: pa.RecordBatch | pa.Table) -> Iterable[pa.RecordBatch]:
+    """Few enough rows for the processor's cache: whole columns would go to memory and back for every step."""
+    whole = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+    return (piece for piece in whole.to_batches(max_chunksize=_AT_ONCE) if piece.num_rows)
 
 
 def version_of(table: Table, frame: pa.Table) -> Version:
@@ -50,14 +60,16 @@ def version_of(table: Table, frame: pa.Table) -> Version:
     return next(iter(found.values())) if found else ABSENT
 
 
-def _by_partition(
-    table: Table, batch: pa.RecordBatch | pa.Table, hashes: _Bits
-) -> Iterable[tuple[str, int, np.uint64]]:
-    if not table.partition_columns:
-        yield ALL, len(hashes), hashes.sum(dtype=np.uint64)
-        return
-    encoded = [_single(batch.column(c)).dictionary_encode() for c in table.partition_columns]
+def _by_partition(table: Table, batch: pa.RecordBatch, hashes: _Bits) -> Iterable[tuple[str, int, np.uint64]]:
+    encoded = [batch.column(c).dictionary_encode() for c in table.partition_columns]
     shape = tuple(len(e.dictionary) for e in encoded)
+    if prod(shape) == 1:
+        yield (
+            partition_key([e.dictionary[0].as_py() for e in encoded]),
+            len(hashes),
+            hashes.sum(dtype=np.uint64),
+        )
+        return
     labels = np.ravel_multi_index(tuple(e.indices.to_numpy(zero_copy_only=False) for e in encoded), shape)
     counts = np.bincount(labels, minlength=prod(shape))
     totals = np.zeros(prod(shape), dtype=np.uint64)
@@ -68,23 +80,28 @@ def _by_partition(
             yield partition_key(parts), int(count), total
 
 
-def _row_hashes(batch: pa.RecordBatch | pa.Table) -> _Bits:
+def _row_hashes(batch: pa.RecordBatch, words: _Words) -> _Bits:
     total = np.full(batch.num_rows, _GOLDEN, dtype=np.uint64)
-    for name in batch.schema.names:
-        values = _single(batch.column(name))
+    for name, values in zip(batch.schema.names, batch.columns, strict=True):
         if values.null_count == len(values):
             continue
-        mixed = _mix(_bits(values) ^ _seed(name))
+        mixed = _mixed(name, values, words)
         if values.null_count:
             mixed[values.is_null().to_numpy(zero_copy_only=False)] = 0
         total += mixed
     return _mix(total)
 
 
-def _single(values: pa.ChunkedArray | pa.Array) -> pa.Array:
-    if isinstance(values, pa.ChunkedArray):
-        return values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
-    return values
+def _mixed(name: str, values: pa.Array, words: _Words) -> _Bits:
+    """A column's part in each row. Of a value that stands in a list it is made once."""
+    if not pa.types.is_dictionary(values.type):
+        return _mix(_bits(values) ^ _seed(name))
+    held = values.dictionary
+    where = (held.offset, len(held), *(b.address for b in held.buffers() if b is not None))
+    if (name, where) not in words:
+        words[name, where] = _mix(_bits(held) ^ _seed(name))
+    picked: _Bits = words[name, where][numbers(values.indices)]
+    return picked
 
 
 def _bits(values: pa.Array) -> Any:
@@ -99,7 +116,8 @@ def _bits(values: pa.Array) -> Any:
     if pa.types.is_date32(kind):
         values = values.cast(pa.int32())
     if pa.types.is_integer(values.type) or pa.types.is_temporal(values.type):
-        return values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64)
+        whole = numbers(values.cast(pa.int64()) if values.type != pa.int64() else values)
+        return whole.view(np.uint64)
     if pa.types.is_decimal(kind):
         values = values.cast(pa.string())
     encoded = pc.dictionary_encode(values)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from functools import reduce
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,12 +14,17 @@ from domain.shared.distinct import are_distinct
 from domain.shared.error import InvalidInput
 from domain.shared.table import ALL, Column, Table
 from resources.lake.layout import parse_partition, partition_key
+from resources.lake.order import pieced, tells_apart
+from resources.lake.repeats import compact, decoded, is_encoded, numbers, plain, well_encoded, words_of
 
 _SHOWN = 5
 
 
 def conform(table: Table, data: pa.Table) -> pa.Table:
-    """The frame in the table's own columns, types and order, or InvalidInput saying what is wrong."""
+    """The frame in the table's own columns, types and order, or InvalidInput saying what is wrong.
+
+    Columns that come encoded stay so, and words that repeat become it: see repeats.py.
+    """
     names = data.column_names
     wanted = [c.name for c in table.columns]
     missing = [c for c in wanted if c not in names]
@@ -29,7 +35,8 @@ def conform(table: Table, data: pa.Table) -> pa.Table:
             f"{table.name}: columns missing {missing}, unexpected {unexpected}, repeated {repeated}"
         )
     columns = [_column(table, column, data.column(column.name)) for column in table.columns]
-    frame = pa.Table.from_arrays(columns, schema=_plain(table.schema))
+    fields = [pa.field(c.name, v.type, c.nullable) for c, v in zip(table.columns, columns, strict=True)]
+    frame = pieced(table, pa.Table.from_arrays(columns, schema=pa.schema(fields)))
     _check_key(table, frame)
     return frame
 
@@ -55,10 +62,13 @@ def partitions_of(table: Table, frame: pa.Table) -> list[str]:
 
 def distinct(frame: pa.Table, columns: Sequence[str]) -> list[list[Any]]:
     """The distinct rows of some columns, column by column."""
-    if len(columns) == 1:
-        return [pc.unique(frame.column(columns[0])).to_pylist()]
-    found = frame.group_by(columns).aggregate([])
-    return [found.column(name).to_pylist() for name in columns]
+    known = [words_of(frame.column(name)) for name in columns]
+    shape = tuple(len(words) for words, _ in known)
+    present = np.arange(min(frame.num_rows, 1))
+    if max(shape, default=0) > 1:
+        present = np.unique(np.ravel_multi_index([numbers(places) for _, places in known], shape))
+    chosen = np.unravel_index(present, shape) if len(present) else [present for _ in columns]
+    return [words.take(pa.array(of)).to_pylist() for (words, _), of in zip(known, chosen, strict=True)]
 
 
 def select_partitions(table: Table, frame: pa.Table, partitions: Collection[str]) -> pa.Table:
@@ -69,27 +79,16 @@ def select_partitions(table: Table, frame: pa.Table, partitions: Collection[str]
     if set(partitions_of(table, frame)) <= set(partitions):
         return frame
     wanted = [parse_partition(table, p) for p in partitions]
-    if len(columns) == 1:
-        values = pa.array([v[0] for v in wanted], type=table.schema.field(columns[0]).type)
-        return frame.filter(pc.is_in(frame.column(columns[0]), value_set=values))
     belongs = [
-        pc.and_(pc.equal(frame.column(columns[0]), first), pc.equal(frame.column(columns[1]), second))
-        for first, second in wanted
+        reduce(pc.and_, (pc.equal(decoded(frame.column(c)), v) for c, v in zip(columns, each, strict=True)))
+        for each in wanted
     ]
     return frame.filter(reduce(pc.or_, belongs)) if belongs else frame.slice(0, 0)
 
 
-def ordered(table: Table, frame: pa.Table) -> pa.Table:
-    return frame.sort_by([(name, "ascending") for name in table.sort_order])
-
-
-def _plain(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([pa.field(f.name, f.type, f.nullable) for f in schema])
-
-
 def _column(table: Table, column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
     try:
-        cast = values.cast(column.type, safe=True)
+        cast = _cast(column, values)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidInput(
             f"{table.name}.{column.name}: values of type {values.type} do not fit {column.type}, "
@@ -103,6 +102,12 @@ def _column(table: Table, column: Column, values: pa.ChunkedArray) -> pa.Chunked
             f"{table.name}.{column.name}: {cast.null_count} values are NULL, first in row {row}"
         )
     return cast
+
+
+def _cast(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    if is_encoded(values.type) and values.type.value_type == column.type:
+        return well_encoded(values)
+    return compact(values.cast(column.type, safe=True))
 
 
 def _first_misfit(values: pa.ChunkedArray, wanted: pa.DataType) -> object:
@@ -121,8 +126,9 @@ def _first_misfit(values: pa.ChunkedArray, wanted: pa.DataType) -> object:
 
 def _check_key(table: Table, frame: pa.Table) -> None:
     keys = frame.select(list(dict.fromkeys(table.key)))
-    if are_distinct(keys):
+    if tells_apart(table, frame) or are_distinct(keys):
         return
+    keys = plain(keys)
     counts = keys.group_by(keys.column_names).aggregate([([], "count_all")])
     repeated = counts.filter(pc.greater(counts.column("count_all"), 1)).slice(0, _SHOWN)
     shown = [tuple(str(row[k]) for k in keys.column_names) for row in repeated.to_pylist()]

@@ -15,7 +15,7 @@ from resources.lake.catalog import catalog_errors
 from resources.lake.content_hash import versions_of
 from resources.lake.error import CommitConflict, DamagedData, storage_errors
 from resources.lake.file_index import FileEntry
-from resources.lake.frame import ordered
+from resources.lake.order import ordered
 from resources.lake.view import View
 
 if TYPE_CHECKING:

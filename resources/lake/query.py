@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -28,6 +28,7 @@ _NOT_THE_FILES = (
     duckdb.PermissionException,
     duckdb.OutOfMemoryException,
 )
+_AS_WRITTEN = "SET disabled_optimizers = 'join_order,build_side_probe_side'"
 _REMEDY = "ask one SELECT (or DESCRIBE, SUMMARIZE, SHOW ALL TABLES); the lake is changed by its assets only"
 
 
@@ -39,44 +40,53 @@ class Query:
     computed: Mapping[str, str]
     """SELECTs of our own over the tables, by the name readers use."""
 
+    def strangers(self) -> AbstractContextManager[Any]:
+        """A connection for what anybody may type."""
+        return self.engine.connect_locked()
+
+    @contextmanager
+    def ours(self, as_written: bool) -> Iterator[Any]:
+        """A connection for our own code's text, which needs no locked database."""
+        with self.engine.connect() as connection:
+            if as_written:
+                connection.execute(_AS_WRITTEN).fetchall()
+            yield connection
+            if as_written:
+                connection.execute("RESET disabled_optimizers").fetchall()
+
     def run(
         self,
+        connection: Any,
         query: str,
         as_of: datetime | Mapping[str, int] | None,
         params: Sequence[Any] | Mapping[str, Any] | None,
         extra: Mapping[str, pa.Table],
         partitions: Mapping[str, Sequence[str]],
-        *,
-        ours: bool,
     ) -> pa.Table:
-        """`ours`: the text is our own code's, so it needs no locked database."""
         if isinstance(as_of, Mapping):
             for name in as_of:
                 check_known(self.tables, name)
         for name in partitions:
             check_known(self.tables, name)
-        with self.engine.connect() if ours else self.engine.connect_locked() as connection:
-            known = (*self.tables, *self.computed, *extra)
-            asked = referenced(connection, query, known)
-            computed = {n: self.computed[n] for n in asked if n in self.computed}
-            beneath = [
-                n for sql in computed.values() for n in referenced(connection, sql, tuple(self.tables))
-            ]
-            names = [n for n in dict.fromkeys([*asked, *beneath]) if n in self.tables]
-            views = self.views.of_all([self.tables[n] for n in names], as_of)
-            views |= {n: views[n].holding(wanted) for n, wanted in partitions.items() if n in views}
-            lent = bool(extra) or any(v.listing is not None and v.listing.has_deletes for v in views.values())
-            with self.views.kept(views.values()), _cleared(connection, [*views, *extra, *computed], lent):
-                self._furnish(connection, views, extra)
-                for name, sql in computed.items():
-                    connection.execute(f"CREATE VIEW {_identifier(name)} AS {sql}").fetchall()
-                try:
-                    return connection.sql(query, params=params).to_arrow_table()
-                except duckdb.Error as error:
-                    self._blame(views, error)
-                    if isinstance(error, duckdb.CatalogException):
-                        raise self._unknown(error, extra) from error
-                    raise engine_error(error) from error
+        known = (*self.tables, *self.computed, *extra)
+        asked = referenced(connection, query, known)
+        computed = {n: self.computed[n] for n in asked if n in self.computed}
+        beneath = [n for sql in computed.values() for n in referenced(connection, sql, tuple(self.tables))]
+        names = [n for n in dict.fromkeys([*asked, *beneath]) if n in self.tables]
+        views = self.views.of_all([self.tables[n] for n in names], as_of)
+        views |= {n: views[n].holding(wanted) for n, wanted in partitions.items() if n in views}
+        lent = bool(extra) or any(v.listing is not None and v.listing.has_deletes for v in views.values())
+        with self.views.kept(views.values()), _cleared(connection, [*views, *extra, *computed], lent):
+            self._furnish(connection, views, extra)
+            for name, sql in computed.items():
+                connection.execute(f"CREATE VIEW {_identifier(name)} AS {sql}").fetchall()
+            try:
+                return connection.sql(query, params=params).to_arrow_table()
+            except duckdb.Error as error:
+                self._blame(views, error)
+                if isinstance(error, duckdb.CatalogException):
+                    raise self._unknown(error, extra) from error
+                raise engine_error(error) from error
 
     def _unknown(self, error: duckdb.Error, extra: Mapping[str, pa.Table]) -> InvalidInput:
         """A name nobody knows: DuckDB would suggest its own tables, people want ours."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,10 +17,12 @@ from resources.lake.content_hash import versions_of
 from resources.lake.engine import Engine, quoted
 from resources.lake.error import CommitConflict, DamagedData, storage_errors
 from resources.lake.file_index import FileEntry, FileIndex, FileList
-from resources.lake.frame import check_partitions, conform, ordered, partitions_of, select_partitions
+from resources.lake.frame import check_partitions, conform, partitions_of, select_partitions
 from resources.lake.layout import group_of, sql_filter
 from resources.lake.locks import Locks
+from resources.lake.order import ordered
 from resources.lake.ownership import Ownership
+from resources.lake.repeats import plain
 from resources.lake.state import added_columns
 from resources.lake.versions import VersionReader
 from resources.lake.view import View, Views
@@ -51,6 +53,12 @@ class Rows:
 
     partitions: tuple[str, ...]
     frame: pa.Table
+    made: Mapping[str, Version]
+    """What the frame is, by partition."""
+
+    @classmethod
+    def of(cls, table: Table, partitions: tuple[str, ...], frame: pa.Table) -> Rows:
+        return cls(partitions, frame, versions_of(table, [frame]))
 
 
 class _Unprepared(Exception):
@@ -81,7 +89,8 @@ class Writer:
         check_partitions(table, frame, wanted)
         if not allow_empty:
             _refuse_empty(table, wanted, frame)
-        return self._change(table, lambda _: Rows(wanted, frame), guard)
+        rows = Rows.of(table, wanted, frame)  # once, before the lock: it depends on nothing that is stored
+        return self._change(table, lambda _: rows, guard)
 
     def merge(self, table: Table, data: pa.Table, guard: Guard | None) -> Commit:
         frame = conform(table, data)
@@ -102,7 +111,9 @@ class Writer:
             connection.register("incoming", frame)
             query = f"SELECT * FROM stored AS s ANTI JOIN incoming AS i ON {same}"
             kept = connection.sql(query).to_arrow_table()
-        return Rows(tuple(sorted(touched)), pa.concat_tables([kept.cast(frame.schema), frame]))
+        new = plain(frame)
+        whole = pa.concat_tables([kept.cast(new.schema), new])
+        return Rows.of(table, tuple(sorted(touched)), whole)
 
     def _partitions_with_keys(self, view: View, frame: pa.Table) -> set[str]:
         keys = ", ".join(quoted(k) for k in view.table.key)
@@ -132,8 +143,7 @@ class Writer:
 
     def _apply(self, view: View, rows: Rows, guard: Guard | None) -> Commit:
         table = view.table
-        made = versions_of(table, [rows.frame])
-        wanted = {p: made.get(p, ABSENT) for p in rows.partitions}
+        wanted = {p: rows.made.get(p, ABSENT) for p in rows.partitions}
         stored = self.versions.versions(view, rows.partitions)
         changed = [p for p in rows.partitions if wanted[p] != stored[p]]
         current = None if view.state is None else view.state.current
@@ -151,7 +161,9 @@ class Writer:
         if damaged:
             _warn_lost(table, damaged, changed)
         new = select_partitions(table, rows.frame, changed)
-        snapshot_id = self.swap(view, ordered(table, pa.concat_tables([kept, new])), victims, guard)
+        if kept.num_rows:
+            new = pa.concat_tables([kept, plain(new)])
+        snapshot_id = self.swap(view, ordered(table, new), victims, guard)
         self.versions.remember(self.views.of(table), {p: wanted[p] for p in changed})
         return Commit(snapshot_id, None if current is None else current.id, wanted, True)
 
