@@ -167,11 +167,13 @@ class EmbeddedEventLog(SqliteEventLogStorage):
 
     def _index(self, connection: Connection, told: Sequence[_Told]) -> None:
         """An asset's row keeps its newest event of a kind only: of these the last one counts."""
+        # Nobody else writes meanwhile, so the numbers follow each other.
+        first = connection.execute(INSERT, told[0].row).inserted_primary_key[0]  # type: ignore[index]
+        if len(told) > 1:
+            connection.execute(INSERT, [one.row for one in told[1:]])
         newest: dict[tuple[str, str], tuple[EventLogEntry, int]] = {}
-        for one in told:
-            number = connection.execute(INSERT, one.row).inserted_primary_key[0]  # type: ignore[index]
+        for number, one in enumerate(told, start=first):
             if one.kind in ASSET_EVENTS:
-                self._store_asset_event_tags(connection, [one.event], [number])
                 place = (one.row["asset_key"], one.row["dagster_event_type"])
                 newest.pop(place, None)
                 newest[place] = (one.event, number)
@@ -179,6 +181,8 @@ class EmbeddedEventLog(SqliteEventLogStorage):
                 self._plan_checks(connection, one, number)
             elif one.kind == DagsterEventType.ASSET_CHECK_EVALUATION:
                 self._evaluate_check(connection, one, number)
+        of_assets = {n: one.event for n, one in enumerate(told, start=first) if one.kind in ASSET_EVENTS}
+        self._store_asset_event_tags(connection, list(of_assets.values()), list(of_assets))
         for event, number in newest.values():
             self._store_asset_event(connection, event, number)
 

@@ -1,4 +1,7 @@
-"""What a frame must be before it is written: exact columns and types, no missing or repeated keys."""
+"""What a frame must be before it is written: exact columns and types, no missing or repeated keys.
+
+`pyarrow.compute` is imported where it is used: it takes longer than a look at the lake, which needs none.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from domain.shared.distinct import are_distinct
 from domain.shared.error import InvalidInput
@@ -56,13 +58,15 @@ def partitions_of(table: Table, frame: pa.Table) -> list[str]:
 def distinct(frame: pa.Table, columns: Sequence[str]) -> list[list[Any]]:
     """The distinct rows of some columns, column by column."""
     if len(columns) == 1:
-        return [pc.unique(frame.column(columns[0])).to_pylist()]
+        return [frame.column(columns[0]).unique().to_pylist()]
     found = frame.group_by(columns).aggregate([])
     return [found.column(name).to_pylist() for name in columns]
 
 
 def select_partitions(table: Table, frame: pa.Table, partitions: Collection[str]) -> pa.Table:
     """The rows of a frame that belong to some partitions."""
+    import pyarrow.compute as pc
+
     columns = table.partition_columns
     if not columns:
         return frame if ALL in partitions else frame.slice(0, 0)
@@ -98,7 +102,7 @@ def _column(table: Table, column: Column, values: pa.ChunkedArray) -> pa.Chunked
     # A key may have a part that is NULL where its column allows it: NULL equals NULL in a key.
     required = not column.nullable or column.name in table.partition_columns
     if required and cast.null_count:
-        row = pc.index(pc.is_null(cast), True).as_py()
+        row = cast.is_null().index(True).as_py()
         raise InvalidInput(
             f"{table.name}.{column.name}: {cast.null_count} values are NULL, first in row {row}"
         )
@@ -123,6 +127,8 @@ def _check_key(table: Table, frame: pa.Table) -> None:
     keys = frame.select(list(dict.fromkeys(table.key)))
     if are_distinct(keys):
         return
+    import pyarrow.compute as pc
+
     counts = keys.group_by(keys.column_names).aggregate([([], "count_all")])
     repeated = counts.filter(pc.greater(counts.column("count_all"), 1)).slice(0, _SHOWN)
     shown = [tuple(str(row[k]) for k in keys.column_names) for row in repeated.to_pylist()]
