@@ -51,6 +51,12 @@ class Rows:
 
     partitions: tuple[str, ...]
     frame: pa.Table
+    versions: dict[str, Version]
+
+    @classmethod
+    def of(cls, table: Table, partitions: tuple[str, ...], frame: pa.Table) -> Rows:
+        made = versions_of(table, [frame])
+        return cls(partitions, frame, {p: made.get(p, ABSENT) for p in partitions})
 
 
 class _Unprepared(Exception):
@@ -81,7 +87,8 @@ class Writer:
         check_partitions(table, frame, wanted)
         if not allow_empty:
             _refuse_empty(table, wanted, frame)
-        return self._change(table, lambda _: Rows(wanted, frame), guard)
+        rows = Rows.of(table, wanted, frame)  # before the lock: others need not wait for it
+        return self._change(table, lambda _: rows, guard)
 
     def merge(self, table: Table, data: pa.Table, guard: Guard | None) -> Commit:
         frame = conform(table, data)
@@ -102,7 +109,8 @@ class Writer:
             connection.register("incoming", frame)
             query = f"SELECT * FROM stored AS s ANTI JOIN incoming AS i ON {same}"
             kept = connection.sql(query).to_arrow_table()
-        return Rows(tuple(sorted(touched)), pa.concat_tables([kept.cast(frame.schema), frame]))
+        merged = pa.concat_tables([kept.cast(frame.schema), frame])
+        return Rows.of(table, tuple(sorted(touched)), merged)
 
     def _partitions_with_keys(self, view: View, frame: pa.Table) -> set[str]:
         keys = ", ".join(quoted(k) for k in view.table.key)
@@ -132,8 +140,7 @@ class Writer:
 
     def _apply(self, view: View, rows: Rows, guard: Guard | None) -> Commit:
         table = view.table
-        made = versions_of(table, [rows.frame])
-        wanted = {p: made.get(p, ABSENT) for p in rows.partitions}
+        wanted = rows.versions
         stored = self.versions.versions(view, rows.partitions)
         changed = [p for p in rows.partitions if wanted[p] != stored[p]]
         current = None if view.state is None else view.state.current
