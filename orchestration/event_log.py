@@ -2,8 +2,9 @@
 
 As shipped every event makes SQLAlchemy engines anew, opens and closes two databases and compiles its
 statements again: 10 ms, which for a backfill (an event per table and day, several times) is most of the
-run. Here engines are kept, and `one_transaction` writes many events at once. Connections are still closed
-after each transaction: the UI follows a run by the changes of its file, which SQLite makes on closing.
+run. Here engines are kept, and `one_transaction` writes many events at once, each turned into text once and
+by statements that are compiled once. Connections are still closed after each transaction: the UI follows a
+run by the changes of its file, which SQLite makes on closing.
 
 The one place that builds on Dagster's private parts; a test says loudly when an upgrade moves them.
 """
@@ -15,16 +16,25 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dagster._core.events import (
+    ASSET_CHECK_EVENTS,
+    ASSET_EVENTS,
+    EVENT_TYPE_TO_PIPELINE_RUN_STATUS,
+    DagsterEventType,
+)
 from dagster._core.events.log import EventLogEntry
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 from dagster._core.storage.event_log import SqliteEventLogStorage
+from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable, SqlEventLogStorageTable
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster._serdes import ConfigurableClassData
 from filelock import FileLock
-from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy import Connection, Engine, bindparam, create_engine
 from sqlalchemy.pool import NullPool
 
 BUSY_SECONDS = 60
@@ -33,14 +43,47 @@ KEPT_ENGINES = 32
 """Each run has a database of its own; a daemon looks at many."""
 
 
+INDEXED = {*ASSET_EVENTS, *ASSET_CHECK_EVENTS, *EVENT_TYPE_TO_PIPELINE_RUN_STATUS}
+"""Also written where they are found without knowing the run."""
+INSERT = SqlEventLogStorageTable.insert()
+EVALUATED = (
+    AssetCheckExecutionsTable.update()
+    .where(
+        AssetCheckExecutionsTable.c.asset_key == bindparam("of_asset"),
+        AssetCheckExecutionsTable.c.check_name == bindparam("of_check"),
+        AssetCheckExecutionsTable.c.run_id == bindparam("of_run"),
+        AssetCheckExecutionsTable.c.partition.is_not_distinct_from(bindparam("of_partition")),
+    )
+    .values(
+        execution_status=bindparam("status"),
+        evaluation_event=bindparam("event"),
+        evaluation_event_timestamp=bindparam("timestamp"),
+        evaluation_event_storage_id=bindparam("event_id"),
+        materialization_event_storage_id=bindparam("target"),
+    )
+)
+"""What an evaluation makes of the row that was planned for it."""
+
+
+@dataclass(frozen=True)
+class _Told:
+    """An event and its row of the event log."""
+
+    event: EventLogEntry
+    row: dict[str, Any]
+
+    @property
+    def kind(self) -> DagsterEventType | None:
+        return self.event.dagster_event_type if self.event.is_dagster_event else None
+
+
 class EmbeddedEventLog(SqliteEventLogStorage):
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._turn = threading.RLock()
         self._engines: OrderedDict[str, Engine] = OrderedDict()
         self._compiled: dict[Any, Any] = {}
-        self._open: dict[str, Connection] | None = None
-        self._latest: dict[tuple[str, Any], tuple[EventLogEntry, int]] = {}
-        self._closing = ExitStack()
+        self._waiting: list[_Told] | None = None
+        self._open: dict[str, Connection] = {}
         self._tables: set[str] = set()
         super().__init__(base_dir, inst_data)
 
@@ -48,34 +91,35 @@ class EmbeddedEventLog(SqliteEventLogStorage):
     def one_transaction(self) -> Iterator[None]:
         """Events stored inside are written together at the end, also if the body raises."""
         with self._turn:
-            if self._open is not None:
+            if self._waiting is not None:
                 yield
                 return
-            self._open, self._latest = {}, {}
-            with ExitStack() as closing:
-                self._closing = closing
-                try:
-                    yield
-                finally:
-                    self._write_all(self._open)
+            waiting = self._waiting = []
+            try:
+                yield
+            finally:  # a disk that refuses this once must not be refused by us for ever
+                self._waiting = None
+                self._write(waiting)
+
+    def store_event(self, event: EventLogEntry) -> None:
+        self.store_event_batch([event])
 
     def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
-        with self.one_transaction():
-            for event in events:
-                self.store_event(event)
+        told = [_Told(event, self._event_to_row(event)) for event in events]
+        with self._turn:
+            if self._waiting is None:
+                self._write(told)
+            else:
+                self._waiting += told
 
     @contextmanager
     def _connect(self, shard: str) -> Iterator[Connection]:
         with self._turn:
-            if self._open is None:
-                with self._engine(shard).begin() as connection:
-                    yield connection
+            if (being_written := self._open.get(shard)) is not None:
+                yield being_written
                 return
-            if shard not in self._open:
-                connection = self._closing.enter_context(self._engine(shard).connect())
-                connection.begin()  # else Dagster would begin and commit one for each event
-                self._open[shard] = connection
-            yield self._open[shard]
+            with self._engine(shard).begin() as connection:
+                yield connection
 
     def _engine(self, shard: str) -> Engine:
         if (known := self._engines.get(shard)) is not None:
@@ -98,25 +142,88 @@ class EmbeddedEventLog(SqliteEventLogStorage):
             self._tables.add(table_name)
         return table_name in self._tables
 
-    def _store_asset_event(self, conn: Connection, event: EventLogEntry, event_id: int) -> None:
-        """An asset's row keeps its newest event only: of a transaction's the last one counts."""
-        step = event.dagster_event
-        if self._open is None or step is None or step.asset_key is None:
-            super()._store_asset_event(conn, event, event_id)
-            return
-        place = (step.asset_key.to_string(), step.event_type)
-        self._latest.pop(place, None)
-        self._latest[place] = (event, event_id)
+    def _write(self, told: Sequence[_Told]) -> None:
+        """Each event into its run's database, and those of assets and of runs' states into the index."""
+        by_run: dict[str, list[dict[str, Any]]] = {}
+        for one in told:
+            by_run.setdefault(one.event.run_id, []).append(one.row)
+        indexed = [one for one in told if one.kind in INDEXED]
+        with ExitStack() as closing:
+            try:
+                for run_id, rows in by_run.items():
+                    self._begin(run_id, closing).execute(INSERT, rows)
+                if indexed:
+                    self._index(self._begin(INDEX_SHARD_NAME, closing), indexed)
+                for connection in self._open.values():
+                    connection.commit()
+            finally:
+                self._open = {}
 
-    def _write_all(self, connections: Mapping[str, Connection]) -> None:
-        try:
-            for event, number in self._latest.values():
-                with self.index_connection() as connection:
-                    super()._store_asset_event(connection, event, number)
-            for connection in connections.values():
-                connection.commit()
-        finally:  # a disk that refused this once must not be refused by us for ever
-            self._open, self._latest = None, {}
+    def _begin(self, shard: str, closing: ExitStack) -> Connection:
+        connection = closing.enter_context(self._engine(shard).connect())
+        connection.begin()  # else Dagster would begin and commit one for each event
+        self._open[shard] = connection
+        return connection
+
+    def _index(self, connection: Connection, told: Sequence[_Told]) -> None:
+        """An asset's row keeps its newest event of a kind only: of these the last one counts."""
+        # Nobody else writes meanwhile, so the numbers follow each other.
+        first = connection.execute(INSERT, told[0].row).inserted_primary_key[0]  # type: ignore[index]
+        if len(told) > 1:
+            connection.execute(INSERT, [one.row for one in told[1:]])
+        newest: dict[tuple[str, str], tuple[EventLogEntry, int]] = {}
+        for number, one in enumerate(told, start=first):
+            if one.kind in ASSET_EVENTS:
+                place = (one.row["asset_key"], one.row["dagster_event_type"])
+                newest.pop(place, None)
+                newest[place] = (one.event, number)
+            elif one.kind == DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED:
+                self._plan_checks(connection, one, number)
+            elif one.kind == DagsterEventType.ASSET_CHECK_EVALUATION:
+                self._evaluate_check(connection, one, number)
+        of_assets = {n: one.event for n, one in enumerate(told, start=first) if one.kind in ASSET_EVENTS}
+        self._store_asset_event_tags(connection, list(of_assets.values()), list(of_assets))
+        for event, number in newest.values():
+            self._store_asset_event(connection, event, number)
+
+    def _plan_checks(self, connection: Connection, told: _Told, number: int) -> None:
+        """One row for each partition of the run. Shipped, each has the event turned into text again."""
+        planned = told.event.get_dagster_event().asset_check_planned_data
+        subset = planned.partitions_subset
+        shared = {
+            "asset_key": planned.asset_key.to_string(),
+            "check_name": planned.check_name,
+            "run_id": told.event.run_id,
+            "execution_status": AssetCheckExecutionRecordStatus.PLANNED.value,
+            "evaluation_event": told.row["event"],
+            "evaluation_event_timestamp": told.row["timestamp"],
+            "evaluation_event_storage_id": number,
+        }
+        partitions = subset.get_partition_keys() if subset else [None]
+        rows = [{**shared, "partition": partition} for partition in partitions]
+        connection.execute(AssetCheckExecutionsTable.insert(), rows)
+
+    def _evaluate_check(self, connection: Connection, told: _Told, number: int) -> None:
+        evaluation = told.event.get_dagster_event().asset_check_evaluation_data
+        target = evaluation.target_materialization_data
+        status = (
+            AssetCheckExecutionRecordStatus.SUCCEEDED
+            if evaluation.passed
+            else AssetCheckExecutionRecordStatus.FAILED
+        )
+        values = {
+            "of_asset": evaluation.asset_key.to_string(),
+            "of_check": evaluation.check_name,
+            "of_run": told.event.run_id,
+            "of_partition": evaluation.partition,
+            "status": status.value,
+            "event": told.row["event"],
+            "timestamp": told.row["timestamp"],
+            "event_id": number,
+            "target": target.storage_id if target else None,
+        }
+        if not told.event.run_id or not connection.execute(EVALUATED, values).rowcount:
+            self.store_asset_check_event(told.event, number)  # nobody planned it: a new row
 
 
 class EmbeddedStorage(DagsterSqliteStorage):

@@ -247,8 +247,8 @@ class Market:
         fetched = {e.name for e in self.catalogue.daily}
         # What derives from others is judged by all of them.
         looked_at = tables if set(tables) <= fetched else ()
-        for _, month in groupby(sorted(days), key=lambda d: (d.year, d.month)):
-            group = list(month)
+        for _, year in groupby(sorted(days), key=lambda d: d.year):
+            group = list(year)
             seen = replace(self.observe_days(group, calendar, now, looked_at), busy_days=frozenset())
             for day in group:
                 wrong = {

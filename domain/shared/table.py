@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from typing import Literal
 
 import pyarrow as pa
@@ -54,7 +55,7 @@ class Table:
     def table(self) -> str:
         return self.name.split(".", 1)[1]
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """The Arrow schema every frame must have, descriptions and units as field metadata."""
         return pa.schema(

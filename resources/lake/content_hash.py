@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from domain.shared.table import ABSENT, Table, Version
 from resources.lake.layout import partition_key
@@ -120,7 +119,7 @@ def _bits(values: pa.Array) -> Any:
         return whole.view(np.uint64)
     if pa.types.is_decimal(kind):
         values = values.cast(pa.string())
-    encoded = pc.dictionary_encode(values)
+    encoded = values.dictionary_encode()
     words = np.array([_word(v) for v in encoded.dictionary.to_pylist()], dtype=np.uint64)
     return words[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
 

@@ -1,4 +1,7 @@
-"""What a frame must be before it is written: exact columns and types, no missing or repeated keys."""
+"""What a frame must be before it is written: exact columns and types, no missing or repeated keys.
+
+`pyarrow.compute` is imported where it is used: it takes longer than a look at the lake, which needs none.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from domain.shared.distinct import are_distinct
 from domain.shared.error import InvalidInput
@@ -73,6 +75,8 @@ def distinct(frame: pa.Table, columns: Sequence[str]) -> list[list[Any]]:
 
 def select_partitions(table: Table, frame: pa.Table, partitions: Collection[str]) -> pa.Table:
     """The rows of a frame that belong to some partitions."""
+    import pyarrow.compute as pc
+
     columns = table.partition_columns
     if not columns:
         return frame if ALL in partitions else frame.slice(0, 0)
@@ -97,7 +101,7 @@ def _column(table: Table, column: Column, values: pa.ChunkedArray) -> pa.Chunked
     # A key may have a part that is NULL where its column allows it: NULL equals NULL in a key.
     required = not column.nullable or column.name in table.partition_columns
     if required and cast.null_count:
-        row = pc.index(pc.is_null(cast), True).as_py()
+        row = cast.is_null().index(True).as_py()
         raise InvalidInput(
             f"{table.name}.{column.name}: {cast.null_count} values are NULL, first in row {row}"
         )
@@ -128,6 +132,8 @@ def _check_key(table: Table, frame: pa.Table) -> None:
     keys = frame.select(list(dict.fromkeys(table.key)))
     if tells_apart(table, frame) or are_distinct(keys):
         return
+    import pyarrow.compute as pc
+
     keys = plain(keys)
     counts = keys.group_by(keys.column_names).aggregate([([], "count_all")])
     repeated = counts.filter(pc.greater(counts.column("count_all"), 1)).slice(0, _SHOWN)

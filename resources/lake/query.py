@@ -17,6 +17,7 @@ from domain.shared.table import Table
 from resources.lake.engine import Engine, engine_error, quoted
 from resources.lake.error import DamagedData
 from resources.lake.file_index import FileEntry
+from resources.lake.pruning import asked_days, nodes_of, table_of
 from resources.lake.view import View, Views, check_known
 
 # DuckDB allows INSERT and COPY inside a WITH clause: such a query calls itself a SELECT, its nodes tell.
@@ -69,12 +70,16 @@ class Query:
         for name in partitions:
             check_known(self.tables, name)
         known = (*self.tables, *self.computed, *extra)
-        asked = referenced(connection, query, known)
+        tree = parsed(connection, query)
+        asked = referenced(tree, known)
         computed = {n: self.computed[n] for n in asked if n in self.computed}
-        beneath = [n for sql in computed.values() for n in referenced(connection, sql, tuple(self.tables))]
+        beneath = [
+            n for sql in computed.values() for n in referenced(parsed(connection, sql), tuple(self.tables))
+        ]
         names = [n for n in dict.fromkeys([*asked, *beneath]) if n in self.tables]
         views = self.views.of_all([self.tables[n] for n in names], as_of)
         views |= {n: views[n].holding(wanted) for n, wanted in partitions.items() if n in views}
+        views |= {n: self._days_only(views[n], tree) for n in views if n not in beneath}
         lent = bool(extra) or any(v.listing is not None and v.listing.has_deletes for v in views.values())
         with self.views.kept(views.values()), _cleared(connection, [*views, *extra, *computed], lent):
             self._furnish(connection, views, extra)
@@ -87,6 +92,13 @@ class Query:
                 if isinstance(error, duckdb.CatalogException):
                     raise self._unknown(error, extra) from error
                 raise engine_error(error) from error
+
+    def _days_only(self, view: View, tree: Any) -> View:
+        """The view without the files whose days the statement filters away."""
+        if view.table.partition_kind != "day":
+            return view
+        span = asked_days(tree, view.table.name, view.table.partition_columns[0])
+        return view if span is None else view.between(*span)
 
     def _unknown(self, error: duckdb.Error, extra: Mapping[str, pa.Table]) -> InvalidInput:
         """A name nobody knows: DuckDB would suggest its own tables, people want ours."""
@@ -119,8 +131,8 @@ class Query:
                 raise DamagedData(view.table.name, days, [f.path for f in damaged]) from error
 
 
-def referenced(connection: Any, query: str, known: Sequence[str]) -> list[str]:
-    """The lake tables a query names, or all if it asks about the catalogue itself. Refuses what writes."""
+def parsed(connection: Any, query: str) -> Any:
+    """A reading statement as a tree. Refuses what writes."""
     try:
         statements = connection.extract_statements(query)
     except duckdb.Error as error:
@@ -133,30 +145,21 @@ def referenced(connection: Any, query: str, known: Sequence[str]) -> list[str]:
         raise InvalidInput(
             f"the query cannot be read: {tree.get('error_message')}", reason_code="read_only", remedy=_REMEDY
         )
-    named: set[str] = set()
-    for node in _walk(tree):
-        kind = str(node.get("type", ""))
-        if kind.endswith("_NODE") and kind not in _READING_NODES:
-            raise InvalidInput(
-                "a query must not write, not even inside WITH", reason_code="read_only", remedy=_REMEDY
-            )
-        if "table_name" in node and kind in ("BASE_TABLE", "SHOW_REF"):
-            named.add(f"{node.get('schema_name', '')}.{node['table_name']}".lower())
+    kinds = {str(node.get("type", "")) for node in nodes_of(tree)}
+    if any(kind.endswith("_NODE") for kind in kinds - _READING_NODES):
+        raise InvalidInput(
+            "a query must not write, not even inside WITH", reason_code="read_only", remedy=_REMEDY
+        )
+    return tree
+
+
+def referenced(tree: Any, known: Sequence[str]) -> list[str]:
+    """The lake tables a statement names, or all if it asks about the catalogue itself."""
+    named = {name for node in nodes_of(tree) if (name := table_of(node)) is not None}
     of_ours = [n for n in known if n in named]
     if of_ours and not any(n.startswith(("information_schema.", "pg_catalog.")) for n in named):
         return of_ours
     return list(dict.fromkeys(known))
-
-
-def _walk(value: Any) -> Iterator[dict[str, Any]]:
-    pending = [value]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, dict):
-            yield value
-            pending.extend(value.values())
-        elif isinstance(value, list):
-            pending.extend(value)
 
 
 @contextmanager

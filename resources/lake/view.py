@@ -37,6 +37,13 @@ class View:
         files = self.listing.holding(self.table, partitions)
         return replace(self, listing=replace(self.listing, files=tuple(files)))
 
+    def between(self, first: str, last: str) -> View:
+        """The same table of days, reduced to the files that may hold one from `first` to `last`."""
+        if self.listing is None:
+            return self
+        files = tuple(f for f in self.listing.files if f.may_reach(first, last))
+        return replace(self, listing=replace(self.listing, files=files))
+
 
 class Views:
     def __init__(self, pointers: Pointers, store: Store, index: FileIndex) -> None:

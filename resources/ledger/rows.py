@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from itertools import islice
 from typing import Any, TypeVar
@@ -159,7 +159,7 @@ def create(connection: Connection, rows: Sequence[Work], at: datetime) -> list[W
     """Insert new generations and give them back with their ids."""
     if not rows:
         return []
-    values = [{name: value for name, value in asdict(row).items() if name != "id"} for row in rows]
+    values = [{name: getattr(row, name) for name in _COLUMNS if name != "id"} for row in rows]
     returned = connection.execute(insert(work).returning(work.c.id, work.c.kind, work.c.key), values)
     ids = {(kind, key): number for number, kind, key in returned}
     created = [_with_id(row, ids[row.kind, row.key]) for row in rows]
@@ -210,11 +210,11 @@ def append_events(connection: Connection, happened: Sequence[tuple[Work, str]], 
 def renew(connection: Connection, fences: dict[int, int], lease_until: datetime) -> set[int]:
     """Prolong the leases of rows still running under these fences; gives the ids of those that were."""
     # Locked in the order of ids first: an UPDATE takes its locks in an order of its own.
-    running = [
-        row.id
-        for row in lock_ids(connection, fences)
-        if row.status == RUNNING and row.fence == fences[row.id]
-    ]
+    running: list[int] = []
+    for chunk in chunks(sorted(fences)):
+        query = select(work.c.id, work.c.fence).where(work.c.id.in_(chunk), work.c.status == RUNNING)
+        locked = connection.execute(query.order_by(work.c.id).with_for_update())
+        running += [number for number, fence in locked if fence == fences[number]]
     for chunk in chunks(running):
         connection.execute(update(work).where(work.c.id.in_(chunk)).values(lease_until=lease_until))
     return set(running)

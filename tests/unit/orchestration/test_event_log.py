@@ -95,9 +95,37 @@ def told(instance: dg.DagsterInstance, run_id: str) -> dict[str, Any]:
         "newest": (newest.asset_materialization.partition, newest.run_id == run_id),
         "materialized": [(r.partition_key, list(r.asset_materialization.metadata)) for r in records],
         "partitions": sorted(instance.get_materialized_partitions(PRICES)),
-        "checks": sorted((str(c.partition), c.status.value) for c in checks),
+        "checks": sorted((str(c.partition), c.status.value, *evaluated(c)) for c in checks),
         "key": instance.has_asset_key(PRICES),
     }
+
+
+def evaluated(check: Any) -> tuple[str, str, bool]:
+    """What a check's row says of the event behind it."""
+    step = check.event.dagster_event
+    return step.event_type_value, step.step_key, check.run_id == check.event.run_id
+
+
+def test_an_evaluation_nobody_planned_is_told_like_the_shipped_one(
+    tmp_path: Path, instance: dg.DagsterInstance
+):
+    def evaluate(of: dg.DagsterInstance) -> list[Any]:
+        with written_together(of):
+            for day in ("2026-11-01", None, None):
+                of.report_runless_asset_event(
+                    dg.AssetCheckEvaluation(
+                        asset_key=PRICES, check_name="whole", passed=day is None, partition=day
+                    )
+                )
+        history = of.event_log_storage.get_asset_check_execution_history(
+            dg.AssetCheckKey(PRICES, "whole"), limit=9
+        )
+        return [(c.partition, c.status.value, c.event.dagster_event.event_type_value) for c in history]
+
+    with opened(tmp_path / "shipped", shipped=True) as shipped:
+        expected = evaluate(shipped)
+    assert evaluate(instance) == expected
+    assert len(expected) == 3
 
 
 def test_it_tells_exactly_what_the_shipped_one_tells(tmp_path: Path, instance: dg.DagsterInstance):
