@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from domain.shared.table import Table
 from resources.lake.repeats import is_encoded, numbers, one_array, ranks
@@ -74,6 +73,8 @@ def ordered(table: Table, frame: pa.Table) -> pa.Table:
     found = _steps(frame, table.sort_order)
     if found is not None and not len(found[0]):
         return frame
+    import pyarrow.compute as pc  # it takes longer than a look at the lake, which needs none of this
+
     keys = {name: _sortable(frame.column(name)) for name in table.sort_order}
     return frame.take(pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys]))
 

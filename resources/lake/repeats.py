@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 _SAMPLE = 4096
 Codes = npt.NDArray[Any]
@@ -36,7 +35,7 @@ def well_encoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column that came encoded, with one list for all chunks and each value in it once; else decoded."""
     values = values.unify_dictionaries()
     for words in (chunk.dictionary for chunk in values.chunks[:1]):
-        if words.null_count or pc.count_distinct(words).as_py() != len(words):
+        if words.null_count or len(words.unique()) != len(words):
             return decoded(values)
     return values
 
@@ -67,7 +66,7 @@ def _repeats(values: pa.ChunkedArray) -> bool:
     """By a few rows of the middle."""
     middle = max(0, len(values) // 2 - _SAMPLE // 2)
     few = values.slice(middle, _SAMPLE)
-    return bool(pc.count_distinct(few).as_py() * 2 <= len(few)) if len(few) > 1 else False
+    return bool(len(few.unique()) * 2 <= len(few)) if len(few) > 1 else False
 
 
 def repeats_much(values: pa.ChunkedArray) -> bool:
@@ -81,8 +80,15 @@ def numbers(values: pa.Array) -> Codes:
     return found
 
 
+def _sorted(words: pa.Array) -> npt.NDArray[np.uint64]:
+    import pyarrow.compute as pc  # it takes longer than a look at the lake, which needs none of this
+
+    found: npt.NDArray[np.uint64] = pc.sort_indices(words).to_numpy()
+    return found
+
+
 def ranks(words: pa.Array) -> npt.NDArray[np.int32]:
     """Of each distinct value its place in their order."""
     places = np.empty(len(words), dtype=np.int32)
-    places[pc.sort_indices(words).to_numpy()] = np.arange(len(words), dtype=np.int32)
+    places[_sorted(words)] = np.arange(len(words), dtype=np.int32)
     return places

@@ -55,7 +55,7 @@ WORK = {
 
 
 def pulled(office: Office) -> list[str]:
-    """What was heard is read, and what follows is done, run by run as Dagster would; what failed, in words."""
+    """What was heard is read, and what follows is done, run by run; what failed, in words."""
     listen(office.carbon, {})
     return settled(office.carbon)
 
