@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from resources.ledger.hold import Hold
 
 log = logging.getLogger("perennial.carbon")
+
+PATIENCE = 10.0
+"""Seconds after which listening to an application stops for now: a sensor's tick has a minute."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +65,15 @@ def listen(carbon: Carbon, cursors: Mapping[str, str]) -> list[Listened]:
     for origin, feed in carbon.feeds.items():
         source, cursor = freshness_of(origin), cursors.get(origin, "")
         try:
-            changes = feed.changes(cursor)
+            # Noted before it is asked: what changes meanwhile is newer than the answer.
+            asked_at = carbon.ledger.machine_clock()
+            changes = feed.changes(cursor, PATIENCE)
         except PerennialError as error:
             log.warning("%s entries: %s", origin, error.message)
             carbon.ledger.freshness.failed(source, error)
             found.append(Listened(origin, 0, cursor, error))
             continue
-        carbon.ledger.feed_places.hear(_place(one) for one in changes.places)
+        carbon.ledger.feed_places.hear([_place(one) for one in changes.places], asked_at)
         carbon.ledger.freshness.succeeded(source, rows_latest=len(changes.places), rows_today=None)
         found.append(Listened(origin, len(changes.places), changes.cursor or cursor))
     return found
@@ -152,7 +157,7 @@ def _read(carbon: Carbon, place: Heard, work_id: int) -> tuple[Read, dict[str, A
         kept = upload_nothing(carbon, file).upload
     carbon.ledger.pipelines.add(work_id, [kept.pipeline_id])
     # Entries may be newer than what was heard of them; then nobody need read them again.
-    carbon.ledger.feed_places.hear([_place(replace(place, version=found.version))])
+    carbon.ledger.feed_places.read(_place(place), found.version)
     left_out = kept.rows - kept.taken
     refused = {"entries": left_out, "of": kept.rows, "first": list(kept.problems[:3])} if left_out else {}
     return Read(place.place, found.version, kept.taken, left_out, kept.id), refused

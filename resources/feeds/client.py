@@ -43,6 +43,8 @@ from resources.wire.secret import Redactor, without_credentials
 
 SETTINGS: Mapping[Origin, str] = {"api": "PERENNIAL_CARBON_API", "manual": "PERENNIAL_CARBON_APP"}
 """By origin, how the settings of its address and token begin."""
+LISTENING = Timeouts(connect=5.0, read=10.0, total=15.0)
+"""What changed is a short answer, and a sensor waits for it."""
 MOST_PAGES = 100_000
 """A bound: a server that always has another page would never be done with."""
 
@@ -89,19 +91,21 @@ class FeedClient:
         """Changes with everything a permanent refusal may have been about."""
         return digest([self.origin, self._url, self._redactor.reveal()])
 
-    def changes(self, after: str = "") -> Changes:
+    def changes(self, after: str = "", patience: float = float("inf")) -> Changes:
         """What changed since a cursor, or all there is. A cursor the application forgot is its business: it
-        then tells all."""
+        then tells all. After `patience` seconds no further page is asked for; the cursor leads on from there.
+        """
         found: list[Heard] = []
+        until = self._monotonic() + patience
         with self._session() as session:
             for _ in range(MOST_PAGES):
-                answer = self._get(session, "changes", {"after": after} if after else {})
+                answer = self._get(session, "changes", {"after": after} if after else {}, LISTENING)
                 try:
                     found += [change_of(each, self.origin) for each in answer["changes"]]
                     cursor, more = str(answer.get("cursor") or ""), answer.get("more") is True
                 except (KeyError, TypeError, ValueError) as error:
                     raise self._bad("changes", error) from None
-                if not more:
+                if not more or self._monotonic() > until:
                     return Changes(tuple(found), cursor)
                 if cursor in ("", after):
                     raise self._bad("changes", ValueError("there is more, and no cursor that leads on"))
@@ -126,7 +130,7 @@ class FeedClient:
         }
         page = ""
         for _ in range(MOST_PAGES):
-            answer = self._get(session, "entries", asked | ({"page": page} if page else {}))
+            answer = self._get(session, "entries", asked | ({"page": page} if page else {}), self._timeouts)
             try:
                 yield str(answer["version"]), entries_of(answer["entries"])
                 following = answer.get("next")
@@ -144,8 +148,10 @@ class FeedClient:
         session.headers["Accept"] = "application/json"
         return session
 
-    def _get(self, session: requests.Session, what: str, asked: Mapping[str, str]) -> Mapping[str, Any]:
-        outcome = self._exchange(session, what, asked)
+    def _get(
+        self, session: requests.Session, what: str, asked: Mapping[str, str], timeouts: Timeouts
+    ) -> Mapping[str, Any]:
+        outcome = self._exchange(session, what, asked, timeouts)
         if isinstance(outcome, InfrastructureError):
             raise outcome
         try:
@@ -158,17 +164,17 @@ class FeedClient:
             raise self._bad(what, error) from None
 
     def _exchange(
-        self, session: requests.Session, what: str, asked: Mapping[str, str]
+        self, session: requests.Session, what: str, asked: Mapping[str, str], timeouts: Timeouts
     ) -> bytes | InfrastructureError:
         # Returns its errors: no frame that holds the token is part of a traceback.
         token = self._redactor.reveal()
-        deadline = self._monotonic() + self._timeouts.total
+        deadline = self._monotonic() + timeouts.total
         try:
             with session.get(
                 f"{self._url}/{what}",
                 params=dict(asked),
                 headers={"Authorization": f"Bearer {token}"} if token else {},
-                timeout=(self._timeouts.connect, self._timeouts.read),
+                timeout=(timeouts.connect, timeouts.read),
                 stream=True,
                 allow_redirects=False,  # a redirect would carry the token to another address
             ) as response:
@@ -176,9 +182,9 @@ class FeedClient:
         except BodyTooLarge as error:
             return BadFeed(self._said(what, str(error)))
         except BodyTooSlow as error:
-            return FeedDown(self._said(what, f"{error} after {self._timeouts.total:g} s"))
+            return FeedDown(self._said(what, f"{error} after {timeouts.total:g} s"))
         except WIRE_FAULTS as error:
-            said = fault_of(error, self._timeouts).replace(self._url, self.shown_url)
+            said = fault_of(error, timeouts).replace(self._url, self.shown_url)
             return FeedDown(self._said(what, said))
         return content if response.status_code == requests.codes.ok else self._refusal(response, what)
 

@@ -262,7 +262,7 @@ class Ledger:
 
     @property
     def feed_places(self) -> FeedPlaces:
-        return FeedPlaces(self.engine, self.clock)
+        return FeedPlaces(self.engine)
 
     @property
     def year_locks(self) -> YearLocks:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass, fields
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from domain.shared.clock import Clock
 from resources.ledger.engine import reading, writing
 from resources.ledger.schema import feed_place
 
@@ -32,25 +32,32 @@ _KEY = _COLUMNS[:-1]
 @dataclass(frozen=True, slots=True)
 class FeedPlaces:
     engine: Engine
-    clock: Clock
 
-    def hear(self, told: Iterable[FeedPlace]) -> None:
-        """Keep what was told; of several words on one place the last counts."""
+    def hear(self, told: Iterable[FeedPlace], asked_at: datetime) -> None:
+        """Keep what was told when it was asked for; of several words on one place the last counts.
+
+        An answer that was asked for earlier than one that is kept may be older, and changes nothing.
+        """
         newest = {astuple(one)[:-1]: one for one in told}
         if not newest:
             return
-        at = self.clock()
         # Always in one order: rows locked in different orders would deadlock.
-        rows = [_values(newest[key]) | {"heard_at": at} for key in sorted(newest)]
+        rows = [_values(newest[key]) | {"heard_at": asked_at} for key in sorted(newest)]
         statement = (postgresql if self.engine.dialect.name == "postgresql" else sqlite).insert(feed_place)
         new = statement.excluded
         upsert = statement.on_conflict_do_update(
             index_elements=_KEY,
             set_={"version": new.version, "heard_at": new.heard_at},
-            where=feed_place.c.version != new.version,
+            where=feed_place.c.heard_at <= new.heard_at,
         )
         with writing(self.engine) as connection:
             connection.execute(upsert, rows)
+
+    def read(self, asked: FeedPlace, version: str) -> None:
+        """It was read, and is this version by now. Whatever was heard of it meanwhile stays to be read."""
+        same = [column == getattr(asked, column.name) for column in _COLUMNS]
+        with writing(self.engine) as connection:
+            connection.execute(update(feed_place).where(*same).values(version=version))
 
     def all(self) -> list[FeedPlace]:
         with reading(self.engine) as connection:

@@ -55,7 +55,9 @@ class Upload:
 
     @property
     def place(self) -> tuple[str, str, str, str]:
-        """What a newer upload of the same takes the place of."""
+        """What a newer upload of the same takes the place of. Factors are the year's, whoever brings them."""
+        if self.kind == "factors":
+            return self.kind, "", "", ""
         return self.kind, self.topic, self.institution, self.source
 
 
@@ -69,12 +71,12 @@ class Uploads:
 
     def record(self, one: Upload) -> Upload:
         """Keep it, and give it back with its number and moment."""
-        at = self.clock()
         values = {name: getattr(one, name) for name in _COLUMNS if name not in ("id", "uploaded_at")}
-        values |= {"uploaded_at": at, "problems": list(one.problems), "warnings": list(one.warnings)}
+        values |= {"problems": list(one.problems), "warnings": list(one.warnings)}
         with writing(self.engine) as connection:
-            # Numbers say who came last: they must not overtake each other.
+            # Numbers and moments say who came last: they must not overtake each other.
             lock_name(connection, "upload")
+            at = values["uploaded_at"] = self.clock()
             number = connection.execute(insert(upload).values(values).returning(upload.c.id)).scalar_one()
             if one.years:
                 rows = [{"upload_id": number, "year": year} for year in one.years]

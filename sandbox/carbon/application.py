@@ -71,9 +71,13 @@ class Application:
         return Answer(404, b'{"error": "no such thing"}')
 
     def _changes(self, after: int) -> dict[str, Any]:
-        places = list(dict.fromkeys(self.edits[after:]))[: self.page_size]
-        told = [place._asdict() | {"version": self.version(place)} for place in places]
-        return {"changes": told, "cursor": str(len(self.edits)), "more": False}
+        told = self.edits[after : after + self.page_size]
+        cursor = after + len(told)
+        return {
+            "changes": [p._asdict() | {"version": self.version(p)} for p in dict.fromkeys(told)],
+            "cursor": str(cursor),
+            "more": cursor < len(self.edits),
+        }
 
     def _page(self, place: Place, number: int) -> dict[str, Any]:
         self.on_page(number)

@@ -10,11 +10,13 @@ from assets.carbon.calculate import calculate_emissions, sum_modules, sum_report
 from assets.carbon.carbon import Carbon
 from assets.carbon.intake import take_in_entries, take_in_units
 from assets.carbon.pull import listen, pull_entries
+from domain.carbon.feeds import Heard
 from domain.carbon.jobs import PULLED
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES, REPORTS, UNITS
 from domain.shared.error import PerennialError
 from orchestration.environments import load_settings
 from orchestration.health import carbon_findings
+from resources.feeds.client import Entries
 from sandbox.carbon.application import Answer, Application, Place, serving
 from sensors.carbon.look import look
 from tests.command import said
@@ -216,6 +218,27 @@ def test_an_edit_between_two_pages_is_never_half_read(beside: Office, applicatio
     beside.carbon.ledger.retry(row.id)
     assert pulled(beside) == []
     assert trains(beside) == FILED_MG + 15 * 8_000
+
+
+def test_an_edit_that_is_heard_of_while_its_place_is_read_is_read_too(
+    beside: Office, application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    application.save(TRAIN_2025, [journey("a", 1)])
+    carbon = beside.carbon
+    listen(carbon, {})
+
+    read = carbon.feeds["manual"].entries
+
+    def read_and_edited(place: Heard) -> Entries:
+        found = read(place)
+        if found.version == "1":
+            application.save(TRAIN_2025, [journey("a", 5)])
+            listen(carbon, {"manual": "1"})
+        return found
+
+    monkeypatch.setattr(carbon.feeds["manual"], "entries", read_and_edited)
+    assert settled(carbon) == []
+    assert trains(beside) == FILED_MG + 5 * 8_000
 
 
 def test_a_feed_that_fails_is_told_and_what_is_there_stays(beside: Office, application: Application) -> None:

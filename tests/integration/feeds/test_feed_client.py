@@ -47,6 +47,18 @@ def test_changes_are_told_since_a_cursor(client: FeedClient, application: Applic
     assert again == Heard("manual", "main", "plane", 2025, "2")
 
 
+def test_many_changes_come_in_pages_and_patience_ends_between_two(
+    client: FeedClient, application: Application
+) -> None:
+    application.page_size = 2
+    for year in range(2020, 2025):
+        application.save(Place("plane", year), [])
+    assert [one.year for one in client.changes().places] == [2020, 2021, 2022, 2023, 2024]
+    first = client.changes(patience=-1)
+    assert ([one.year for one in first.places], first.cursor) == ([2020, 2021], "2")
+    assert [one.year for one in client.changes(first.cursor).places] == [2022, 2023, 2024]
+
+
 def test_entries_come_page_by_page_with_the_types_they_have(
     client: FeedClient, application: Application
 ) -> None:

@@ -4,29 +4,42 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 from resources.ledger.feed_places import FeedPlace
 
+START = datetime(2026, 11, 18, 10, 30, tzinfo=UTC)
 PLANE = FeedPlace("manual", "main", "plane", 2025, "1")
 
 
 def test_the_last_word_on_a_place_counts(ledger):
-    ledger.feed_places.hear([PLANE, replace(PLANE, year=2024)])
-    ledger.feed_places.hear([replace(PLANE, version="2"), replace(PLANE, version="3")])
+    ledger.feed_places.hear([PLANE, replace(PLANE, year=2024)], START)
+    ledger.feed_places.hear([replace(PLANE, version="2"), replace(PLANE, version="3")], START)
     assert ledger.feed_places.all() == [replace(PLANE, year=2024), replace(PLANE, version="3")]
 
 
 def test_nothing_told_is_nothing_written(ledger):
-    ledger.feed_places.hear([])
+    ledger.feed_places.hear([], START)
     assert ledger.feed_places.all() == []
 
 
-def test_the_moment_is_that_of_the_version(ledger, clock):
-    ledger.feed_places.hear([PLANE])
-    first = ledger.views()["carbon.feed_place"]().to_pylist()
-    clock.advance(minutes=5)
-    ledger.feed_places.hear([PLANE])
-    assert ledger.views()["carbon.feed_place"]().to_pylist() == first
+def test_an_answer_that_was_asked_for_earlier_and_comes_later_is_no_news(ledger):
+    later = START + timedelta(seconds=1)
+    ledger.feed_places.hear([replace(PLANE, version="2")], later)
+    ledger.feed_places.hear([PLANE], START)
+    assert ledger.feed_places.all() == [replace(PLANE, version="2")]
+    ledger.feed_places.hear([replace(PLANE, version="2")], later + timedelta(seconds=2))
+    ledger.feed_places.hear([PLANE], later + timedelta(seconds=1))
+    assert ledger.feed_places.all() == [replace(PLANE, version="2")], "the same word again is news too"
+
+
+def test_what_was_read_is_what_was_asked_for_or_newer_unless_more_was_heard(ledger):
+    ledger.feed_places.hear([PLANE], START)
+    ledger.feed_places.read(PLANE, "2")
+    assert ledger.feed_places.all() == [replace(PLANE, version="2")]
+    ledger.feed_places.hear([replace(PLANE, version="3")], START)
+    ledger.feed_places.read(replace(PLANE, version="2"), "2")
+    assert ledger.feed_places.all() == [replace(PLANE, version="3")], "the edit is still to be read"
 
 
 def test_many_may_hear_at_once_in_any_order(ledger):
@@ -34,7 +47,7 @@ def test_many_may_hear_at_once_in_any_order(ledger):
 
     def hear(number: int) -> None:
         told = places if number % 2 else places[::-1]
-        ledger.feed_places.hear(replace(one, version=str(number)) for one in told)
+        ledger.feed_places.hear([replace(one, version=str(number)) for one in told], START)
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(hear, range(24)))
