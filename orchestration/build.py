@@ -14,6 +14,7 @@ from assets.market.reference import reference_assets
 from assets.market.warehouse import MarketWarehouse
 from assets.policies.partitions import weekdays
 from assets.run_retention import run_retention
+from assets.upload_retention import upload_retention
 from domain.carbon.catalogue import catalogue as carbon_catalogue
 from domain.market.catalogue import catalogue
 from orchestration.schedules import upkeep_schedules
@@ -51,7 +52,7 @@ def _definitions(settings: Settings) -> dg.Definitions:
     by_day = dg.AssetSelection.assets(*(a for a in [*fetched, *derived] if a.partitions_def == days))
     kept_alive = dg.AssetSelection.assets(*fetched, *derived)
     return dg.Definitions(
-        assets=[*fetched, *derived, history, *carbon, lake_maintenance, run_retention],
+        assets=[*fetched, *derived, history, *carbon, lake_maintenance, run_retention, upload_retention],
         sensors=[
             gap_fill_sensor(kept_alive),
             market_freshness_sensor,
@@ -62,7 +63,7 @@ def _definitions(settings: Settings) -> dg.Definitions:
         ],
         schedules=[
             daily_schedule(by_day, f"{settings.daily_at.minute} {settings.daily_at.hour} * * 1-5"),
-            *upkeep_schedules(history, [lake_maintenance, run_retention]),
+            *upkeep_schedules(history, [lake_maintenance, run_retention, upload_retention]),
         ],
         resources=build_resources(settings),
         # A step process costs seconds of imports; nothing here needs isolation.

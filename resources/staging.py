@@ -50,5 +50,9 @@ class Staging:
                 remedy="upload the file again, or put the staged file back",
             ) from error
 
+    def remove(self, pipeline_id: str) -> None:
+        for name in ("rows.parquet", "original"):
+            self.store.delete(f"{self.place}/{pipeline_id}/{name}")
+
     def original(self, pipeline_id: str) -> bytes:
         return self.store.read(f"{self.place}/{pipeline_id}/original")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from resources.lake.client import Lake
     from resources.ledger.client import Ledger
     from resources.ledger.provenance import Provenance
-    from resources.ledger.uploads import Upload
+    from resources.ledger.uploads import Standing
     from resources.staging import Staging
 
 
@@ -62,7 +62,7 @@ class Carbon:
     def observe(self) -> Observed:
         """Everything the plan judges. Only factors are read; of the rest their versions, which are kept."""
         work = {row.key: row.status for row in attention(self.ledger.engine, tuple(k.name for k in KINDS))}
-        uploads = [_arrived(u) for u in reversed(self.ledger.uploads.find(accepted=True))]
+        uploads = [_arrived(u) for u in self.ledger.uploads.standing()]
         cells = self.cells(TABLES)
         return Observed(
             cells=cells,
@@ -167,5 +167,5 @@ class YearLocked(InvalidInput):
         )
 
 
-def _arrived(one: Upload) -> Arrived:
+def _arrived(one: Standing) -> Arrived:
     return Arrived(one.id, one.kind, one.topic, one.institution, one.source, one.years, one.pipeline_id)

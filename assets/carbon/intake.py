@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from assets.carbon.making import Built, Tell, make
 from domain.carbon.factors import Brought, YearOfFactors, changed_types, merged
 from domain.carbon.intake.entries_file import recalculated
 from domain.carbon.observed import Observed
-from domain.carbon.plan import entries_inputs, factors_inputs, newest_uploads, units_inputs, year_of
+from domain.carbon.plan import entries_inputs, factors_inputs, units_inputs, year_of
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS, UNITS
 from domain.shared.cell import Cell
 from domain.shared.compute import packaged, query
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 def take_in_units(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tell) -> None:
     def build(partition: str, work_id: int) -> Built | None:
         year = int(partition)
-        uploads, seen = _uploads(carbon), carbon.observe()
+        seen = carbon.observe()
         inputs = units_inputs(seen, year)
-        newest = [uploads[u.id] for u in newest_uploads(seen.uploads, "units", "", year)]
+        newest = _uploads(carbon, (u.id for u in seen.newest_uploads("units", "", year)))
         if not newest:
             return None
         jobs = carbon.ledger.uploads.taken_by(work_id, [u.id for u in newest], year)
@@ -52,7 +52,7 @@ def take_in_factors(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tel
 
     def build(partition: str, work_id: int) -> Built | None:
         year = int(partition)
-        uploads, seen = _uploads(carbon), carbon.observe()
+        seen = carbon.observe()
         inputs = factors_inputs(seen, year)
         if not inputs:
             return None
@@ -67,6 +67,7 @@ def take_in_factors(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tel
         by_type: dict[str, list[str]] = {}
         told = seen.cell(FACTORS.table, partition).inputs.get("uploads", "").split(",")
         jobs = carbon.ledger.uploads.taken_by(work_id, wanted, year)
+        uploads = {u.id: u for u in _uploads(carbon, wanted[len(done) :])}
         for number in wanted[len(done) :]:
             brought = Brought(jobs[number], uploads[number].file, uploads[number].moment)
             after = merged(year, known, _of_year(carbon, uploads[number], year), brought)
@@ -125,8 +126,8 @@ def _factors_told(before: pa.Table, after: pa.Table) -> dict[str, Any]:
 def take_in_entries(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
     def build(partition: str, work_id: int) -> Built | None:
         name, year = partition.split("|", 1)[0], year_of(partition)
-        uploads, seen = _uploads(carbon), carbon.observe()
-        newest = [uploads[u.id] for u in newest_uploads(seen.uploads, "data", name, year)]
+        seen = carbon.observe()
+        newest = _uploads(carbon, (u.id for u in seen.newest_uploads("data", name, year)))
         if not newest:
             return None
         carbon.ledger.uploads.taken_by(work_id, [u.id for u in newest], year)
@@ -147,8 +148,9 @@ def take_in_entries(carbon: Carbon, partitions: Sequence[str], run_id: str, tell
     make(carbon, DATA_ENTRIES, partitions, run_id, tell, build)
 
 
-def _uploads(carbon: Carbon) -> dict[int, Upload]:
-    return {u.id: u for u in carbon.ledger.uploads.find(accepted=True)}
+def _uploads(carbon: Carbon, ids: Iterable[int]) -> list[Upload]:
+    """Oldest first."""
+    return carbon.ledger.uploads.find(ids=list(ids))[::-1]
 
 
 def _of_year(carbon: Carbon, upload: Upload, year: int) -> pa.Table:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ from domain.carbon.intake.sheet import Parsed
 from domain.carbon.intake.units_file import read_units
 from domain.carbon.reading.numbers import Mark
 from domain.carbon.reading.problems import FileRefused
+from domain.carbon.tables import UNITS
 from domain.shared.error import InvalidInput
 from resources.ledger.pipelines import new_pipeline_id
 from resources.ledger.uploads import Upload
@@ -99,7 +101,18 @@ def _take(carbon: Carbon, file: File, pipeline: str, parsed: Parsed) -> Receipt:
         return Receipt(same, known=True)
     carbon.staging.keep(pipeline, file.content, parsed.frame)
     kept = carbon.ledger.uploads.record(wanted)
+    if file.kind == "units":
+        _refuse_if_taken_meanwhile(carbon, file, parsed, kept)
     return Receipt(kept, known=False, jobs=_wish(carbon, kept))
+
+
+def _refuse_if_taken_meanwhile(carbon: Carbon, file: File, parsed: Parsed, kept: Upload) -> None:
+    """Of two who bring the same unit at once both may have found it free. Now each sees the other."""
+    try:
+        _refuse_taken_units(carbon, file, parsed)
+    except InvalidInput:
+        carbon.ledger.uploads.refuse(kept.id)
+        raise
 
 
 def checked(carbon: Carbon, file: File, *, accept_valid: bool = False) -> Parsed:
@@ -117,69 +130,68 @@ def _read(carbon: Carbon, file: File) -> Parsed:
     if file.kind == "factors":
         return read_factors(source, carbon.catalogue, year=file.year, mark=file.mark)
     scope = Scope(file.institution, file.source, file.year, file.data_entry_type, file.mark)
-    return read_entries(source, carbon.catalogue, _UnitsOfYears(carbon), scope)
+    return read_entries(source, carbon.catalogue, _UnitsOfYears(carbon, file.institution), scope)
 
 
 class _UnitsOfYears(dict[int, frozenset[str]]):
-    """The units of each year, read when they are asked for: those in the lake, and those on their way."""
+    """An institution's units of each year, read when they are asked for."""
 
-    def __init__(self, carbon: Carbon) -> None:
+    def __init__(self, carbon: Carbon, institution: str) -> None:
         super().__init__()
         self._carbon = carbon
+        self._institution = institution
 
     def get(self, year: int, default: Any = None) -> Any:  # noqa: ARG002 - a mapping's word
         if year not in self:
-            self[year] = frozenset(_units_of(self._carbon, year))
+            self[year] = _units_of(self._carbon, year).get(self._institution, frozenset())
         return self[year]
 
 
-def _units_of(carbon: Carbon, year: int) -> Sequence[str]:
-    from domain.carbon.plan import newest_uploads
-
+def _units_of(carbon: Carbon, year: int) -> dict[str, frozenset[str]]:
+    """By institution, those of the year: in the lake, or in uploads on their way there."""
     seen = carbon.observe()
-    coming = newest_uploads(seen.uploads, "units", "", year)
-    if seen.cell("units", str(year)).inputs.get("uploads", "") == ",".join(str(u.id) for u in coming):
-        names: list[str] = carbon.units(year).column("unit_id").to_pylist()
-        return names
-    rows = [carbon.staging.rows(u.pipeline_id) for u in coming]
-    return [
-        unit
-        for frame in rows
-        for unit, of in zip(
-            frame.column("unit_id").to_pylist(), frame.column("year").to_pylist(), strict=True
-        )
-        if of == year
-    ]
+    coming = seen.newest_uploads("units", "", year)
+    if seen.cell(UNITS.table, str(year)).inputs.get("uploads", "") == ",".join(str(u.id) for u in coming):
+        units = carbon.units(year)
+        rows = zip(units.column("institution").to_pylist(), units.column("unit_id").to_pylist(), strict=True)
+        return _grouped(rows)
+    return {u.institution: _of_year(carbon.staging.rows(u.pipeline_id), year) for u in coming}
+
+
+def _grouped(rows: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for institution, unit in rows:
+        found[institution].add(unit)
+    return {institution: frozenset(units) for institution, units in found.items()}
 
 
 def _refuse_taken_units(carbon: Carbon, file: File, parsed: Parsed) -> None:
     """A unit belongs to one institution: entries name it without saying whose it is."""
-    mine = parsed.frame.select(["year", "unit_id"])
     for year in parsed.years:
-        theirs = carbon.units(year)
-        theirs = theirs.filter(pc.not_equal(theirs.column("institution"), file.institution))
-        same = pc.is_in(theirs.column("unit_id"), value_set=_of_year(mine, year))
-        for row in theirs.filter(same).slice(0, 1).to_pylist():
-            raise InvalidInput(
-                f"{file.name}: {row['unit_id']!r} of {year} is a unit of {row['institution']!r} already",
-                reason_code="unit_taken",
-                remedy="give it another unit_id, for example with the institution's name before it",
-            )
+        mine = _of_year(parsed.frame, year)
+        for institution, theirs in _units_of(carbon, year).items():
+            if institution != file.institution and (both := sorted(mine & theirs)):
+                raise InvalidInput(
+                    f"{file.name}: {both[0]!r} of {year} is a unit of {institution!r} already",
+                    reason_code="unit_taken",
+                    remedy="give it another unit_id, for example with the institution's name before it",
+                )
 
 
-def _of_year(rows: pa.Table, year: int) -> pa.Array:
-    return rows.filter(pc.equal(rows.column("year"), year)).column("unit_id").combine_chunks()
+def _of_year(rows: pa.Table, year: int) -> frozenset[str]:
+    mine = rows.filter(pc.equal(rows.column("year"), year))
+    return frozenset(mine.column("unit_id").to_pylist())
 
 
 def _newest_is_the_same(carbon: Carbon, wanted: Upload, parsed: Parsed) -> Upload | None:
     """The upload that this one would repeat: nothing of its place and years came after it. The same bytes are
     another file where they are read otherwise, say with another decimal mark."""
-    for one in carbon.ledger.uploads.find(kind=wanted.kind, accepted=True):
-        if one.place == wanted.place and set(one.years) & set(wanted.years):
-            same = (one.sha256, one.years, one.taken) == (wanted.sha256, wanted.years, wanted.taken)
-            # If its kept rows are gone, to upload it again is what a person was told to do.
-            return one if same and carbon.staging.holds(one.pipeline_id, parsed.frame) else None
-    return None
+    one = carbon.ledger.uploads.newest_of(wanted)
+    if one is None:
+        return None
+    same = (one.sha256, one.years, one.taken) == (wanted.sha256, wanted.years, wanted.taken)
+    # If its kept rows are gone, to upload it again is what a person was told to do.
+    return one if same and carbon.staging.holds(one.pipeline_id, parsed.frame) else None
 
 
 def _wish(carbon: Carbon, kept: Upload) -> tuple[int, ...]:

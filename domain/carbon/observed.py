@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.feeds import NEVER, Heard, Pulled
@@ -46,6 +48,22 @@ class Observed:
 
     feeds: str = ""
     """A word that changes with the addresses and tokens of these applications."""
+
+    @cached_property
+    def _by_topic(self) -> Mapping[tuple[str, str], Sequence[Arrived]]:
+        found: dict[tuple[str, str], list[Arrived]] = defaultdict(list)
+        for one in sorted(self.uploads, key=lambda u: u.id):
+            found[one.kind, one.topic].append(one)
+        return found
+
+    @cached_property
+    def known_uploads(self) -> Mapping[int, Arrived]:
+        return {one.id: one for one in self.uploads}
+
+    def newest_uploads(self, kind: str, topic: str, year: int) -> list[Arrived]:
+        """Of each place (institution and source) the newest upload that speaks of the year, oldest first."""
+        speaking = [u for u in self._by_topic.get((kind, topic), ()) if year in u.years]
+        return sorted({(u.institution, u.source): u for u in speaking}.values(), key=lambda u: u.id)
 
     def pulled_of(self, partition: str) -> Pulled:
         return self.pulled.get(partition, NEVER)

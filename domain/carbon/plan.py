@@ -12,7 +12,7 @@ from dataclasses import replace
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.feeds import unread
 from domain.carbon.jobs import AGGREGATION, KIND_OF, PULLED
-from domain.carbon.observed import Arrived, Observed
+from domain.carbon.observed import Observed
 from domain.carbon.reports import scopes
 from domain.carbon.tables import (
     DATA_ENTRIES,
@@ -35,7 +35,6 @@ __all__ = [
     "entries_inputs",
     "factors_inputs",
     "module_inputs",
-    "newest_uploads",
     "plan",
     "report_inputs",
     "units_inputs",
@@ -75,7 +74,7 @@ def _pulls(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
 
 
 def units_inputs(seen: Observed, year: int) -> dict[str, str]:
-    return _made_of(u.id for u in newest_uploads(seen.uploads, "units", "", year))
+    return _made_of(u.id for u in seen.newest_uploads("units", "", year))
 
 
 def factors_inputs(seen: Observed, year: int) -> dict[str, str]:
@@ -90,19 +89,8 @@ def factors_inputs(seen: Observed, year: int) -> dict[str, str]:
 
 def entries_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> dict[str, str]:
     name = partition.split("|", 1)[0]
-    newest = newest_uploads(seen.uploads, "data", name, year_of(partition))
+    newest = seen.newest_uploads("data", name, year_of(partition))
     return _made_of(u.id for u in newest) | {"rules": digest(catalogue.type(name).rules)}
-
-
-def newest_uploads(uploads: Iterable[Arrived], kind: str, topic: str, year: int) -> list[Arrived]:
-    """Of each place (institution and source) the newest upload that speaks of the year, oldest first."""
-    speaking = [u for u in uploads if (u.kind, u.topic) == (kind, topic) and year in u.years]
-    found = {(u.institution, u.source): u for u in sorted(speaking, key=_number)}
-    return sorted(found.values(), key=_number)
-
-
-def _number(one: Arrived) -> int:
-    return one.id
 
 
 def _made_of(numbers: Iterable[int]) -> dict[str, str]:
@@ -125,7 +113,8 @@ def _judge_intake(seen: Observed, tables: list[str], partition: str, inputs: Map
     """A partition that files fill, with those of its tables that are filled together."""
     cells = [seen.cell(t, partition) for t in tables]
     fresh = _numbers(inputs) - _numbers(cells[0].inputs)
-    pipelines = tuple(sorted({u.pipeline_id for u in seen.uploads if str(u.id) in fresh}))
+    arrived = seen.known_uploads
+    pipelines = tuple(sorted({arrived[int(n)].pipeline_id for n in fresh if int(n) in arrived}))
     faults = (_fault(cell, fresh) for cell in cells)
     wrong = next(filter(None, faults), None) or _outdated(seen, cells[0], inputs, fresh)
     if wrong is None:
@@ -160,8 +149,7 @@ def _numbers(inputs: Mapping[str, str]) -> set[str]:
 
 def _without_forgotten(seen: Observed, inputs: Mapping[str, str]) -> dict[str, str]:
     """As if the files that the ledger knows no more had not been: that they are forgotten unmakes nothing."""
-    known = {u.id for u in seen.uploads}
-    kept = _made_of({int(n) for n in _numbers(inputs)} & known)
+    kept = _made_of(int(n) for n in _numbers(inputs) if int(n) in seen.known_uploads)
     return {name: value for name, value in inputs.items() if name != "uploads"} | kept
 
 

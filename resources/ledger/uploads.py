@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine, and_, insert, select, update
+from sqlalchemy import Engine, and_, delete, func, insert, or_, select, update
 from sqlalchemy.engine import Row
 
 from domain.shared.clock import Clock
 from resources.ledger.engine import reading, writing
-from resources.ledger.rows import lock_name
+from resources.ledger.rows import chunks, lock_name
 from resources.ledger.schema import upload, upload_year
 
 
@@ -61,6 +61,20 @@ class Upload:
         return self.kind, self.topic, self.institution, self.source
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An upload as a look sees it. `years` are those it still speaks of."""
+
+    id: int
+    kind: str
+    topic: str
+    institution: str
+    source: str
+    pipeline_id: str
+    years: tuple[int, ...]
+
+
+_STANDING = tuple(field.name for field in fields(Standing))[:-1]
 _COLUMNS = tuple(column.name for column in upload.columns)
 
 
@@ -92,9 +106,63 @@ class Uploads:
             query = select(upload_year.c.upload_id, upload_year.c.work_id).where(mine)
             return {row[0]: row[1] for row in connection.execute(query)}
 
+    def refuse(self, number: int) -> None:
+        """It was noted, and cannot be taken after all."""
+        with writing(self.engine) as connection:
+            connection.execute(update(upload).where(upload.c.id == number).values(accepted=False))
+
+    def standing(self) -> list[Standing]:
+        """What a look needs of the accepted uploads that still say something, oldest first: of each place and
+        year the newest, and of factors all. A look comes every few seconds: it reads no problems and no past.
+        """
+        place = (upload.c.kind, upload.c.topic, upload.c.institution, upload.c.source, upload_year.c.year)
+        rank = func.row_number().over(partition_by=place, order_by=upload.c.id.desc())
+        ranked = (
+            select(*(upload.c[name] for name in _STANDING), upload_year.c.year, rank.label("rank"))
+            .join(upload_year, upload_year.c.upload_id == upload.c.id)
+            .where(upload.c.accepted)
+            .subquery()
+        )
+        speaks = or_(ranked.c.rank == 1, ranked.c.kind == "factors")
+        query = select(*(ranked.c[name] for name in _STANDING), ranked.c.year).where(speaks)
+        found: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+        with reading(self.engine) as connection:
+            for row in connection.execute(query.order_by(ranked.c.id, ranked.c.year)):
+                found[tuple(row[:-1])].append(row[-1])
+        return [
+            Standing(**dict(zip(_STANDING, one, strict=True)), years=tuple(years))
+            for one, years in found.items()
+        ]
+
+    def newest_of(self, one: Upload) -> Upload | None:
+        """The accepted upload of the same place that speaks of any of its years, if there is one."""
+        years = select(upload_year.c.upload_id).where(upload_year.c.year.in_(one.years))
+        names = ("kind",) if one.kind == "factors" else ("kind", "topic", "institution", "source")
+        same = [upload.c[name] == getattr(one, name) for name in names]
+        query = select(func.max(upload.c.id)).where(upload.c.accepted, *same, upload.c.id.in_(years))
+        with reading(self.engine) as connection:
+            number = connection.execute(query).scalar()
+        return None if number is None else self.find(ids=[number])[0]
+
+    def outdated(self, sources: Collection[str], before: datetime) -> list[Upload]:
+        """Uploads of these sources that came before a moment and say nothing any more: newer ones took their
+        place in every year, or they were refused."""
+        spoken = {one.id for one in self.standing()}
+        old = select(upload.c.id).where(upload.c.source.in_(list(sources)), upload.c.uploaded_at < before)
+        with reading(self.engine) as connection:
+            numbers = [number for number in connection.execute(old).scalars() if number not in spoken]
+        return self.find(ids=numbers)
+
+    def forget(self, ids: Collection[int]) -> None:
+        with writing(self.engine) as connection:
+            for chunk in chunks(sorted(ids)):
+                connection.execute(delete(upload_year).where(upload_year.c.upload_id.in_(chunk)))
+                connection.execute(delete(upload).where(upload.c.id.in_(chunk)))
+
     def find(
         self,
         *,
+        ids: Collection[int] | None = None,
         kind: str | None = None,
         accepted: bool | None = None,
         pipeline_ids: Collection[str] | None = None,
@@ -102,6 +170,8 @@ class Uploads:
     ) -> list[Upload]:
         """Newest first."""
         query = select(*(upload.c[name] for name in _COLUMNS)).order_by(upload.c.id.desc())
+        if ids is not None:
+            query = query.where(upload.c.id.in_(list(ids)))
         if kind is not None:
             query = query.where(upload.c.kind == kind)
         if accepted is not None:
@@ -114,7 +184,7 @@ class Uploads:
             rows = connection.execute(query).all()
             years: dict[int, list[int]] = defaultdict(list)
             found = select(upload_year.c.upload_id, upload_year.c.year).order_by(upload_year.c.year)
-            if limit is not None or pipeline_ids is not None:
+            if limit is not None or pipeline_ids is not None or ids is not None:
                 found = found.where(upload_year.c.upload_id.in_([row[0] for row in rows]))
             for number, year in connection.execute(found):
                 years[number].append(year)

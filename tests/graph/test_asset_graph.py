@@ -13,7 +13,7 @@ from domain.registry import tables
 from tests.graph.picture import PICTURE, UPDATE, definitions, draw
 
 WITHOUT_TABLE = {
-    *(dg.AssetKey(["ops", name]) for name in ("lake_maintenance", "run_retention")),
+    *(dg.AssetKey(["ops", name]) for name in ("lake_maintenance", "run_retention", "upload_retention")),
     dg.AssetKey(["carbon", PULLED]),
 }
 """Assets that write no table: upkeep, and what is read from applications."""

@@ -1,14 +1,21 @@
--- Results with their entries, factors, and the newest upload of each file.
+-- Results with their entries, factors, and the uploads that brought either. The same bytes may have come for
+-- several places: of data it is the newest upload of the entry's own place, of factors the one of that moment.
 WITH RECURSIVE below(unit_id) AS (
     SELECT $unit
     UNION
     SELECT u.unit_id FROM carbon.units u JOIN below b ON u.parent_id = b.unit_id WHERE u.year = $year
 ),
-files AS (
-    SELECT left(sha256, 16) AS file, kind, name, uploaded_by, uploaded_at
+data_files AS (
+    SELECT left(sha256, 16) AS file, topic, institution, source, name, uploaded_by, uploaded_at
     FROM uploads
-    WHERE accepted
-    QUALIFY row_number() OVER (PARTITION BY left(sha256, 16), kind ORDER BY id DESC) = 1
+    WHERE accepted AND kind = 'data'
+    QUALIFY row_number() OVER (PARTITION BY left(sha256, 16), topic, institution, source ORDER BY id DESC) = 1
+),
+factor_files AS (
+    SELECT left(sha256, 16) AS file, name, uploaded_by, uploaded_at
+    FROM uploads
+    WHERE accepted AND kind = 'factors'
+    QUALIFY row_number() OVER (PARTITION BY left(sha256, 16), uploaded_at ORDER BY id DESC) = 1
 )
 SELECT e.data_entry_type, d.entry_id, e.unit_id, e.emission_type, e.status, e.mg_co2e / 1e6 AS kg_co2e,
        d.quantity, d.unit, d.classification, d.details, d.source AS entry_source,
@@ -19,8 +26,9 @@ FROM carbon.data_entry_emissions e
 JOIN carbon.data_entries d USING (year, data_entry_type, entry_key)
 LEFT JOIN carbon.factor_versions v
     ON v.year = e.year AND v.factor_id = e.factor_id AND v.version = e.factor_version
-LEFT JOIN files df ON df.file = d.file AND df.kind = 'data'
-LEFT JOIN files ff ON ff.file = v.file AND ff.kind = 'factors'
+LEFT JOIN data_files df
+    ON df.file = d.file AND df.topic = d.data_entry_type AND df.institution = d.institution AND df.source = d.source
+LEFT JOIN factor_files ff ON ff.file = v.file AND ff.uploaded_at = v.valid_from
 WHERE e.year = $year
   AND list_contains($types, e.data_entry_type)
   AND ($unit IS NULL OR e.unit_id IN (FROM below))

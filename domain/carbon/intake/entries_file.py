@@ -196,7 +196,12 @@ def _units(sheet: Sheet, years: pa.Array, units: UnitsOf) -> pa.Array:
         known = units.get(year, ())
         in_year = pc.equal(years, year)
         if not known:
-            sheet.flag(in_year, "year", "no_units", f"no units of {year} are known: upload them first")
+            sheet.flag(
+                in_year,
+                "year",
+                "no_units",
+                f"no units of {year} are known: upload them first",
+            )
             continue
         strange = pc.invert(pc.is_in(texts, value_set=pa.array([*known, ""], pa.string())))
         sheet.flag(pc.and_(in_year, strange), "unit_id", "unknown_unit_id", f"is no unit of {year}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 
@@ -10,6 +11,7 @@ from assets.carbon.calculate import calculate_emissions, sum_modules, sum_report
 from assets.carbon.carbon import Carbon
 from assets.carbon.intake import take_in_entries, take_in_units
 from assets.carbon.pull import listen, pull_entries
+from assets.carbon.retention import forget_readings
 from domain.carbon.feeds import Heard
 from domain.carbon.jobs import PULLED
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES, REPORTS, UNITS
@@ -187,9 +189,9 @@ def test_a_place_of_which_nothing_can_be_taken_keeps_what_it_had(
 
 
 def test_one_place_that_fails_holds_no_other_back(beside: Office, application: Application) -> None:
-    other = Place("train", 2025, "other")
+    assert beside.upload("units", "unit_id,name\nEPF,Other\n", "--institution", "other").code == 0
     application.save(TRAIN_2025, [journey("a", 100) | {"unit_id": "XXX"}])
-    application.save(other, [journey("a", 7)])
+    application.save(Place("train", 2025, "other"), [journey("a", 7) | {"unit_id": "EPF"}])
     assert pulled(beside)
     assert trains(beside) == FILED_MG + 7 * 8_000
 
@@ -290,6 +292,27 @@ def test_the_look_reads_what_was_heard(beside: Office, application: Application)
     assert trains(beside) == FILED_MG + 100 * 8_000
     [again] = listen(carbon, {"manual": heard.cursor})
     assert again.places == 0
+
+
+def test_readings_that_newer_ones_replaced_are_forgotten_after_a_while(
+    beside: Office, application: Application
+) -> None:
+    for distance in (1, 2, 3):
+        application.save(TRAIN_2025, [journey("a", distance)])
+        assert pulled(beside) == []
+    carbon, before = beside.carbon, beside.content()
+    readings = [u for u in carbon.ledger.uploads.find() if u.source == "manual"]
+    assert len(readings) == 3
+    assert forget_readings(carbon, readings[-1].moment) == 0, "they are too young"
+    assert forget_readings(carbon, carbon.clock() + timedelta(days=1)) == 2
+    assert [u.id for u in carbon.ledger.uploads.find() if u.source == "manual"] == [readings[0].id]
+    assert not carbon.staging.holds(readings[1].pipeline_id, carbon.staging.rows(readings[0].pipeline_id))
+    assert not beside.due()
+    beside.carbon.lake.replace(
+        DATA_ENTRIES.name, f"train|{YEAR}", DATA_ENTRIES.schema.empty_table(), allow_empty=True
+    )
+    assert settled(beside.carbon) == []
+    assert beside.content() == before, "it is made of what is left"
 
 
 def test_a_locked_year_reads_nothing_until_it_is_unlocked(beside: Office, application: Application) -> None:

@@ -8,8 +8,9 @@ from datetime import timedelta
 
 import pytest
 
+from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput
-from resources.ledger.uploads import Upload
+from resources.ledger.uploads import Upload, Uploads
 
 
 def a_file(**more: object) -> Upload:
@@ -190,3 +191,69 @@ def test_of_many_that_lock_a_year_at_once_one_does(ledger, open_ledger):
     with ThreadPoolExecutor(6) as pool:
         winners = [name for name in pool.map(lock, range(6)) if name]
     assert winners == [ledger.year_locks.held()[2024].locked_by]
+
+
+def test_of_each_place_and_year_the_newest_stands_and_of_factors_all(ledger):
+    first = ledger.uploads.record(a_file(years=(2024, 2025)))
+    second = ledger.uploads.record(a_file(years=(2025,)))
+    beside = [ledger.uploads.record(a_file(**other)) for other in (
+        {"source": "manual"}, {"institution": "other"}, {"topic": "train"}, {"kind": "units", "topic": ""},
+    )]  # fmt: skip
+    factors = [ledger.uploads.record(a_file(kind="factors", topic="")) for _ in range(2)]
+    ledger.uploads.record(a_file(accepted=False))
+    found = {one.id: one for one in ledger.uploads.standing()}
+    assert list(found) == [first.id, second.id, *(u.id for u in beside), *(u.id for u in factors)]
+    assert found[first.id].years == (2024,), "of 2025 it says nothing any more"
+    one = found[second.id]
+    assert (one.kind, one.topic, one.institution, one.source) == second.place
+    assert (one.pipeline_id, one.years) == ("P1", (2025,))
+
+
+def test_the_newest_of_a_place_is_found_whatever_came_elsewhere(ledger):
+    ledger.uploads.record(a_file())
+    newest = ledger.uploads.record(a_file(years=(2025,)))
+    ledger.uploads.record(a_file(institution="other"))
+    ledger.uploads.record(a_file(years=(2023,)))
+    ledger.uploads.record(a_file(accepted=False))
+    assert ledger.uploads.newest_of(a_file()) == newest
+    assert ledger.uploads.newest_of(a_file(topic="train")) is None
+    assert ledger.uploads.newest_of(a_file(years=(2020,))) is None
+
+
+def test_factors_are_the_years_whoever_brings_them(ledger):
+    mine, theirs = a_file(kind="factors", topic=""), a_file(kind="factors", topic="", institution="other")
+    ledger.uploads.record(mine)
+    newest = ledger.uploads.record(theirs)
+    assert ledger.uploads.newest_of(mine) == newest
+    assert mine.place == theirs.place
+
+
+def test_what_newer_ones_replaced_is_outdated_and_can_be_forgotten(ledger, clock):
+    old = ledger.uploads.record(a_file(source="manual", years=(2025,)))
+    partly = ledger.uploads.record(a_file(source="manual", topic="train", years=(2024, 2025)))
+    ledger.uploads.record(a_file(years=(2025,)))
+    clock.advance(days=1)
+    new = ledger.uploads.record(a_file(source="manual", years=(2025,)))
+    ledger.uploads.record(a_file(source="manual", topic="train", years=(2025,)))
+    assert ledger.uploads.outdated(["manual"], old.moment) == []
+    assert ledger.uploads.outdated(["manual"], clock()) == [old], "the other still speaks of 2024"
+    assert ledger.uploads.outdated(["api"], clock()) == []
+    ledger.uploads.forget([old.id])
+    assert {u.id for u in ledger.uploads.find()} >= {partly.id, new.id}
+    assert ledger.uploads.find(ids=[old.id]) == []
+
+
+def test_what_is_refused_afterwards_stands_no_more(ledger):
+    one = ledger.uploads.record(a_file())
+    ledger.uploads.refuse(one.id)
+    assert ledger.uploads.standing() == []
+    assert [u.id for u in ledger.uploads.find(accepted=False)] == [one.id]
+
+
+def test_moments_are_in_the_order_of_numbers(ledger):
+    """Of two at once the later number is the later moment: a factor's past must not run backwards."""
+    uploads = Uploads(ledger.engine, machine_clock)
+    with ThreadPoolExecutor(6) as pool:
+        kept = list(pool.map(lambda _: uploads.record(a_file()), range(48)))
+    kept.sort(key=lambda u: u.id)
+    assert [u.moment for u in kept] == sorted(u.moment for u in kept)

@@ -20,7 +20,6 @@ from domain.carbon.plan import (
     entries_inputs,
     factors_inputs,
     module_inputs,
-    newest_uploads,
     plan,
     report_inputs,
     units_inputs,
@@ -218,13 +217,13 @@ class World:
         seen = self.observed
         if table == TREE:
             inputs = units_inputs(seen, int(partition))
-            content = self._said(newest_uploads(seen.uploads, "units", "", int(partition)))
+            content = self._said(seen.newest_uploads("units", "", int(partition)))
             return Made({TREE: content}, inputs) if inputs else None
         if table == FACTS:
             return self._merged(partition)
         if table == ENTRIES:
             name = partition.split("|", 1)[0]
-            content = self._said(newest_uploads(seen.uploads, "data", name, year_of(partition)))
+            content = self._said(seen.newest_uploads("data", name, year_of(partition)))
             inputs = entries_inputs(self.catalogue, seen, partition)
             return Made({ENTRIES: content}, inputs) if content else None
         if table == MASSES:

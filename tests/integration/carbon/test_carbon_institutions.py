@@ -1,0 +1,65 @@
+"""Several institutions in one house: whose units, data and factors are whose."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from assets.carbon.upload import File, upload
+from domain.shared.error import InvalidInput
+from tests.integration.carbon.office import FACTORS, TRAIN, YEAR, Office
+
+THEIRS = "unit_id,name,parent_id\nEPF,Polytechnic,\nCHE,Chemistry,EPF\n"
+JOURNEYS = TRAIN.replace("PHY", "CHE").replace("ART", "EPF")
+
+
+def test_factors_of_another_institution_are_the_years_and_mine_again_are_news(office: Office) -> None:
+    dearer = FACTORS.replace(",8,g/km", ",9,g/km")
+    assert office.upload("factors", dearer, "--institution", "other").code == 0
+    told = office.upload("factors", FACTORS, "--json").json["files"][0]
+    assert not told["known_already"], "the year's factors are others by now"
+
+
+def test_data_of_an_institution_that_is_not_the_units_is_refused(office: Office) -> None:
+    done = office.upload("data", TRAIN, "--type", "train", "--institution", "mian", "--json")
+    assert done.code == 1
+    [told] = done.json["files"]
+    assert {p["code"] for p in told["problems"]} == {"no_units"}
+    assert office.upload("units", THEIRS, "--institution", "other").code == 0
+    [told] = office.upload("data", TRAIN, "--type", "train", "--institution", "other", "--json").json["files"]
+    assert {p["code"] for p in told["problems"]} == {"unknown_unit_id"}
+
+
+def test_units_that_wait_are_taken_already(office: Office) -> None:
+    """Both files came before either was taken in."""
+    assert office.upload("units", THEIRS, "--institution", "other").code == 0
+    done = office.upload("units", THEIRS, "--institution", "third")
+    assert done.code == 2
+    assert "is a unit of 'other' already" in done.err
+
+
+def test_two_who_bring_the_same_unit_at_once_do_not_both_have_it(office: Office) -> None:
+    def bring(institution: str) -> bool:
+        file = File("units", "u.csv", THEIRS.encode(), "ada", institution=institution, year=int(YEAR))
+        try:
+            upload(office.carbon, file)
+        except InvalidInput:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        kept = list(pool.map(bring, ("a", "b", "c", "d")))
+    assert sum(kept) <= 1
+    owners = {u.institution for u in office.carbon.ledger.uploads.standing() if u.kind == "units"}
+    assert len(owners - {"main"}) == sum(kept)
+
+
+def test_a_value_is_told_as_brought_by_the_file_of_its_moment_though_others_have_the_same_bytes(
+    office: Office,
+) -> None:
+    dearer = FACTORS.replace(",8,g/km", ",9,g/km")
+    assert office.upload("factors", dearer).code == 0
+    assert office.upload("factors", FACTORS, "--wait", name="again.csv").code == 0
+    rows = office.run("explain", YEAR, "--json").json["results"]
+    told = {(row["data_entry_type"], row["factor_version"]): row["factor_file"] for row in rows}
+    assert told["train", 3] == "again.csv"
+    assert told["paper", 1] == "factors.csv"
