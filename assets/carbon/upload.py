@@ -86,8 +86,14 @@ def upload(carbon: Carbon, file: File, *, accept_valid: bool = False) -> Receipt
     return _take(carbon, file, pipeline, parsed)
 
 
+def place_of(file: File) -> Upload:
+    """What an upload of this file would take the place of."""
+    years = (file.year,) if file.year else ()
+    return replace(_noted(file, ""), topic=file.data_entry_type or "", years=years)
+
+
 def upload_nothing(carbon: Carbon, file: File) -> Receipt:
-    """All entries of a place are gone. Only an application may say so: of a file it would be a mistake."""
+    """All entries of a place are gone: an application says so, or a person. In a file it is a mistake."""
     kind = carbon.catalogue.type(file.data_entry_type or "")
     return _take(carbon, file, new_pipeline_id(), Parsed(no_entries(kind), rows=0, bad_rows=0))
 

@@ -32,6 +32,7 @@ app.command()(carbon_files.sample)
 app.command()(carbon_work.heal)
 app.command()(carbon_work.pull)
 app.command()(carbon_work.recalculate)
+app.command()(carbon_work.withdraw)
 app.command()(carbon_years.lock)
 app.command()(carbon_years.unlock)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from typing import Annotated
 
 import typer
@@ -20,6 +21,32 @@ def heal(json: Json = False) -> None:
     ended = drive(settings, carbon)
     if json:
         document({"ok": ended, "plan": [v.key for v in carbon.plan().due]})
+    raise typer.Exit(0 if ended else 1)
+
+
+def withdraw(
+    data_entry_type: Annotated[str, typer.Argument(help="The data entry type")],
+    year: Annotated[int, typer.Argument(help="The year")],
+    institution: Annotated[str, typer.Option("--institution", help="Whose data.")] = "main",
+    wait: Annotated[bool, typer.Option("--wait", help="Do it here, with all that follows.")] = False,
+    json: Json = False,
+) -> None:
+    """Take back the uploaded data of a type and year. Its files stay known; entries of applications stay."""
+    from assets.carbon.upload import File, place_of, upload_nothing
+
+    settings = load_settings()
+    carbon = open_carbon(settings, write=True)
+    name = f"withdrawal of {data_entry_type} {year}"
+    file = File("data", name, b"", getpass.getuser(), institution, "csv", year, data_entry_type)
+    if carbon.ledger.uploads.newest_of(place_of(file)) is None:
+        raise InvalidInput(f"no data of {data_entry_type} {year} of {institution!r} were uploaded")
+    receipt = upload_nothing(carbon, file)
+    ended = drive(settings, carbon) if wait else True
+    if json:
+        document({"ok": ended, **receipt.as_json()})
+    else:
+        done = "was withdrawn already" if receipt.known else f"is withdrawn; upload {receipt.upload.id}"
+        answer(f"{data_entry_type} {year} of {institution} {done}")
     raise typer.Exit(0 if ended else 1)
 
 

@@ -200,6 +200,10 @@ upload = Table(
     sqlite_autoincrement=True,
 )
 Index("ix_upload_pipeline_id", upload.c.pipeline_id)
+Index(
+    "ix_upload_place",
+    *(upload.c[name] for name in ("accepted", "kind", "topic", "institution", "source", "id")),
+)
 
 upload_year = Table(
     "upload_year",

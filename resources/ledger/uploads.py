@@ -117,17 +117,22 @@ class Uploads:
         """
         place = (upload.c.kind, upload.c.topic, upload.c.institution, upload.c.source, upload_year.c.year)
         rank = func.row_number().over(partition_by=place, order_by=upload.c.id.desc())
+        # Of the many only what the index holds is read, and of those few that stand the rest.
         ranked = (
-            select(*(upload.c[name] for name in _STANDING), upload_year.c.year, rank.label("rank"))
+            select(upload.c.id, upload.c.kind, upload_year.c.year, rank.label("rank"))
             .join(upload_year, upload_year.c.upload_id == upload.c.id)
-            .where(upload.c.accepted)
+            .where(upload.c.accepted.is_(True))
             .subquery()
         )
-        speaks = or_(ranked.c.rank == 1, ranked.c.kind == "factors")
-        query = select(*(ranked.c[name] for name in _STANDING), ranked.c.year).where(speaks)
+        query = (
+            select(*(upload.c[name] for name in _STANDING), ranked.c.year)
+            .join(ranked, ranked.c.id == upload.c.id)
+            .where(or_(ranked.c.rank == 1, ranked.c.kind == "factors"))
+            .order_by(upload.c.id, ranked.c.year)
+        )
         found: dict[tuple[Any, ...], list[int]] = defaultdict(list)
         with reading(self.engine) as connection:
-            for row in connection.execute(query.order_by(ranked.c.id, ranked.c.year)):
+            for row in connection.execute(query):
                 found[tuple(row[:-1])].append(row[-1])
         return [
             Standing(**dict(zip(_STANDING, one, strict=True)), years=tuple(years))

@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from assets.carbon.upload import File, upload
 from domain.shared.error import InvalidInput
-from tests.integration.carbon.office import FACTORS, TRAIN, YEAR, Office
+from tests.integration.carbon.office import FACTORS, PAPER, TRAIN, YEAR, Office
+from tests.integration.carbon.test_carbon_chain import ELECTRICITY_MG, TRAIN_MG
 
 THEIRS = "unit_id,name,parent_id\nEPF,Polytechnic,\nCHE,Chemistry,EPF\n"
 JOURNEYS = TRAIN.replace("PHY", "CHE").replace("ART", "EPF")
@@ -51,6 +52,23 @@ def test_two_who_bring_the_same_unit_at_once_do_not_both_have_it(office: Office)
     assert sum(kept) <= 1
     owners = {u.institution for u in office.carbon.ledger.uploads.standing() if u.kind == "units"}
     assert len(owners - {"main"}) == sum(kept)
+
+
+def test_uploaded_data_can_be_taken_back_and_brought_again(office: Office) -> None:
+    before = office.content()
+    assert office.run("withdraw", "paper", YEAR, "--wait").code == 0
+    assert ("data_entries", f"paper|{YEAR}") not in office.content()
+    assert office.milligrams() == TRAIN_MG + ELECTRICITY_MG
+    assert "was withdrawn already" in office.run("withdraw", "paper", YEAR).out
+    assert office.upload("data", PAPER, "--type", "paper", "--wait").code == 0
+    after = office.content()
+    assert {place for place in before if before[place] != after.get(place)} == set()
+
+
+def test_what_was_never_uploaded_cannot_be_taken_back(office: Office) -> None:
+    done = office.run("withdraw", "plane", YEAR)
+    assert done.code == 2
+    assert "no data of plane 2025" in done.err
 
 
 def test_a_value_is_told_as_brought_by_the_file_of_its_moment_though_others_have_the_same_bytes(

@@ -1,4 +1,4 @@
-"""What applications beside us say they hold."""
+"""What applications beside us say they hold; uploads are found by their place."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
+    op.create_index("ix_upload_place", "upload", ["accepted", "kind", "topic", "institution", "source", "id"])
     op.create_table(
         "feed_place",
         sa.Column("source", sa.String, nullable=False),
@@ -26,3 +27,4 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_table("feed_place")
+    op.drop_index("ix_upload_place", "upload")
