@@ -125,6 +125,9 @@ class Ledger:
         Tenants share alike; what one has not enough rows for goes to the others.
         """
         _check_lease(lease)
+        known = self.kinds.get(kind)
+        if known is not None and known.year_of is not None:
+            raise ValueError(f"{kind} changes what years hold: it is held, which a locked year forbids")
         return dispatching.claim(
             self.engine,
             kind,
@@ -266,7 +269,7 @@ class Ledger:
 
     @property
     def year_locks(self) -> YearLocks:
-        return YearLocks(self.engine, self.clock)
+        return YearLocks(self.engine, self.clock, self.kinds)
 
     @property
     def freshness(self) -> Freshness:
