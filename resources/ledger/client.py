@@ -210,6 +210,10 @@ class Ledger:
     def cancel(self, work_id: int, *, reason_code: str = "cancelled") -> Work:
         return person.cancel(self.engine, work_id, self.clock(), reason_code=reason_code)
 
+    def withdraw(self, seen: Sequence[Work], *, reason_code: str) -> list[Work]:
+        """Call off waiting rows, each only if it is still as it was seen: never what began to run since."""
+        return person.withdraw(self.engine, seen, self.clock(), reason_code=reason_code)
+
     def sweep(self, *, finished_runs: Collection[str], now: datetime | None = None) -> list[Swept]:
         """Take rows from dead holders. `finished_runs` are those Dagster calls finished or does not know;
         `now` stands in for the machine clock."""

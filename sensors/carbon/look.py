@@ -101,12 +101,14 @@ def _withdraw(carbon: Carbon, plan: Plan, rows: Iterable[Work], unfinished: Coll
     made from came, or nothing can be made of it any more. It is wished for again when its time comes. What a
     person asked for stays."""
     may_be_done = {v.key for v in plan.verdicts if v.state in ("healthy", "due")}
+    gone: list[Work] = []
     for row in rows:
         on_its_way = row.dispatch_id is not None and row.dispatch_id in unfinished
         asked_for = row.reason_code in BY_A_PERSON or row.kind == MODULE_RECALCULATION
         kept = row.key in may_be_done or on_its_way or asked_for
         if row.status in WAITING and not kept:
-            carbon.ledger.cancel(row.id, reason_code=SUPERSEDED)
+            gone.append(row)
+    carbon.ledger.withdraw(gone, reason_code=SUPERSEDED)
 
 
 def _together(row: Work) -> str:
