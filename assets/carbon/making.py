@@ -19,7 +19,7 @@ from domain.carbon.jobs import KIND_OF
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.table import Table, Version
 from resources.ledger.provenance import Fact
-from resources.ledger.standing import BY_A_PERSON, DONE_MEANWHILE
+from resources.ledger.standing import DONE_MEANWHILE
 
 if TYPE_CHECKING:
     from resources.ledger.hold import Hold
@@ -99,9 +99,8 @@ class _Ready:
 def _wanted(carbon: Carbon, hold: Hold) -> list[str]:
     """What is to be done of it. A look may be slow, and ask for what was done since it saw it due: that is
     not done again. What a person asked for is."""
-    asked = {
-        key for key, row in hold.work.items() if row.dispatch_id is None or row.reason_code in BY_A_PERSON
-    }
+    by_a_person = carbon.ledger.asked_for([row.id for row in hold.work.values()])
+    asked = {key for key, row in hold.work.items() if row.dispatch_id is None or row.id in by_a_person}
     healthy: set[str] = set()
     if len(asked) < len(hold.keys):
         healthy = {v.key for v in carbon.plan().verdicts if v.state == "healthy"}

@@ -244,6 +244,10 @@ class Ledger:
         """Rows, newest first."""
         return look.find(self.engine, kind=kind, key_prefix=key_prefix, status=status, limit=limit)
 
+    def asked_for(self, ids: Collection[int]) -> frozenset[int]:
+        """Of these rows those that a person asked for, whatever has become of them since."""
+        return look.asked_for(self.engine, ids)
+
     def events(self, work_id: int) -> list[Event]:
         return look.events(self.engine, work_id)
 

@@ -273,6 +273,17 @@ def test_what_a_person_asked_for_again_is_not_taken_back(halfway: Desk) -> None:
     assert halfway.waiting() == {TRAIN}
 
 
+def test_what_a_person_asked_for_is_not_taken_back_after_a_hiccup(halfway: Desk) -> None:
+    halfway.fails(TRAIN)
+    halfway.world.locked[2025] = "published"
+    halfway.look()
+    again = halfway.ledger.retry(halfway.newest(TRAIN).id)
+    with halfway.ledger.hold(again.kind, [TRAIN], "a run", heartbeat=False) as hold:
+        hold.defer(TRAIN, "the lake is busy", reason_code="lake_busy")
+    halfway.look()
+    assert (halfway.newest(TRAIN).status, halfway.newest(TRAIN).reason_code) == ("deferred", "lake_busy")
+
+
 @pytest.mark.parametrize(
     ("partitions", "corners"),
     [
