@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from resources.ledger.client import Ledger
     from resources.ledger.provenance import Provenance
     from resources.ledger.uploads import Standing
+    from resources.ledger.year_locks import YearLock
     from resources.staging import Staging
 
 
@@ -152,7 +153,15 @@ class Carbon:
         held = self.ledger.year_locks.held()
         for year in years:
             if (lock := held.get(year)) is not None:
-                raise YearLocked(lock.year, lock.reason, lock.locked_by)
+                raise YearLocked(lock)
+
+    def lock_year(self, year: int, by: str, reason: str) -> YearLock:
+        """From when this returns, nothing changes the year."""
+        lock = self.ledger.year_locks.lock(year, by, reason)
+        # Work that was called off, or whose lease ran out, may be past its last check: its swap comes first.
+        for table in TABLES:
+            self.lake.await_writer(table.name)
+        return lock
 
 
 class YearLocked(InvalidInput):
@@ -160,10 +169,10 @@ class YearLocked(InvalidInput):
 
     reason_code = "year_locked"
 
-    def __init__(self, year: int, reason: str, by: str) -> None:
+    def __init__(self, lock: YearLock) -> None:
         super().__init__(
-            f"{year} is locked by {by}: {reason}",
-            remedy=f"`perennial carbon unlock {year} --reason …` if the report shall change after all",
+            f"{lock.year} is locked by {lock.locked_by}: {lock.reason}",
+            remedy=f"`perennial carbon unlock {lock.year} --reason …` if the report shall change after all",
         )
 
 

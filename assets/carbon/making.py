@@ -16,11 +16,10 @@ import pyarrow as pa
 from assets.carbon.carbon import Carbon, YearLocked
 from assets.carbon.figures import figures
 from domain.carbon.jobs import KIND_OF
-from domain.carbon.plan import year_of
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.table import Table, Version
 from resources.ledger.provenance import Fact
-from resources.ledger.standing import BY_A_PERSON, DONE_MEANWHILE
+from resources.ledger.standing import DONE_MEANWHILE
 
 if TYPE_CHECKING:
     from resources.ledger.hold import Hold
@@ -80,12 +79,10 @@ def make(
     failures: list[PerennialError] = []
     keys = [f"{table.table}:{p}" for p in partitions]
     with carbon.ledger.hold(KIND_OF[table.table], keys, run_id) as hold:
+        failures += [YearLocked(lock) for lock in hold.locked.values()]
         wanted = _wanted(carbon, hold)
-        for batch in _batches(carbon, hold, wanted, build, failures):
-            try:
-                _commit(carbon, hold, batch, run_id, tell)
-            except YearLocked as error:
-                _leave(hold, [one.key for one in batch], error, failures)
+        for batch in _batches(hold, wanted, build, failures):
+            _commit(carbon, hold, batch, run_id, tell)
     if failures:
         more = f" (and {len(failures) - 1} more partitions)" if len(failures) > 1 else ""
         raise PartlyDone(f"{failures[0].message}{more}", remedy=failures[0].remedy) from failures[0]
@@ -99,19 +96,11 @@ class _Ready:
     began: float
 
 
-def _leave(hold: Hold, keys: Sequence[str], error: YearLocked, failures: list[PerennialError]) -> None:
-    """Nothing was wrong with the work: unlocked, the year wishes for it again."""
-    for key in keys:
-        hold.skip(key, error.reason_code)
-    failures.append(error)
-
-
 def _wanted(carbon: Carbon, hold: Hold) -> list[str]:
     """What is to be done of it. A look may be slow, and ask for what was done since it saw it due: that is
     not done again. What a person asked for is."""
-    asked = {
-        key for key, row in hold.work.items() if row.dispatch_id is None or row.reason_code in BY_A_PERSON
-    }
+    by_a_person = carbon.ledger.asked_for([row.id for row in hold.work.values()])
+    asked = {key for key, row in hold.work.items() if row.dispatch_id is None or row.id in by_a_person}
     healthy: set[str] = set()
     if len(asked) < len(hold.keys):
         healthy = {v.key for v in carbon.plan().verdicts if v.state == "healthy"}
@@ -122,7 +111,7 @@ def _wanted(carbon: Carbon, hold: Hold) -> list[str]:
 
 
 def _batches(
-    carbon: Carbon, hold: Hold, wanted: Sequence[str], build: Build, failures: list[PerennialError]
+    hold: Hold, wanted: Sequence[str], build: Build, failures: list[PerennialError]
 ) -> Iterator[list[_Ready]]:
     """Built partitions, as many as may share a commit."""
     batch: list[_Ready] = []
@@ -130,11 +119,7 @@ def _batches(
     for key in wanted:
         partition, began = key.split(":", 1)[1], time.monotonic()
         try:
-            carbon.refuse_locked([year_of(partition)])
             built = build(partition, hold.work[key].id)
-        except YearLocked as error:
-            _leave(hold, [key], error, failures)
-            continue
         except TransientResourceError as error:
             hold.defer(key, error)
             failures.append(error)
@@ -156,10 +141,6 @@ def _batches(
 
 
 def _commit(carbon: Carbon, hold: Hold, batch: Sequence[_Ready], run_id: str, tell: Tell) -> None:
-    def guard() -> None:
-        hold.check()
-        carbon.refuse_locked([year_of(one.partition) for one in batch])
-
     made: list[Made] = []
     facts = carbon.provenance.facts(list(batch[0].built.frames), [one.partition for one in batch])
     for name in batch[0].built.frames:
@@ -171,7 +152,7 @@ def _commit(carbon: Carbon, hold: Hold, batch: Sequence[_Ready], run_id: str, te
             [one.partition for one in batch],
             pa.concat_tables([f.select(table.schema.names) for f in frames]),
             allow_empty=True,
-            guard=guard,
+            guard=hold.check,
         )
         made += [
             Made(

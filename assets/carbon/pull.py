@@ -88,6 +88,7 @@ def pull_entries(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: T
     """Read what is unread of these partitions. A place that fails holds no other back."""
     failures: list[PerennialError] = []
     with carbon.ledger.hold(API_INGEST, [f"{PULLED}:{p}" for p in partitions], run_id) as hold:
+        failures += [YearLocked(lock) for lock in hold.locked.values()]
         for key in hold.keys:
             before = len(failures)
             _pull(carbon, hold, key, run_id, tell, failures)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, TABLES, UNITS
 from domain.shared.backoff import Backoff
 from domain.shared.work import Kind
 
@@ -53,7 +53,18 @@ JOBS = (
 )
 
 _ACROSS_RUNS = Backoff(base=timedelta(seconds=60), factor=2, cap=timedelta(hours=1))
-KINDS = tuple(Kind(job.kind, transient=_ACROSS_RUNS) for job in JOBS)
+_OF_A_YEAR = {PULLED, *(table.table for table in TABLES)}
+
+
+def _year_of(key: str) -> int:
+    """Of `factors:2025` and of `data_entries:plane|2025`."""
+    return int(key.rpartition(":")[2].rpartition("|")[2])
+
+
+KINDS = tuple(
+    Kind(job.kind, transient=_ACROSS_RUNS, year_of=_year_of if _OF_A_YEAR.issuperset(job.makes) else None)
+    for job in JOBS
+)
 KIND_OF: Mapping[str, str] = {word: job.kind for job in JOBS for word in job.makes}
 """By the first word of a key, the kind of its work."""
 PRIORITY: Mapping[str, int] = {job.kind: job.priority for job in JOBS}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,13 +22,15 @@ class Kind:
 
     `transient` spaces the attempts after a TransientResourceError; its `max_attempts` None means the
     work is never given up. `regrowth` spaces consecutive generations of a key that each ended well
-    and yet left the plan wanting more: the first repeat is free, the tenth is not.
+    and yet left the plan wanting more: the first repeat is free, the tenth is not. `year_of` reads the
+    year of a key, for work that changes what a year holds: while that year is locked, nobody holds it.
     """
 
     name: str
     transient: Backoff
     unclassified: Backoff = UNCLASSIFIED
     regrowth: Backoff = REGROWTH
+    year_of: Callable[[str], int] | None = None
 
 
 @dataclass(frozen=True)

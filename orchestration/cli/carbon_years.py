@@ -22,7 +22,7 @@ def lock(year: Year, reason: Reason = "", json: Json = False) -> None:
     carbon = open_carbon(load_settings(), write=True)
     # What has no report was not published: more likely the year is a slip of the hand.
     notes = () if year in carbon.ledger.year_locks.held() else report_of(carbon, year).notes
-    made = carbon.ledger.year_locks.lock(year, getpass.getuser(), reason)
+    made = carbon.lock_year(year, getpass.getuser(), reason)
     if json:
         told = {"at": made.locked_at, "by": made.locked_by, "reason": made.reason, "notes": list(notes)}
         document({"year": year, "locked": True, **told})

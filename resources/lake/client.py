@@ -126,6 +126,11 @@ class Lake:
         """Insert rows, or put them in the place of rows with the same key."""
         return self._writer.merge(self._table(table), data, guard)
 
+    def await_writer(self, table: str) -> None:
+        """Return when nobody is between the guard and the end of a commit that began before."""
+        with self._writer.locks.hold(self._table(table).name):
+            pass
+
     def scan(
         self,
         table: str,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sqlalchemy import Connection, Engine
@@ -11,20 +11,28 @@ from sqlalchemy import Connection, Engine
 from domain.shared.work import Item, Kind
 from resources.ledger.engine import reading, writing
 from resources.ledger.model import Work
+from resources.ledger.outcome import Outcome
 from resources.ledger.rows import Change, KeyState, create, lock_name, read_keys, write
 from resources.ledger.schema import COMPLETED, DEFERRED, SKIPPED
 from resources.ledger.transitions import claimed, first_generation
+from resources.ledger.transitions import settled as settled_as
+from resources.ledger.year_locks import YearLock, locks_of
+
+YEAR_LOCKED = "year_locked"
+"""The reason code of work that met a locked year."""
 
 
 @dataclass(slots=True)
 class Claims:
     """What became of the asked keys. `done` names those this very run finished in an earlier pass, `settled`
-    those it gave up or put off then, or that were taken from it and called off."""
+    those it gave up or put off then, or that were taken from it and called off. `locked` are of locked years:
+    their work has ended, and is wished for again when the year is open."""
 
     held: dict[str, Work] = field(default_factory=dict)
     busy: dict[str, str] = field(default_factory=dict)
     done: dict[str, Work] = field(default_factory=dict)
     settled: dict[str, Work] = field(default_factory=dict)
+    locked: dict[str, YearLock] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +55,20 @@ def take(
         births = _absent(_read(connection, kind, keys, claimant, lock=False), claimant)
     if not births:
         with writing(engine) as connection:
+            locks = locks_of(connection, kind, keys)
             states = _read(connection, kind, keys, claimant, lock=True)
             if not _absent(states, claimant):
-                return _claim(connection, keys, states, claimant)
+                return _claim(connection, kind, states, locks, claimant)
     # Only the transaction that may create rows waits for others that do.
     with writing(engine) as connection:
+        locks = locks_of(connection, kind, keys)
         lock_name(connection, kind.name)
         states = _read(connection, kind, keys, claimant, lock=True)
         absent = _absent(states, claimant)
         rows = [_wished(kind, key, states[key].last_word, fingerprints, claimant.now) for key in absent]
         for row in create(connection, rows, claimant.now):
             states[row.key] = KeyState(waiting=row)
-        return _claim(connection, keys, states, claimant)
+        return _claim(connection, kind, states, locks, claimant)
 
 
 def _read(
@@ -94,12 +104,15 @@ def _wished(kind: Kind, key: str, last: Work | None, fingerprints: Mapping[str, 
 
 
 def _claim(
-    connection: Connection, keys: Sequence[str], states: Mapping[str, KeyState], claimant: Claimant
+    connection: Connection,
+    kind: Kind,
+    states: Mapping[str, KeyState],
+    locks: Mapping[str, YearLock],
+    claimant: Claimant,
 ) -> Claims:
     claims = Claims()
     changes: list[Change] = []
-    for key in keys:
-        state = states[key]
+    for key, state in states.items():
         row = state.running or state.waiting
         if row is None:
             if had := state.had_by(claimant.run_id):
@@ -111,8 +124,17 @@ def _claim(
         if state.running is not None and state.running.run_id != claimant.run_id:
             claims.busy[key] = state.running.run_id or "unknown"
             continue
+        if state.running is None and key in locks:
+            claims.locked[key] = locks[key]
+            changes.append(Change(row, _left(row, kind, claimant), "skipped"))
+            continue
         after = claimed(row, claimant.run_id, now=claimant.now, lease_until=claimant.lease_until)
         claims.held[key] = after
         changes.append(Change(row, after, "adopted" if state.running is not None else "claimed"))
     write(connection, changes, claimant.now)
     return claims
+
+
+def _left(row: Work, kind: Kind, claimant: Claimant) -> Work:
+    """Nothing was wrong with it, and nobody began it. Waiting on, it would be sent again and again."""
+    return settled_as(replace(row, run_id=claimant.run_id), Outcome("skip", YEAR_LOCKED), kind, claimant.now)

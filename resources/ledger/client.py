@@ -125,6 +125,9 @@ class Ledger:
         Tenants share alike; what one has not enough rows for goes to the others.
         """
         _check_lease(lease)
+        known = self.kinds.get(kind)
+        if known is not None and known.year_of is not None:
+            raise ValueError(f"{kind} changes what years hold: it is held, which a locked year forbids")
         return dispatching.claim(
             self.engine,
             kind,
@@ -207,6 +210,10 @@ class Ledger:
     def cancel(self, work_id: int, *, reason_code: str = "cancelled") -> Work:
         return person.cancel(self.engine, work_id, self.clock(), reason_code=reason_code)
 
+    def withdraw(self, seen: Sequence[Work], *, reason_code: str) -> list[Work]:
+        """Call off waiting rows, each only if it is still as it was seen: never what began to run since."""
+        return person.withdraw(self.engine, seen, self.clock(), reason_code=reason_code)
+
     def sweep(self, *, finished_runs: Collection[str], now: datetime | None = None) -> list[Swept]:
         """Take rows from dead holders. `finished_runs` are those Dagster calls finished or does not know;
         `now` stands in for the machine clock."""
@@ -237,6 +244,10 @@ class Ledger:
         """Rows, newest first."""
         return look.find(self.engine, kind=kind, key_prefix=key_prefix, status=status, limit=limit)
 
+    def asked_for(self, ids: Collection[int]) -> frozenset[int]:
+        """Of these rows those that a person asked for, whatever has become of them since."""
+        return look.asked_for(self.engine, ids)
+
     def events(self, work_id: int) -> list[Event]:
         return look.events(self.engine, work_id)
 
@@ -266,7 +277,7 @@ class Ledger:
 
     @property
     def year_locks(self) -> YearLocks:
-        return YearLocks(self.engine, self.clock)
+        return YearLocks(self.engine, self.clock, self.kinds)
 
     @property
     def freshness(self) -> Freshness:

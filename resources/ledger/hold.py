@@ -28,6 +28,7 @@ from resources.ledger.rows import Change, lock_ids, renew, write
 from resources.ledger.schema import RUNNING
 from resources.ledger.settle import Answer, settle
 from resources.ledger.transitions import LEASE, between_passes
+from resources.ledger.year_locks import YearLock
 
 HEARTBEAT = timedelta(seconds=15)
 SHOWN = 5
@@ -84,6 +85,11 @@ class Hold:
     def settled(self) -> Mapping[str, Work]:
         """What an earlier pass of this same run gave up or put off: not ours any more, and not done."""
         return dict(self._claims.settled)
+
+    @property
+    def locked(self) -> Mapping[str, YearLock]:
+        """Keys of years that nobody may change, by what locks them: not ours, and not to be done."""
+        return dict(self._claims.locked)
 
     @property
     def done(self) -> tuple[str, ...]:

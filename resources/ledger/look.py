@@ -9,9 +9,9 @@ from sqlalchemy import Connection, Engine, and_, delete, func, not_, or_, select
 
 from resources.ledger.engine import reading, writing
 from resources.ledger.model import Event, Work
-from resources.ledger.rows import as_work, select_work
+from resources.ledger.rows import as_work, chunks, select_work
 from resources.ledger.schema import CANCELLED, FAILED, is_running, work, work_event
-from resources.ledger.standing import stands
+from resources.ledger.standing import BY_A_PERSON, stands
 
 PURGE_BATCH = 5_000
 """Rows one transaction deletes, so that retention never holds up a heartbeat."""
@@ -53,6 +53,18 @@ def sent(engine: Engine, dispatch_id: str) -> list[Work]:
     with reading(engine) as connection:
         query = select_work().where(work.c.dispatch_id == dispatch_id).order_by(work.c.id)
         return [as_work(row) for row in connection.execute(query)]
+
+
+def asked_for(engine: Engine, ids: Collection[int]) -> frozenset[int]:
+    """Of these rows those that a person asked for. Their history tells; a row itself says why it waits."""
+    found: set[int] = set()
+    with reading(engine) as connection:
+        for chunk in chunks(sorted(ids)):
+            query = select(work_event.c.work_id).where(
+                work_event.c.work_id.in_(chunk), work_event.c.reason_code.in_(BY_A_PERSON)
+            )
+            found |= set(connection.execute(query).scalars())
+    return frozenset(found)
 
 
 def events(engine: Engine, work_id: int) -> list[Event]:

@@ -1,8 +1,8 @@
-"""What a person may do to one row: try it again now, or call it off."""
+"""Calling work off and trying it again: what a person may do to a row, and a look to what it wished for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection, Engine
@@ -15,7 +15,7 @@ from resources.ledger.look import get
 from resources.ledger.model import Work
 from resources.ledger.pipelines import inherit
 from resources.ledger.rows import Change, create, lock_ids, lock_name, read_keys, write
-from resources.ledger.schema import CANCELLED, FINISHED
+from resources.ledger.schema import CANCELLED, FINISHED, WAITING
 from resources.ledger.standing import RETRIED
 from resources.ledger.transitions import cancelled, first_generation, made_due
 
@@ -34,6 +34,18 @@ def cancel(engine: Engine, work_id: int, now: datetime, *, reason_code: str) -> 
         after = cancelled(row, now, reason_code=reason_code)
         write(connection, [Change(row, after, "cancelled")], now)
         return after
+
+
+def withdraw(engine: Engine, seen: Sequence[Work], now: datetime, *, reason_code: str) -> list[Work]:
+    """Call off those of these waiting rows to which nothing has happened since they were seen."""
+    known = {row.id: row for row in seen if row.status in WAITING}
+    if not known:
+        return []
+    with writing(engine) as connection:
+        same = [row for row in lock_ids(connection, known) if row == known[row.id]]
+        changes = [Change(row, cancelled(row, now, reason_code=reason_code), "cancelled") for row in same]
+        write(connection, changes, now)
+    return [change.after for change in changes]
 
 
 def retry(engine: Engine, kinds: Mapping[str, Kind], work_id: int, now: datetime) -> Work:

@@ -27,6 +27,7 @@ RETRIED = "retried"
 ASKED_FOR = "asked_for"
 """The reason code of work that a person asked for, though no plan wants it."""
 BY_A_PERSON = (RETRIED, ASKED_FOR)
+"""Given to a row when somebody asks; what happens to it later has reasons of its own (`look.asked_for`)."""
 NOT_NEEDED = (SUPERSEDED, DONE_MEANWHILE)
 VERDICTS = (COMPLETED, SKIPPED, FAILED)
 

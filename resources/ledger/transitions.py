@@ -23,7 +23,7 @@ from resources.ledger.schema import (
     RUNNING,
     SKIPPED,
 )
-from resources.ledger.standing import RETRIED, SUPERSEDED
+from resources.ledger.standing import BY_A_PERSON, RETRIED, SUPERSEDED
 
 LEASE = timedelta(seconds=60)
 """How long a holder is believed without a heartbeat, on the machine clock."""
@@ -81,8 +81,8 @@ def _updated_wish(row: Work, item: Item, now: datetime) -> Work:
         priority=item.priority,
         once=item.once,
         parent_id=row.parent_id if item.parent_id is None else item.parent_id,
-        # A row that failed before says why it waits; the wish's own reason must not cover that up.
-        reason_code=row.reason_code if row.error else item.reason_code,
+        # A row that failed before says why it waits; only a person's wish may cover that up.
+        reason_code=item.reason_code if not row.error or item.reason_code in BY_A_PERSON else row.reason_code,
     )
     if changed == row:
         return row

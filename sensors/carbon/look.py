@@ -15,7 +15,7 @@ from domain.carbon.plan import Plan, year_of
 from resources.ledger.attention import attention
 from resources.ledger.model import Dispatch, EnqueueReport, Work
 from resources.ledger.schema import RUNNING, WAITING
-from resources.ledger.standing import BY_A_PERSON, SUPERSEDED
+from resources.ledger.standing import SUPERSEDED
 from sensors.carbon.asked import ask_for_types
 
 AT_ONCE = 100
@@ -101,12 +101,16 @@ def _withdraw(carbon: Carbon, plan: Plan, rows: Iterable[Work], unfinished: Coll
     made from came, or nothing can be made of it any more. It is wished for again when its time comes. What a
     person asked for stays."""
     may_be_done = {v.key for v in plan.verdicts if v.state in ("healthy", "due")}
-    for row in rows:
-        on_its_way = row.dispatch_id is not None and row.dispatch_id in unfinished
-        asked_for = row.reason_code in BY_A_PERSON or row.kind == MODULE_RECALCULATION
-        kept = row.key in may_be_done or on_its_way or asked_for
-        if row.status in WAITING and not kept:
-            carbon.ledger.cancel(row.id, reason_code=SUPERSEDED)
+    gone = [
+        row
+        for row in rows
+        if row.status in WAITING
+        and row.key not in may_be_done
+        and (row.dispatch_id is None or row.dispatch_id not in unfinished)
+        and row.kind != MODULE_RECALCULATION
+    ]
+    asked = carbon.ledger.asked_for([row.id for row in gone])
+    carbon.ledger.withdraw([row for row in gone if row.id not in asked], reason_code=SUPERSEDED)
 
 
 def _together(row: Work) -> str:

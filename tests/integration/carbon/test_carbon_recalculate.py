@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from sensors.carbon.asked import ask_for_modules
+from sensors.carbon.look import look
 from tests.integration.carbon.office import YEAR, Office
 
 
@@ -43,9 +46,21 @@ def test_a_look_that_died_over_it_leaves_it_to_the_next(office: Office) -> None:
     carbon.ledger.claim("carbon.module_emission_recalc", holder="worker:look", limit=5)
     office.look()
     assert recalculations(office) == []
-    carbon.ledger.sweep(finished_runs=["worker:look"])
+    later = carbon.ledger.machine_clock() + timedelta(minutes=2)
+    carbon.ledger.sweep(finished_runs=[], now=later)
     office.look()
     assert recalculations(office) == [(f"data_entry_emissions:train|{YEAR}", "completed", asked.id)]
+
+
+def test_what_was_asked_for_is_done_though_it_was_put_off_once(office: Office) -> None:
+    carbon = office.carbon
+    [asked] = ask_for_modules(carbon, ["travel"], int(YEAR))
+    key = f"data_entry_emissions:train|{YEAR}"
+    look(carbon)
+    with carbon.ledger.hold("carbon.emission_recalc", [key], "a run that met others") as hold:
+        hold.defer(key, "the lake is busy", not_before=carbon.clock(), reason_code="lake_busy")
+    office.look()
+    assert recalculations(office) == [(key, "completed", asked.id)]
 
 
 def test_a_locked_year_is_not_calculated_anew(office: Office) -> None:

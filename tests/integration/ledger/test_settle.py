@@ -210,3 +210,30 @@ def test_cancel_of_finished_or_unknown_work_is_refused(ledger):
         ledger.cancel(row.id)
     with pytest.raises(InvalidInput, match="no work 999"):
         ledger.cancel(999)
+
+
+# Withdrawing
+
+
+def test_only_what_waits_as_it_was_seen_is_withdrawn(ledger):
+    names = ["sent", "as seen", "runs", "wished anew", "done"]
+    seen = ledger.enqueue([Item(FILL, name, "f") for name in names]).created
+    [sent] = ledger.dispatch(FILL, limit=1)
+    assert sent.keys == ("sent",)
+    ledger.enqueue([Item(FILL, "wished anew", "g")])
+    with ledger.hold(FILL, ["done"], "run", heartbeat=False):
+        pass
+    with ledger.hold(FILL, ["runs"], "run", heartbeat=False) as held:
+        gone = ledger.withdraw(seen, reason_code="superseded")
+        held.check()
+    assert [(row.key, row.status, row.reason_code) for row in gone] == [
+        ("as seen", "cancelled", "superseded")
+    ]
+    assert {row.key: row.status for row in ledger.find(FILL)} == {
+        "as seen": "cancelled",
+        "runs": "completed",
+        "sent": "queued",
+        "wished anew": "queued",
+        "done": "completed",
+    }
+    assert ledger.withdraw([], reason_code="superseded") == []

@@ -237,3 +237,21 @@ def test_retention_keeps_every_refusal_that_stands_and_no_other(ledger, clock):
     clock.advance(days=100)
     assert ledger.purge(clock()) == 3
     assert ledger.find() == []
+
+
+# Asked for
+
+
+def test_that_a_person_asked_lasts_over_whatever_becomes_of_the_row(ledger):
+    names = ("by the plan", "asked", "retried", "asked while put off")
+    for name in names:
+        ledger.enqueue([Item(FILL, name, "f", reason_code="asked_for" if name == "asked" else "missing")])
+    rows = {row.key: row.id for row in ledger.find(FILL)}
+    ledger.retry(rows["retried"])
+    with ledger.hold(FILL, names, "run", heartbeat=False) as held:
+        for name in names:
+            held.defer(name, "the lake is busy", reason_code="lake_busy")
+    ledger.enqueue([Item(FILL, "asked while put off", "g", reason_code="asked_for")])
+    ledger.enqueue([Item(FILL, name, "h", reason_code="changed") for name in names])
+    assert ledger.asked_for(rows.values()) == {rows[name] for name in names[1:]}
+    assert ledger.asked_for([]) == frozenset()

@@ -206,7 +206,7 @@ NOT_MET = {
     *("retried", "released", "cancelled", "superseded"),
     *("unknown_unit", "unknown_type", "unknown_module", "unknown_emission_type", "unknown_value"),
     *("classification", "unit_mismatch", "missing", "unknown_unit_id", "no_report", "nothing_found"),
-    *("already_locked", "not_locked", "no_reason", "ambiguous_unit", "too_long"),
+    *("already_locked", "not_locked", "year_busy", "no_reason", "ambiguous_unit", "too_long"),
     *("formula", "control_character"),
     *("unknown_pipeline", "unit_taken"),
 }

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import sensors.carbon.look
 from assets.carbon.carbon import Carbon
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.jobs import KINDS
@@ -225,6 +227,26 @@ def test_work_of_a_year_that_was_locked_is_taken_back_and_done_when_it_is_unlock
     assert halfway.waiting() == {TRAIN}
 
 
+def test_what_begins_to_run_while_it_is_taken_back_goes_on(
+    halfway: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    halfway.look()
+    halfway.world.locked[2025] = "published"
+    [waiting] = halfway.ledger.find(key_prefix=TRAIN, status="queued")
+    held = halfway.ledger.hold(waiting.kind, [TRAIN], "click", heartbeat=False)
+    withdrawing = sensors.carbon.look._withdraw
+
+    def somebody_clicks_first(*arguments: Any) -> None:
+        held.__enter__()
+        withdrawing(*arguments)
+
+    monkeypatch.setattr(sensors.carbon.look, "_withdraw", somebody_clicks_first)
+    halfway.look()
+    held.check()
+    held.__exit__(None, None, None)
+    assert halfway.newest(TRAIN).status == "completed"
+
+
 def test_work_of_a_type_that_the_catalogue_lost_is_taken_back(halfway: Desk) -> None:
     halfway.look()
     halfway.world.catalogue = a_catalogue(lost=frozenset({"train"}))
@@ -249,6 +271,17 @@ def test_what_a_person_asked_for_again_is_not_taken_back(halfway: Desk) -> None:
     halfway.ledger.retry(halfway.newest(TRAIN).id)
     halfway.look()
     assert halfway.waiting() == {TRAIN}
+
+
+def test_what_a_person_asked_for_is_not_taken_back_after_a_hiccup(halfway: Desk) -> None:
+    halfway.fails(TRAIN)
+    halfway.world.locked[2025] = "published"
+    halfway.look()
+    again = halfway.ledger.retry(halfway.newest(TRAIN).id)
+    with halfway.ledger.hold(again.kind, [TRAIN], "a run", heartbeat=False) as hold:
+        hold.defer(TRAIN, "the lake is busy", reason_code="lake_busy")
+    halfway.look()
+    assert (halfway.newest(TRAIN).status, halfway.newest(TRAIN).reason_code) == ("deferred", "lake_busy")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,125 @@
+"""A lock that comes at the worst moment: between a last check and its commit, or between two commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from assets.carbon.calculate import sum_reports
+from assets.carbon.carbon import Carbon
+from assets.carbon.intake import take_in_factors
+from assets.carbon.making import PartlyDone
+from domain.shared.error import InvalidInput
+from resources.lake.client import Commit, Lake
+from resources.ledger.model import LeaseLost
+from tests.integration.carbon.office import FACTORS, TRAIN, YEAR, Office
+
+DEARER = FACTORS.replace(",8,g/km", ",9,g/km")
+
+
+@contextmanager
+def between_check_and_commit(
+    monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[str], None]
+) -> Iterator[None]:
+    """Something happens after the guard of each commit; it is told the table."""
+    replace_range = Lake.replace_range
+
+    def stepped(self: Lake, table: str, *arguments: Any, guard: Callable[[], None], **named: Any) -> Commit:
+        def guard_and_more() -> None:
+            guard()
+            meanwhile(table)
+
+        return replace_range(self, table, *arguments, guard=guard_and_more, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Lake, "replace_range", stepped)
+        yield
+
+
+def outdate_the_report(office: Office) -> None:
+    """Entries that are calculated, and not in the report yet."""
+    office.upload("data", TRAIN + "ART,700,1,FR\n", "--type", "train")
+    office.look()
+    office.look()
+    assert f"carbon_reports:{YEAR}" in office.due()
+
+
+def try_to_lock(carbon: Carbon, told: list[InvalidInput]) -> None:
+    try:
+        carbon.lock_year(int(YEAR), "ada", "published")
+    except InvalidInput as error:
+        told.append(error)
+
+
+def nothing(_: object) -> None:
+    pass
+
+
+def test_a_year_is_not_locked_while_its_report_is_summed(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outdate_the_report(office)
+    before, told = office.milligrams(), list[InvalidInput]()
+    with between_check_and_commit(monkeypatch, lambda _: try_to_lock(office.carbon, told)):
+        sum_reports(office.carbon, [YEAR], "run", nothing)
+    assert [error.reason_code for error in told] == ["year_busy"]
+    assert office.milligrams() > before
+    after = office.content()
+    assert office.run("lock", YEAR, "--reason", "published").code == 0
+    assert office.run("heal").code == 0
+    assert office.content() == after
+
+
+def test_a_year_is_not_locked_between_the_commits_of_its_factors(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.upload("factors", DEARER)
+    told: list[InvalidInput] = []
+    with between_check_and_commit(monkeypatch, lambda _: try_to_lock(office.carbon, told)):
+        take_in_factors(office.carbon, [YEAR], "run", nothing)
+    assert [error.reason_code for error in told] == ["year_busy", "year_busy"]
+    cells = office.carbon.observe().cells
+    assert cells["factors", YEAR].untouched
+    assert cells["factor_versions", YEAR].untouched
+
+
+def test_a_lock_waits_for_the_swap_of_work_that_was_called_off_past_its_last_check(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outdate_the_report(office)
+    carbon, seen_when_locked = office.carbon, list[dict[tuple[str, str], str]]()
+
+    def lock() -> None:
+        carbon.lock_year(int(YEAR), "ada", "published")
+        seen_when_locked.append(office.content())
+
+    person = Thread(target=lock)
+
+    def call_off_and_lock(_: str) -> None:
+        [row] = carbon.ledger.running()
+        carbon.ledger.cancel(row.id)
+        person.start()
+        person.join(timeout=1)  # a lock that does not wait is there by now
+
+    with (
+        between_check_and_commit(monkeypatch, call_off_and_lock),
+        pytest.raises(LeaseLost),
+    ):
+        sum_reports(office.carbon, [YEAR], "run", nothing)
+    person.join()
+    assert seen_when_locked == [office.content()]
+
+
+def test_a_click_on_a_locked_year_changes_nothing_and_says_who_locked_it(office: Office) -> None:
+    outdate_the_report(office)
+    before = office.content()
+    office.run("lock", YEAR, "--reason", "published")
+    with pytest.raises(PartlyDone, match=r"2025 is locked by .*: published"):
+        sum_reports(office.carbon, [YEAR], "click", nothing)
+    [row] = office.carbon.ledger.find("carbon.aggregation", key_prefix=f"carbon_reports:{YEAR}", limit=1)
+    assert (row.status, row.reason_code) == ("skipped", "year_locked")
+    assert office.content() == before
