@@ -10,7 +10,8 @@ from domain.carbon.catalogue import Catalogue, EntryColumn, EntryType, catalogue
 HEAD = """# What carbon counts, and how
 
 Generated from `domain/carbon/catalogue.yaml` by `make docs`: change it there. How files look, and what
-becomes of them, stands in [Carbon](carbon.md).
+becomes of them, stands in [Carbon](carbon.md). Every entry has a result for each kind of emissions of its
+type: unmatched where no factor fits. What is *optional* is only counted in years that have a factor for it.
 """
 _ROLES = {
     "amount": "the amount",
@@ -39,7 +40,7 @@ def _type(kind: EntryType) -> Iterator[str]:
     yield f"### {kind.title}: `{kind.name}`\n\n{kind.description}\n"
     yield f"- **Mass**: {kind.formula}"
     yield f"- **Units**: {', '.join(kind.units)}"
-    told = (f"`{e.name}` (scope {e.scope}, {e.category})" for e in kind.emissions)
+    told = (f"`{e.name}` (scope {e.scope}, {e.category}{', optional' * e.optional})" for e in kind.emissions)
     yield f"- **Emissions**: {', '.join(told)}"
     yield f"- **Method**: {kind.method}\n"
     yield "| column | what it does | values | if empty | means |\n|---|---|---|---|---|"

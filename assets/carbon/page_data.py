@@ -14,6 +14,7 @@ from typing import Any
 
 from assets.carbon.report import harmless
 from domain.carbon.catalogue import Catalogue, EmissionType, EntryType
+from domain.carbon.standing import Standing
 
 Row = Mapping[str, Any]
 
@@ -116,6 +117,7 @@ class PageData:
     lock: Lock | None = None
     as_of: datetime | None = None
     """The moment whose state is shown, if it is a past one."""
+    standing: Standing = field(default_factory=lambda: Standing(0))
     versions: Mapping[str, str] = field(default_factory=dict)
     """What tells the state the numbers come from: name and version, as they shall be shown."""
 
@@ -135,7 +137,7 @@ def page_data(
     results: Iterable[Row] = (),
     factors: Iterable[Row] = (),
     files: Iterable[Row] = (),
-    old: Mapping[str, str] | None = None,
+    standing: Standing | None = None,
     lock: Lock | None = None,
     as_of: datetime | None = None,
     versions: Mapping[str, str] | None = None,
@@ -148,9 +150,9 @@ def page_data(
              emissions, of the same units as the report
     factors  data_entry_type, source, factors, stale, mg: one row per type and source of the factors used
     files    kind, data_entry_type, file, by, at, rows: one row per upload that the figures come from
-    old      by data entry type, why its results are not up to date
     """
     places = list(catalogue.types)
+    standing = standing or Standing(0)
     return PageData(
         institution=spoken(institution),
         moment=moment,
@@ -160,7 +162,7 @@ def page_data(
             for u in units
         ),
         years=tuple(YearScope(y["year"], y["scope"], y["mg"], y["unmatched"]) for y in years),
-        methods=_methods(catalogue, results, old or {}),
+        methods=_methods(catalogue, results, standing.old),
         sources=tuple(
             Source(
                 title=catalogue.type(f["data_entry_type"]).title,
@@ -174,6 +176,7 @@ def page_data(
         files=tuple(_brought(catalogue, f) for f in files),
         lock=lock and Lock(spoken(lock.reason), spoken(lock.by), lock.at),
         as_of=as_of,
+        standing=standing,
         versions=dict(versions or {}),
     )
 

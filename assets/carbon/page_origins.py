@@ -47,11 +47,7 @@ def _lock(figures: Figures, data: PageData) -> Html:
 
 
 def _known_gaps(figures: Figures, data: PageData) -> Iterator[Html]:
-    if old := [method for method in data.methods if method.old]:
-        items = (tag("li", tag("b", method.title), f": {method.old}") for method in old)
-        yield tag("h3", "Not up to date")
-        yield tag("p", "Newer data or factors have come that these figures do not have in them.")
-        yield tag("ul", *items)
+    yield from _not_up_to_date(data)
     if figures.total.unmatched or any(kind.overridden for method in data.methods for kind in method.kinds):
         yield tag("h3", "Without a factor, or measured")
         yield _unmatched(figures, data)
@@ -62,6 +58,21 @@ def _known_gaps(figures: Figures, data: PageData) -> Iterator[Html]:
         )
     if unequal := _unequal(figures, data):
         yield unequal
+
+
+def _not_up_to_date(data: PageData) -> Iterator[Html]:
+    standing = data.standing
+    if standing.altered:
+        yield tag("h3", "Not what was calculated")
+        yield tag("p", f"These figures were changed by something else: {spoken(standing.altered)}.")
+    if standing.unsteady:
+        yield tag("p", "These figures changed while they were read, and may not belong together.")
+    items = [tag("li", tag("b", method.title), f": {method.old}") for method in data.methods if method.old]
+    items += [tag("li", tag("b", spoken(line.subject)), f": {spoken(line.why)}") for line in standing.others]
+    if items:
+        yield tag("h3", "Not up to date")
+        yield tag("p", "Something newer has come, or was lost, that these figures do not have in them.")
+        yield tag("ul", *items)
 
 
 def _unmatched(figures: Figures, data: PageData) -> Html:

@@ -53,9 +53,7 @@ def _standing(figures: Figures, data: PageData) -> list[Html]:
     whole = f"{counted(unmatched, 'result')} without a factor" if unmatched else "Every entry has a factor"
     if data.as_of is not None:
         return [joined(["As it was on ", moment(data.as_of)]), text(whole)]
-    old = sum(bool(method.old) for method in data.methods)
-    current = f"{counted(old, 'type')} not up to date" if old else "Up to date"
-    return [text("Locked" if data.lock else "Not locked"), text(whole), text(current)]
+    return [text("Locked" if data.lock else "Not locked"), text(whole), text(data.standing.headline)]
 
 
 def overview(figures: Figures) -> Html:

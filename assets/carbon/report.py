@@ -10,7 +10,10 @@ from datetime import datetime
 from typing import Any
 
 from assets.carbon.carbon import Carbon
-from domain.carbon.tables import EMISSIONS, REPORTS
+from assets.carbon.steady import steadily
+from domain.carbon.observed import Observed
+from domain.carbon.standing import Standing
+from domain.carbon.tables import REPORTS
 from domain.shared.error import InvalidInput
 
 TONNE = 1e9
@@ -72,6 +75,24 @@ def harmless(value: Any) -> Any:
 
 
 def report_of(carbon: Carbon, year: int, unit: str | None = None, as_of: datetime | None = None) -> Report:
+    if as_of is not None:
+        return report_rows(carbon, year, unit, as_of, notes=(f"as it was on {as_of:%Y-%m-%d %H:%M} UTC",))
+
+    def read(_: Observed, standing: Standing) -> Report:
+        return report_rows(carbon, year, unit, notes=standing.notes)
+
+    return steadily(carbon, year, read)
+
+
+def report_rows(
+    carbon: Carbon,
+    year: int,
+    unit: str | None = None,
+    as_of: datetime | None = None,
+    *,
+    notes: tuple[str, ...],
+) -> Report:
+    """The rows as they are read now. `notes` is what was known of them before."""
     found = carbon.rows(REPORTS, [str(year)], as_of=as_of).to_pylist()
     if not found:
         raise InvalidInput(
@@ -99,21 +120,8 @@ def report_of(carbon: Carbon, year: int, unit: str | None = None, as_of: datetim
         unit=unit,
         rows=[sums[place] for place in sorted(sums)],
         units=[{"name": units.get(r["unit_id"], {}).get("name", ""), **r} for r in found],
-        notes=_notes(carbon, year) if as_of is None else (f"as it was on {as_of:%Y-%m-%d %H:%M} UTC",),
+        notes=notes,
     )
-
-
-def _notes(carbon: Carbon, year: int) -> tuple[str, ...]:
-    """What a reader must know: what is old, what is on its way, whether the year is locked."""
-    seen = carbon.observe()
-    verdicts = [v for v in carbon.plan_of(seen).verdicts if v.year == year and v.state in ("due", "waits")]
-    notes = [f"{v.table} {v.partition} is not up to date: {v.why}" for v in verdicts]
-    types = [v.partition.split("|")[0] for v in verdicts if v.table == EMISSIONS.table]
-    if types:
-        notes.insert(0, f"old in this report: {', '.join(sorted(types))}")
-    if (reason := seen.locked.get(year)) is not None:
-        notes.append(f"{year} is locked: {reason}")
-    return tuple(notes)
 
 
 def difference(old: Report, new: Report) -> list[dict[str, Any]]:

@@ -7,21 +7,34 @@ from typing import Any
 
 from assets.carbon.carbon import Carbon
 from assets.carbon.page import Lock, page, page_data
-from assets.carbon.report import report_of
+from assets.carbon.report import Report, report_of, report_rows
+from assets.carbon.steady import steadily
 from domain.carbon.observed import Observed
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORTS, UNITS
+from domain.carbon.standing import Standing
+from domain.carbon.tables import DATA_ENTRIES, FACTORS, REPORTS, UNITS
 from domain.shared.compute import packaged
 
 
 def report_page(carbon: Carbon, year: int, unit: str | None = None, as_of: datetime | None = None) -> str:
     """The HTML of a report, as it is or as it was. What factors were used is told of the present only: older
     results are not kept as long as older reports."""
-    report = report_of(carbon, year, unit, as_of)
-    seen = carbon.observe()
+    if as_of is not None:
+        report = report_of(carbon, year, unit, as_of)
+        return _page(carbon, report, carbon.observe(), Standing(year), as_of)
+
+    def read(seen: Observed, standing: Standing) -> str:
+        report = report_rows(carbon, year, unit, notes=standing.notes)
+        return _page(carbon, report, seen, standing)
+
+    return steadily(carbon, year, read)
+
+
+def _page(
+    carbon: Carbon, report: Report, seen: Observed, standing: Standing, as_of: datetime | None = None
+) -> str:
+    year, unit = report.year, report.unit
     units = carbon.units(year, as_of).to_pylist()
     lock = carbon.ledger.year_locks.held().get(year)
-    due = [v for v in carbon.plan_of(seen).verdicts if v.year == year and v.state in ("due", "waits")]
-    old = {v.partition.split("|")[0]: v.why for v in due if v.table == EMISSIONS.table}
     tops = [u["name"] for u in units if u["parent_id"] is None]
 
     def rows(name: str) -> list[dict[str, Any]]:
@@ -39,7 +52,7 @@ def report_page(carbon: Carbon, year: int, unit: str | None = None, as_of: datet
         results=rows("page_results"),
         factors=rows("page_factors") if as_of is None else (),
         files=_files(carbon, seen, year) if as_of is None else (),
-        old=old if as_of is None else {},
+        standing=standing,
         lock=None if lock is None else Lock(lock.reason, lock.locked_by, lock.locked_at),
         as_of=as_of,
         versions={REPORTS.name: str(seen.cell(REPORTS.table, str(year)).version)} if as_of is None else {},

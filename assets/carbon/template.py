@@ -20,14 +20,15 @@ def template(catalogue: Catalogue, name: str, year: int) -> str:
         header, rows = UNITS
         return _csv(header, [[str(year), *row[1:]] for row in rows])
     if name == "factors":
-        return _csv(FACTORS, [_factor(t, year) for t in catalogue.types.values()])
+        wanted = [(t, e.name) for t in catalogue.types.values() for e in t.emissions if not e.optional]
+        return _csv(FACTORS, [_factor(kind, emission, year) for kind, emission in wanted])
     kind = catalogue.type(name)
     columns = kind.read_columns
     header = ["year", "data_entry_type", "unit_id", *(c.name for c in columns), "unit", "kg_co2eq", "note"]
     return _csv(header, [[str(year), kind.name, "UNI", *(c.example for c in columns), kind.unit, "", ""]])
 
 
-def _factor(kind: EntryType, year: int) -> list[str]:
+def _factor(kind: EntryType, emission: str, year: int) -> list[str]:
     import json
 
     words = {c.name: c.steps[0].name if c.steps else c.example for c in kind.keys}
@@ -35,7 +36,7 @@ def _factor(kind: EntryType, year: int) -> list[str]:
     return [
         str(year),
         kind.name,
-        kind.emissions[0].name,
+        emission,
         text,
         "0.123",
         f"kg/{kind.unit}",

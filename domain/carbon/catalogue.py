@@ -33,7 +33,7 @@ GIVEN = ("year", "data_entry_type", "entry_id", "unit_id", "unit", "kg_co2eq", "
 """Columns that every type has."""
 
 
-ARITHMETIC = 1
+ARITHMETIC = 2
 """Raised when the program calculates otherwise: every result is then out of date, and made again."""
 
 
@@ -72,6 +72,8 @@ class EmissionType:
     name: str
     scope: int
     category: str
+    optional: bool = False
+    """Where no factor of a year speaks of it, it is not counted. Any other is then unmatched."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class EntryType:
             ARITHMETIC,
             self.unit,
             self.plus,
-            [e.name for e in self.emissions],
+            [[e.name, e.optional] for e in self.emissions],
             [
                 [c.name, c.role, c.fallback, c.times, c.default, [[s.name, s.below] for s in c.steps]]
                 for c in self.columns
@@ -229,16 +231,21 @@ def _type(module: str, name: str, row: Any) -> EntryType:
         raise InvalidInput(f"{where}: exactly one column has the role amount")
     if not found.emissions:
         raise InvalidInput(f"{where}: it causes no emissions")
+    if found.emissions[0].optional:
+        # A measured mass is told under the first, and an entry must never vanish.
+        raise InvalidInput(f"{where}: its first emission type is optional", remedy="begin with another")
     return found
 
 
 def _emission(name: str, spec: Any, where: str) -> EmissionType:
     where = f"{where}, emission type {name}"
     _word(name, where)
-    _fields(spec, {"scope", "category"}, set(), where)
+    _fields(spec, {"scope", "category"}, {"optional"}, where)
     if spec["scope"] not in (1, 2, 3):
         raise InvalidInput(f"{where}: scope is {spec['scope']!r}", remedy="1, 2 or 3")
-    return EmissionType(name, spec["scope"], spec["category"])
+    if not isinstance(optional := spec.get("optional", False), bool):
+        raise InvalidInput(f"{where}: optional is {optional!r}", remedy="true or false")
+    return EmissionType(name, spec["scope"], spec["category"], optional)
 
 
 _BY_ROLE: Mapping[str, tuple[set[str], set[str]]] = {

@@ -30,11 +30,11 @@ Choice = dict[str, "Factor | None"]
 def choose(kind: EntryType, wanted: Sequence[str], factors: pa.Table) -> dict[str, Choice]:
     """For each kind of emissions, in their order, the factor of each classification.
 
-    Emissions that no factor of the year speaks of are not counted at all; if none is spoken of, the first is
-    unmatched, so that nothing vanishes.
+    Emissions that no factor of the year speaks of are unmatched: a file that lacks them makes no zero of
+    them. Only those that the catalogue calls optional are then not counted.
     """
     by_emission = _by_emission(kind, factors)
-    counted = [e.name for e in kind.emissions if e.name in by_emission] or [kind.emissions[0].name]
+    counted = [e.name for e in kind.emissions if e.name in by_emission or not e.optional]
     picks = {name: _picker(kind, by_emission.get(name, {})) for name in sorted(counted)}
     return {name: {words: pick(words) for words in wanted} for name, pick in picks.items()}
 

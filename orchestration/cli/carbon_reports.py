@@ -45,14 +45,21 @@ def report(
         document(found.as_json() | ({"page": page} if page else {}))
     elif csv:
         sys.stdout.write(found.as_csv())
+        _tell_notes(found)
     elif page:
         answer(f"{page['file']}: {page['bytes'] // 1024} kB")
+        _tell_notes(found)
     else:
         show_report(found)
 
 
 def show_report(found: Report) -> None:
     table(["module", "scope 1 t", "scope 2 t", "scope 3 t", "total t", "without factor"], found.table())
+    _tell_notes(found)
+
+
+def _tell_notes(found: Report) -> None:
+    """Beside the answer, so that whoever passes on a file has been told."""
     for note in found.notes:
         say(note)
 
@@ -101,9 +108,10 @@ def diff(
     new = report_of(carbon, year, unit, moment(after))
     rows = difference(old, new)
     if json:
-        document({"year": year, "unit": unit, "rows": rows})
+        document({"year": year, "unit": unit, "rows": rows, "notes": list(new.notes)})
     else:
         show_difference(rows)
+        _tell_notes(new)
 
 
 def show_difference(rows: Sequence[dict[str, Any]]) -> None:

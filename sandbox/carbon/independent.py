@@ -157,7 +157,7 @@ def results(
     row = book.types[kind]
     emissions = list(row["emissions"])
     choosing = {name: spec for name, spec in row["columns"].items() if spec["role"] in ("key", "class")}
-    told = [e for e in emissions if factors.get((kind, e))]
+    told = [e for e, spec in row["emissions"].items() if factors.get((kind, e)) or not spec.get("optional")]
     known: dict[tuple[Any, ...], Factor | None] = {}
     for line in lines:
         entry = line["entry_id"], line["unit_id"], kind
@@ -166,7 +166,7 @@ def results(
             yield Result(*entry, emissions[0], "overridden", mg)
             continue
         quantity, words = _quantity(row, line), _words(row, line)
-        for emission in told or emissions[:1]:
+        for emission in told:
             place = emission, *words.items()
             if place not in known:
                 known[place] = best(choosing, words, factors.get((kind, emission), ()))

@@ -16,6 +16,7 @@ from assets.carbon.page import Lock, PageData, page, page_data
 from assets.carbon.report import Report
 from domain.carbon.catalogue import catalogue
 from domain.carbon.reports import report_rows
+from domain.carbon.standing import Line, Standing
 from domain.carbon.tables import UNITS
 
 CATALOGUE = catalogue()
@@ -114,7 +115,10 @@ class World:
             results=self._results(),
             factors=self.factors,
             files=self.files,
-            old=self.old,
+            standing=Standing(
+                self.year,
+                tuple(Line(f"data_entry_emissions {n}|{self.year}", why, n) for n, why in self.old.items()),
+            ),
             lock=self.lock,
             versions={"carbon_reports 2025": "5f0c1a9be2d34d71", "units 2025": "91ab20c4e7710f3d"},
         )

@@ -33,7 +33,7 @@ modules:
         unit: kg
         emissions:
           direct: {scope: 1, category: a}
-          upstream: {scope: 3, category: b}
+          upstream: {scope: 3, category: b, optional: true}
         columns:
           mass: {role: amount, example: 1, description: amount}
           a: {role: key, fallback: any, example: x, description: first}
@@ -153,13 +153,14 @@ def test_the_factor_and_its_version_are_told() -> None:
     assert (result["factor_version"], result["unit_id"], result["year"]) == (3, "A", YEAR)
 
 
-# Which kinds of emissions
+# Which kinds of emissions: more of it in test_emissions_counted.py
 
 
-def test_emissions_that_no_factor_speaks_of_are_not_counted() -> None:
+def test_emissions_that_no_factor_speaks_of_are_unmatched() -> None:
     row = {"classification": canonical(words("x y z"))}
     assert said(KEYED, entries(row), factors(*keyed(("x y z", 1), emission="upstream"))) == [
-        ("upstream", "matched", 1_000_000)
+        ("direct", "unmatched", None),
+        ("upstream", "matched", 1_000_000),
     ]
 
 

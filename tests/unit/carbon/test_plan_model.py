@@ -570,6 +570,16 @@ class PlanModel(RuleBasedStateMachine):
         self._fingerprints_stand_for_the_facts(found, wants)
         self._looking_twice_is_looking_once(found)
 
+    @invariant()
+    def a_report_that_is_called_up_to_date_is_what_the_files_say(self) -> None:
+        judged = [v for v in self.plan.verdicts if v.state != "healthy"]
+        for year in YEARS:
+            ill = [v for v in judged if v.year == year]
+            standing = self.world.standing(year)
+            assert standing.current == (not ill), standing
+            if not ill:
+                self._report_is_right(year)
+
     def _fingerprints_stand_for_the_facts(self, found: Plan, wants: dict[Place, Want]) -> None:
         """Over the whole history: the same facts have the same fingerprint, other facts another one."""
         for verdict in found.due:

@@ -25,6 +25,7 @@ from domain.carbon.plan import (
     units_inputs,
     year_of,
 )
+from domain.carbon.standing import Standing, standing
 from domain.carbon.tables import (
     DATA_ENTRIES,
     EMISSIONS,
@@ -182,6 +183,9 @@ class World:
     @property
     def plan(self) -> Plan:
         return plan(self.catalogue, self.observed)
+
+    def standing(self, year: int = 2025) -> Standing:
+        return standing(self.catalogue, self.observed, self.plan.verdicts, year)
 
     def verdict(self, table: str, partition: object = 2025) -> Verdict:
         [verdict] = [v for v in self.plan.verdicts if (v.table, v.partition) == (table, str(partition))]

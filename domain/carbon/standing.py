@@ -1,0 +1,131 @@
+"""What a reader of a year's report must know: what of it is old, waits, was altered, or is locked as it is.
+
+Every place that shows numbers of a report asks here: notes, CSV, differences, the page, what-if.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from domain.carbon.catalogue import Catalogue
+from domain.carbon.jobs import PULLED
+from domain.carbon.observed import Observed
+from domain.carbon.plan import report_inputs
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORTS
+from domain.carbon.verdict import Verdict
+from domain.shared.cell import fault
+from domain.shared.table import ABSENT
+
+
+@dataclass(frozen=True)
+class Line:
+    """Something that is not as it should be. `of_type`: the one type whose numbers it makes old."""
+
+    subject: str
+    why: str
+    of_type: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.subject} is not up to date: {self.why}"
+
+
+@dataclass(frozen=True)
+class Standing:
+    year: int
+    lines: tuple[Line, ...] = ()
+    """Upstream first."""
+    altered: str = ""
+    """Why the report itself is not what was calculated; empty if it is."""
+    locked: str | None = None
+    """Why the year is locked."""
+    unsteady: bool = False
+    """It changed again and again while it was read."""
+
+    @property
+    def current(self) -> bool:
+        return not (self.lines or self.altered or self.unsteady)
+
+    @property
+    def old(self) -> Mapping[str, str]:
+        """By type, why the report does not have its newest numbers."""
+        return {line.of_type: line.why for line in reversed(self.lines) if line.of_type}
+
+    @property
+    def others(self) -> tuple[Line, ...]:
+        """What is not as it should be, and of no single type."""
+        return tuple(line for line in self.lines if not line.of_type)
+
+    @property
+    def headline(self) -> str:
+        if self.altered:
+            return "Not what was calculated"
+        if count := len(self.old):
+            return f"{count} {'type' if count == 1 else 'types'} not up to date"
+        return "Up to date" if self.current else "Not up to date"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        notes = [f"these numbers are not what was calculated: {self.altered}"] if self.altered else []
+        if self.unsteady:
+            notes.append(
+                "the numbers changed while they were read, and may not belong together: read them again"
+            )
+        if self.old:
+            notes.append(f"old in this report: {', '.join(sorted(self.old))}")
+        notes += map(str, self.lines)
+        if self.locked is not None:
+            notes.append(f"{self.year} is locked: {self.locked}")
+        return tuple(notes)
+
+
+def standing(catalogue: Catalogue, seen: Observed, verdicts: Iterable[Verdict], year: int) -> Standing:
+    """From all that the plan says of the year, also where a lock leaves it so."""
+    lines = [
+        Line(f"{v.table} {v.partition}", _why(seen, v), _type_of(catalogue, v))
+        for v in verdicts
+        if v.year == year and v.state != "healthy"
+    ]
+    told = {line.of_type for line in lines}
+    lines += [
+        Line(f"{name} {year}", _NOT_SUMMED, name)
+        for name in _unsummed(catalogue, seen, year)
+        if name not in told
+    ]
+    return Standing(year, tuple(lines), _altered(seen, year), seen.locked.get(year))
+
+
+_NOT_SUMMED = "it was calculated anew, and is not summed up yet"
+
+
+def _why(seen: Observed, verdict: Verdict) -> str:
+    """Between its commit and the record of it a partition looks as if a stranger had written it."""
+    return "it is being made now" if _is_being_made(seen, verdict.key) else verdict.why
+
+
+def _is_being_made(seen: Observed, key: str) -> bool:
+    return seen.work.get(key) == "running"
+
+
+def _type_of(catalogue: Catalogue, verdict: Verdict) -> str:
+    name = verdict.partition.split("|", 1)[0]
+    of_one_type = verdict.table in (PULLED, DATA_ENTRIES.table, EMISSIONS.table)
+    return name if of_one_type and name in catalogue.types else ""
+
+
+def _unsummed(catalogue: Catalogue, seen: Observed, year: int) -> Iterator[str]:
+    """Types whose results are others than those that the report was made from."""
+    cell = seen.cell(REPORTS.table, str(year))
+    if cell.recorded is None:
+        return
+    wanted = report_inputs(catalogue, seen, str(year))
+    yield from (name for name in catalogue.types if wanted.get(name) != cell.inputs.get(name))
+
+
+def _altered(seen: Observed, year: int) -> str:
+    cell = seen.cell(REPORTS.table, str(year))
+    never = cell.recorded is None and cell.version == ABSENT
+    if never or _is_being_made(seen, f"{REPORTS.table}:{year}"):
+        return ""
+    wrong = fault(cell, "calculated")
+    return wrong[1] if wrong else ""

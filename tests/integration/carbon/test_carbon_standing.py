@@ -1,0 +1,106 @@
+"""Whoever reads a report is told what of it is old, altered or under way, whichever way it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from assets.carbon.report import report_rows
+from assets.carbon.steady import steadily
+from domain.carbon.observed import Observed
+from domain.carbon.standing import Standing
+from tests.integration.carbon.office import TRAIN, YEAR, Office
+
+MORE = TRAIN + "ART,700,1,CH\n"
+
+
+def readers(office: Office, page: Path) -> dict[str, str]:
+    """What each way of reading says beside the numbers."""
+    assert office.run("report", YEAR, "--html", str(page)).code == 0
+    return {
+        "table": office.run("report", YEAR).err,
+        "csv": office.run("report", YEAR, "--csv").err,
+        "html": office.run("report", YEAR, "--html", str(page)).err,
+        "diff": office.run("diff", YEAR, "--from", "2090-01-01").err,
+        "json": "\n".join(office.run("report", YEAR, "--json").json["notes"]),
+        "diff json": "\n".join(office.run("diff", YEAR, "--from", "2090-01-01", "--json").json["notes"]),
+    }
+
+
+def head(page: Path) -> str:
+    return page.read_text(encoding="utf-8").partition("</header>")[0]
+
+
+def test_no_reader_is_shown_old_numbers_without_a_word(office: Office, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    assert set(readers(office, page).values()) == {""}
+    assert "Up to date" in head(page)
+    assert office.upload("data", MORE, "--type", "train").code == 0
+    assert "1 type not up to date" in _shown(office, page)  # the file waits
+    office.look()
+    office.look()
+    assert "1 type not up to date" in _shown(office, page)  # its emissions are new, the report is not
+    assert office.run("lock", YEAR, "--reason", "published").code == 0
+    assert "1 type not up to date" in _shown(office, page)
+    told = page.read_text(encoding="utf-8")
+    assert "Nothing is known to be missing or old" not in told
+    for what, said in readers(office, page).items():
+        assert "2025 is locked: published" in said, what
+
+
+def _shown(office: Office, page: Path) -> str:
+    for what, said in readers(office, page).items():
+        assert "old in this report: train" in said, what
+    assert "Up to date" not in head(page)
+    return head(page)
+
+
+def test_a_locked_report_that_somebody_changed_says_so_to_everybody(office: Office, tmp_path: Path) -> None:
+    assert office.run("lock", YEAR, "--reason", "published").code == 0
+    lake, page = office.carbon.lake, tmp_path / "report.html"
+    rows = lake.query("SELECT * FROM carbon.carbon_reports")
+    place = rows.schema.get_field_index("own_mg")
+    tenfold = pc.multiply(rows.column("own_mg"), pa.scalar(10, pa.int64()))
+    lake.replace("carbon.carbon_reports", YEAR, rows.set_column(place, rows.schema.field(place), tenfold))
+    for what, said in readers(office, page).items():
+        assert "these numbers are not what was calculated" in said, what
+    assert "Not what was calculated" in head(page)
+
+
+def _commit(office: Office) -> None:
+    """Other numbers than those that were observed, and none of ours."""
+    lake = office.carbon.lake
+    rows = lake.query("SELECT * FROM carbon.carbon_reports")
+    lake.replace("carbon.carbon_reports", YEAR, rows.slice(0, rows.num_rows - 1))
+
+
+def test_what_a_commit_came_into_is_read_again_with_what_is_to_be_said_of_it(office: Office) -> None:
+    carbon, readings = office.carbon, []
+
+    def read(_: Observed, standing: Standing) -> tuple[int, Standing]:
+        if not readings:
+            _commit(office)
+        readings.append(report_rows(carbon, int(YEAR), notes=standing.notes).total_mg)
+        return readings[-1], standing
+
+    _, standing = steadily(carbon, int(YEAR), read)
+    assert len(readings) == 2
+    assert standing.altered
+    assert not standing.unsteady
+
+
+@pytest.mark.slow
+def test_what_never_comes_to_rest_is_shown_and_said_to_be_so(office: Office) -> None:
+    carbon, readings = office.carbon, []
+
+    def read(_: Observed, standing: Standing) -> Standing:
+        readings.append(standing)
+        if carbon.lake.version("carbon.carbon_reports", YEAR).rows > 1:
+            _commit(office)
+        return standing
+
+    assert steadily(carbon, int(YEAR), read).unsteady
+    assert [one.unsteady for one in readings] == [False, False, False, True]

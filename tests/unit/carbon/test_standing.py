@@ -1,0 +1,133 @@
+"""What a reader of a report is told: never "up to date" while anything of the year is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.carbon.standing import Standing
+from tests.unit.carbon.world import ENTRIES, FACTS, MASSES, MODULES, PAST, REPORT, TREE, World
+
+PLACES = [
+    (TREE, "2025"),
+    (FACTS, "2025"),
+    (PAST, "2025"),
+    (ENTRIES, "plane|2025"),
+    (MASSES, "plane|2025"),
+    (MODULES, "travel|2025"),
+    (REPORT, "2025"),
+]
+
+
+@pytest.fixture
+def world() -> World:
+    return World.reported()
+
+
+def work_off(world: World, *tables: str) -> None:
+    for table in tables:
+        for verdict in [v for v in world.plan.due if v.table == table]:
+            world.work(verdict)
+
+
+def test_of_a_report_that_has_all_in_it_there_is_nothing_to_be_told(world: World) -> None:
+    assert world.standing() == Standing(2025)
+    assert (world.standing().headline, world.standing().notes) == ("Up to date", ())
+
+
+@pytest.mark.parametrize("done", [(), (ENTRIES,), (ENTRIES, MASSES)], ids=["file", "entries", "emissions"])
+@pytest.mark.parametrize("locked", [False, True])
+def test_a_type_is_old_from_its_upload_until_the_report_is_summed(
+    world: World, done: tuple[str, ...], locked: bool
+) -> None:
+    world.upload("plane", says="more")
+    work_off(world, *done)
+    if locked:
+        world.locked[2025] = "published"
+    found = world.standing()
+    assert (set(found.old), found.headline) == ({"plane"}, "1 type not up to date")
+    assert found.notes[0] == "old in this report: plane"
+    assert ("2025 is locked: published" in found.notes) == locked
+    world.locked.clear()
+    world.settle()
+    assert world.standing().headline == "Up to date"
+
+
+def test_factors_that_wait_make_nobody_knows_which_types_old(world: World) -> None:
+    world.upload("factors", says={"plane": 2, "train": 3})
+    found = world.standing()
+    assert (found.old, found.headline) == ({}, "Not up to date")
+    assert found.notes == (
+        "factors 2025 is not up to date: 1 uploaded files wait to be taken in",
+        *found.notes[1:],
+    )
+    work_off(world, FACTS)
+    assert set(world.standing().old) == {"plane", "train"}
+    assert world.standing().headline == "2 types not up to date"
+
+
+@pytest.mark.parametrize("locked", [False, True])
+@pytest.mark.parametrize("how", ["lose", "damage", "edit"])
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place[0])
+def test_whatever_is_hurt_is_told_in_a_locked_year_too(
+    world: World, place: tuple[str, str], how: str, locked: bool
+) -> None:
+    getattr(world, how)(*place)
+    if locked:
+        world.locked[2025] = "published"
+    found = world.standing()
+    assert not found.current
+    assert found.headline != "Up to date"
+    name = FACTS if place[0] == PAST else place[0]
+    assert any(note.startswith(f"{name} {place[1]} is not up to date: ") for note in found.notes)
+    assert bool(found.altered) == (place[0] == REPORT)
+
+
+def test_a_published_report_that_somebody_changed_is_not_what_was_calculated(world: World) -> None:
+    world.locked[2025] = "published"
+    world.edit(REPORT, words="ten times as much")
+    found = world.standing()
+    assert found.headline == "Not what was calculated"
+    assert found.notes[0].startswith(
+        "these numbers are not what was calculated: content is not what was calculated"
+    )
+
+
+def test_between_its_commit_and_its_record_a_report_is_no_strangers_work(world: World) -> None:
+    world.upload("plane", says="more")
+    work_off(world, ENTRIES, MASSES)
+    world.work(world.verdict(REPORT), dies=True)
+    world.statuses[f"{REPORT}:2025"] = "running"
+    assert not world.standing().altered
+    assert "carbon_reports 2025 is not up to date: it is being made now" in world.standing().notes
+    world.statuses.clear()
+    assert world.standing().altered
+
+
+def test_a_report_that_never_was_is_not_altered() -> None:
+    assert World().standing() == Standing(2025)
+    world = World()
+    world.upload("plane", says="first")
+    world.work(world.verdict(ENTRIES, "plane|2025"))
+    assert not world.standing().altered
+    assert set(world.standing().old) == {"plane"}
+
+
+def test_another_year_is_another_matter() -> None:
+    world = World.reported(2024, 2025)
+    world.upload("plane", 2024, says="more")
+    world.locked[2024] = "published"
+    assert world.standing(2025) == Standing(2025)
+    assert not world.standing(2024).current
+
+
+def test_what_the_catalogue_has_no_type_for_is_told_and_is_no_old_type(world: World) -> None:
+    from dataclasses import replace
+
+    from domain.carbon.feeds import Heard
+    from domain.carbon.plan import plan
+    from domain.carbon.standing import standing
+
+    seen = replace(world.observed, heard=[Heard("app", "main", "teleport", 2025, "1")])
+    found = standing(world.catalogue, seen, plan(world.catalogue, seen).verdicts, 2025)
+    assert (found.old, found.headline) == ({}, "Not up to date")
+    assert [line.subject for line in found.others] == ["pulled_entries teleport|2025"]
