@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -14,9 +15,10 @@ from domain.carbon.emissions import Calculation, ImplausibleMass, distinct_pairs
 from domain.carbon.observed import Observed
 from domain.carbon.plan import emissions_inputs, module_inputs, report_inputs, year_of
 from domain.carbon.reports import module_rows, report_rows, summing
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES, REPORTS
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS
 from domain.shared.compute import packaged, query
 from domain.shared.error import TransientResourceError
+from domain.shared.table import Version
 
 
 class InputMissing(TransientResourceError):
@@ -27,6 +29,8 @@ class InputMissing(TransientResourceError):
 
 
 def calculate_emissions(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
+    factors = _Factors(carbon)
+
     def build(partition: str, _: int) -> Built | None:
         # What it is made from is noted before it is read: a change in between is seen by the next look.
         seen = carbon.observe()
@@ -34,7 +38,7 @@ def calculate_emissions(carbon: Carbon, partitions: Sequence[str], run_id: str, 
         if inputs is None:
             raise InputMissing(f"the entries or factors of {partition} are not whole: they come first")
         try:
-            frame = _calculated(carbon, partition)
+            frame = _calculated(carbon, partition, factors.of(year_of(partition)))
         except ImplausibleMass as error:
             raise _named(carbon, partition, error) from error
         carried = _carried(seen, partition)
@@ -43,7 +47,27 @@ def calculate_emissions(carbon: Carbon, partitions: Sequence[str], run_id: str, 
     make(carbon, EMISSIONS, partitions, run_id, tell, build)
 
 
-def _calculated(carbon: Carbon, partition: str) -> pa.Table:
+@dataclass
+class _Factors:
+    """The factors of a run's years, read once while they stay what they are."""
+
+    carbon: Carbon
+    known: dict[int, tuple[Version, pa.Table]] = field(default_factory=dict)
+
+    def of(self, year: int) -> pa.Table:
+        version = self._version(year)
+        if year not in self.known or self.known[year][0] != version:
+            rows = self.carbon.factors(year)
+            if self._version(year) != version:
+                return rows  # changed while they were read: whose they are is not known
+            self.known[year] = version, rows
+        return self.known[year][1]
+
+    def _version(self, year: int) -> Version:
+        return self.carbon.lake.version(FACTORS.name, str(year))
+
+
+def _calculated(carbon: Carbon, partition: str, factors: pa.Table) -> pa.Table:
     """The results of a partition. The entries stay in the lake's query: they are read where they lie."""
     from resources.lake.layout import sql_filter
 
@@ -53,7 +77,7 @@ def _calculated(carbon: Carbon, partition: str) -> pa.Table:
     snapshot = carbon.lake.snapshot_id(DATA_ENTRIES.name)
     moment = None if snapshot is None else {DATA_ENTRIES.name: snapshot}
     pairs = carbon.lake.query(distinct_pairs(DATA_ENTRIES.name, where), as_of=moment, partitions=only)
-    calculation = Calculation.of(kind, year, pairs, carbon.factors(year))
+    calculation = Calculation.of(kind, year, pairs, factors)
     sql, choices = calculation.sql(DATA_ENTRIES.name, where), {"choices": calculation.choices}
     return calculation.frame(
         carbon.lake.query(sql, as_of=moment, extra=choices, partitions=only, as_written=True)
