@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -14,9 +15,10 @@ from domain.carbon.emissions import Calculation, ImplausibleMass, distinct_pairs
 from domain.carbon.observed import Observed
 from domain.carbon.plan import emissions_inputs, module_inputs, report_inputs, year_of
 from domain.carbon.reports import module_rows, report_rows, summing
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES, REPORTS
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS
 from domain.shared.compute import packaged, query
 from domain.shared.error import TransientResourceError
+from domain.shared.table import Version
 
 
 class InputMissing(TransientResourceError):
@@ -27,21 +29,43 @@ class InputMissing(TransientResourceError):
 
 
 def calculate_emissions(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
+    factors = _Factors(carbon)
+
     def build(partition: str, _: int) -> Built | None:
         # What it is made from is noted before it is read: a change in between is seen by the next look.
         seen = carbon.observe()
         inputs = emissions_inputs(carbon.catalogue, seen, partition)
         if inputs is None:
             raise InputMissing(f"the entries or factors of {partition} are not whole: they come first")
-        factors = carbon.factors(year_of(partition))
+        used = factors.of(year_of(partition))
         try:
-            frame = _calculated(carbon, partition, factors)
+            frame = _calculated(carbon, partition, used)
         except ImplausibleMass as error:
             raise _named(carbon, partition, error) from error
         carried = _carried(seen, partition)
-        return Built({EMISSIONS.name: frame}, inputs, metadata=_told(frame, factors), carried=carried)
+        return Built({EMISSIONS.name: frame}, inputs, metadata=_told(frame, used), carried=carried)
 
     make(carbon, EMISSIONS, partitions, run_id, tell, build)
+
+
+@dataclass
+class _Factors:
+    """The factors of a run's years, read once while they stay what they are."""
+
+    carbon: Carbon
+    known: dict[int, tuple[Version, pa.Table]] = field(default_factory=dict)
+
+    def of(self, year: int) -> pa.Table:
+        version = self._version(year)
+        if year not in self.known or self.known[year][0] != version:
+            rows = self.carbon.factors(year)
+            if self._version(year) != version:
+                return rows  # changed while they were read: whose they are is not known
+            self.known[year] = version, rows
+        return self.known[year][1]
+
+    def _version(self, year: int) -> Version:
+        return self.carbon.lake.version(FACTORS.name, str(year))
 
 
 def _calculated(carbon: Carbon, partition: str, factors: pa.Table) -> pa.Table:

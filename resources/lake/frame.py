@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import reduce
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from resources.lake.order import pieced, tells_apart
 from resources.lake.repeats import compact, decoded, is_encoded, numbers, plain, well_encoded, words_of
 
 _SHOWN = 5
+_COUNTED = 1 << 20
+"""Up to so many combinations are counted: sorting the rows takes ten times as long."""
 
 
 def conform(table: Table, data: pa.Table) -> pa.Table:
@@ -68,7 +71,9 @@ def distinct(frame: pa.Table, columns: Sequence[str]) -> list[list[Any]]:
     shape = tuple(len(words) for words, _ in known)
     present = np.arange(min(frame.num_rows, 1))
     if max(shape, default=0) > 1:
-        present = np.unique(np.ravel_multi_index([numbers(places) for _, places in known], shape))
+        label = np.ravel_multi_index([numbers(places) for _, places in known], shape)
+        few = prod(shape) <= _COUNTED
+        present = np.flatnonzero(np.bincount(label)) if few else np.unique(label)
     chosen = np.unravel_index(present, shape) if len(present) else [present for _ in columns]
     return [words.take(pa.array(of)).to_pylist() for (words, _), of in zip(known, chosen, strict=True)]
 
