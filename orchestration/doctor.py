@@ -7,9 +7,13 @@ from dataclasses import dataclass
 
 from domain.shared.error import PerennialError, TransientResourceError
 from orchestration.house import house_findings
-from orchestration.services import open_lake, open_ledger, open_market
+from orchestration.services import open_carbon, open_lake, open_ledger, open_market
 from orchestration.settings import Settings
 from orchestration.trouble import trouble
+from resources.feeds.client import SETTINGS
+
+PATIENCE = 10.0
+"""Seconds for what an application lists."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,8 @@ def examine(settings: Settings) -> list[Examined]:
         "dagster": _dagster,
         "source": _source,
     }
+    if settings.carbon_app_url or settings.carbon_api_url:
+        parts["applications"] = applications
     return list(_examined(settings, parts))
 
 
@@ -83,6 +89,18 @@ def _dagster(settings: Settings) -> str:
     if found:
         raise PerennialError("; ".join(map(str, found)), remedy="perennial pools apply")
     return "instance opens, pools have their limits"
+
+
+def applications(settings: Settings) -> str:
+    """Each is asked what it holds; the answer is not kept."""
+    found = []
+    for origin, feed in open_carbon(settings).feeds.items():
+        try:
+            found.append(f"{origin} answers ({len(feed.changes(patience=PATIENCE).places)} places)")
+        except TransientResourceError as error:
+            remedy = f"see that {SETTINGS[feed.origin]}_URL is right and the application runs"
+            raise PerennialError(error.message, remedy=remedy) from error
+    return ", ".join(found)
 
 
 def _source(settings: Settings) -> str:

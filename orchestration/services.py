@@ -11,6 +11,7 @@ from orchestration.settings import Settings
 if TYPE_CHECKING:
     from assets.carbon.carbon import Carbon
     from assets.market.market import Market
+    from resources.feeds.client import FeedClient
     from resources.lake.client import Lake
     from resources.ledger.client import Ledger
     from resources.tushare.client import TushareClient
@@ -87,7 +88,6 @@ def open_market(settings: Settings, *, write: bool = False) -> Market:
 def open_carbon(settings: Settings, *, write: bool = False) -> Carbon:
     from assets.carbon.carbon import Carbon
     from domain.carbon.catalogue import catalogue
-    from resources.feeds.client import feeds
     from resources.staging import Staging
 
     return Carbon(
@@ -95,10 +95,18 @@ def open_carbon(settings: Settings, *, write: bool = False) -> Carbon:
         lake=open_lake(settings),
         ledger=open_ledger(settings, write=write),
         staging=Staging.at(settings.uploads),
-        feeds=feeds(
-            manual=(settings.carbon_app_url, settings.carbon_app_token),
-            api=(settings.carbon_api_url, settings.carbon_api_token),
-        ),
+        feeds=_feeds(settings),
+    )
+
+
+def _feeds(settings: Settings) -> dict[str, FeedClient]:
+    if not (settings.carbon_app_url or settings.carbon_api_url):
+        return {}  # without importing what speaks HTTP: a look costs a fraction of a second
+    from resources.feeds.client import feeds
+
+    return feeds(
+        manual=(settings.carbon_app_url, settings.carbon_app_token),
+        api=(settings.carbon_api_url, settings.carbon_api_token),
     )
 
 

@@ -16,6 +16,7 @@ from domain.carbon.feeds import Heard
 from domain.carbon.jobs import PULLED
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES, REPORTS, UNITS
 from domain.shared.error import PerennialError
+from orchestration.doctor import applications
 from orchestration.environments import load_settings
 from orchestration.health import carbon_findings
 from resources.feeds.client import Entries
@@ -353,6 +354,15 @@ def test_two_applications_are_two_sources(
     assert trains(beside) == FILED_MG + 101 * 8_000
     rows = beside.carbon.lake.sql(f"SELECT DISTINCT source FROM {DATA_ENTRIES.name} ORDER BY 1").to_pylist()
     assert [row["source"] for row in rows] == ["api", "csv", "manual"]
+
+
+def test_the_doctor_asks_every_application(beside: Office, application: Application) -> None:
+    application.save(TRAIN_2025, [])
+    assert applications(load_settings()) == "manual answers (1 places)"
+    application.fault = lambda _: Answer(503, b"")
+    with pytest.raises(PerennialError, match="HTTP 503") as told:
+        applications(load_settings())
+    assert "PERENNIAL_CARBON_APP_URL" in told.value.remedy
 
 
 def test_pull_without_an_application_says_what_to_set(office: Office) -> None:
