@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from assets.carbon.carbon import Carbon
 from domain.carbon.jobs import KINDS
-from domain.carbon.pipelines import Pipeline, pipeline, recalculating
+from domain.carbon.pipelines import pipeline, recalculating
 from domain.shared.error import InvalidInput
 from resources.ledger.kind_statistics import kind_statistics
+from resources.ledger.model import Work
 from resources.ledger.uploads import Upload
 
 
@@ -18,8 +20,8 @@ def chains(carbon: Carbon, limit: int = 20) -> list[dict[str, Any]]:
     """Newest first."""
     uploads = carbon.ledger.uploads.find(limit=limit)
     members = carbon.ledger.pipelines.members([u.pipeline_id for u in uploads])
-    coming = {p for v in carbon.plan().due for p in v.pipelines}
-    return [_told(u, _of(u, members[u.pipeline_id], coming)) for u in uploads]
+    ahead = _Ahead.of(carbon)
+    return [_told(u, members[u.pipeline_id], ahead) for u in uploads]
 
 
 def chain(carbon: Carbon, pipeline_id: str) -> dict[str, Any]:
@@ -33,7 +35,6 @@ def chain(carbon: Carbon, pipeline_id: str) -> dict[str, Any]:
         )
     [upload] = found
     rows = carbon.ledger.pipelines.members([upload.pipeline_id])[upload.pipeline_id]
-    coming = {p for v in carbon.plan().due for p in v.pipelines}
     work = [
         {
             "work": row.id,
@@ -48,7 +49,7 @@ def chain(carbon: Carbon, pipeline_id: str) -> dict[str, Any]:
         }
         for row in rows
     ]
-    return _told(upload, _of(upload, rows, coming)) | {"work": work, "problems": list(upload.problems)}
+    return _told(upload, rows, _Ahead.of(carbon)) | {"work": work, "problems": list(upload.problems)}
 
 
 def moving(carbon: Carbon) -> list[str]:
@@ -81,11 +82,29 @@ def statistics(carbon: Carbon, hours: int) -> list[dict[str, Any]]:
     ]
 
 
-def _of(upload: Upload, rows: Any, coming: Collection[str]) -> Pipeline:
-    return pipeline(rows, refused=not upload.accepted, more=upload.pipeline_id in coming)
+@dataclass(frozen=True)
+class _Ahead:
+    """Chains whose numbers are not in the report yet, and those that a lock keeps out of it."""
+
+    coming: frozenset[str]
+    locked: Mapping[str, str]
+
+    @classmethod
+    def of(cls, carbon: Carbon) -> _Ahead:
+        seen = carbon.observe()
+        plan = carbon.plan_of(seen)
+        locked = {
+            name: "; ".join(f"{year} is locked: {seen.locked[year]}" for year in sorted(years))
+            for name, years in plan.locked_pipelines.items()
+        }
+        return cls(plan.unfinished_pipelines.difference(locked), locked)
 
 
-def _told(upload: Upload, found: Pipeline) -> dict[str, Any]:
+def _told(upload: Upload, rows: Sequence[Work], ahead: _Ahead) -> dict[str, Any]:
+    name = upload.pipeline_id
+    found = pipeline(
+        rows, refused=not upload.accepted, more=name in ahead.coming, locked=name in ahead.locked
+    )
     phases = {name: span.status for name, span in found.phases.items() if span.started is not None}
     return {
         "pipeline": upload.pipeline_id,
@@ -95,6 +114,7 @@ def _told(upload: Upload, found: Pipeline) -> dict[str, Any]:
         "by": upload.uploaded_by,
         "uploaded": upload.uploaded_at,
         "status": found.status,
+        "reason": ahead.locked.get(name, ""),
         "phases": phases,
         "seconds": found.duration.total_seconds() if found.duration else None,
     }

@@ -19,7 +19,7 @@ Status = Literal["NOT_STARTED", "RUNNING", "SUCCESS", "PARTIAL", "FAILED"]
 """NOT_STARTED  nothing was begun
 RUNNING      some of it waits, runs or was put off
 SUCCESS      all is done
-PARTIAL      it was begun well, and something of it failed or was called off
+PARTIAL      it was begun well, and something of it failed, was called off, or is kept back by a locked year
 FAILED       nothing came of its beginning
 """
 PHASES: Mapping[Phase, tuple[str, ...]] = {
@@ -67,16 +67,21 @@ class Pipeline(Span):
     phases: Mapping[Phase, Span] = field(default_factory=dict)
 
 
-def pipeline(rows: Iterable[Row], *, refused: bool = False, more: bool = False) -> Pipeline:
+def pipeline(
+    rows: Iterable[Row], *, refused: bool = False, more: bool = False, locked: bool = False
+) -> Pipeline:
     """A chain from its rows.
 
     `refused`: its file was. `more`: the plan has further work for it that is no row yet, as between the end
-    of one phase and the look that begins the next.
+    of one phase and the look that begins the next, or while the report waits for another chain. `locked`:
+    that work will not be done unless a year is unlocked.
     """
     known = list(rows)
     phases = {name: _span([r for r in known if r.kind in kinds]) for name, kinds in PHASES.items()}
     whole = _span(known)
     status: Status = "FAILED" if refused else _status_of(whole.status, list(phases.values()), more)
+    if locked and status == "SUCCESS":
+        status = "PARTIAL"
     finished = None if status == "RUNNING" else whole.finished
     return Pipeline(status, whole.started, finished, phases)
 

@@ -181,6 +181,7 @@ def _emissions(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
     for partition in seen.entry_partitions(catalogue):
         inputs = emissions_inputs(catalogue, seen, partition)
         if inputs is None:
+            yield from _not_yet_calculated(seen, partition)
             continue
         name, year = partition.split("|", 1)[0], str(year_of(partition))
         causes = {
@@ -188,6 +189,19 @@ def _emissions(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
             "factors": seen.cell(FACTORS.table, year).detail.get("pipelines_by_type", {}).get(name, ()),
         }
         yield _judge_derived(seen, EMISSIONS.table, partition, inputs, causes)
+
+
+def _not_yet_calculated(seen: Observed, partition: str) -> Iterator[Verdict]:
+    """Entries that were taken in, and then they or the factors were lost or altered: whoever brought them
+    waits for their emissions still."""
+    entries = seen.cell(DATA_ENTRIES.table, partition)
+    made_from = seen.cell(EMISSIONS.table, partition).inputs.get("entries")
+    if entries.recorded is not None and made_from != str(entries.recorded):
+        why = "it comes after its entries and factors, which are not what was taken in"
+        pipelines = tuple(sorted(entries.detail.get("pipelines", ())))
+        yield _unless_locked(
+            seen, Verdict(EMISSIONS.table, partition, "waits", "input_missing", why, pipelines=pipelines)
+        )
 
 
 # Reports: from all emissions of the year, once nothing of them is about to change.
@@ -307,8 +321,12 @@ def _wanted(
     found: tuple[str, ...],
     pipelines: tuple[str, ...] = (),
 ) -> Verdict:
-    if (reason := seen.locked.get(year_of(partition))) is not None:
-        told = f"{why}, but {year_of(partition)} is locked: {reason}"
-        return Verdict(table, partition, "locked", "year_locked", told, pipelines=pipelines)
     fingerprint = digest([reason_code, *found])
-    return Verdict(table, partition, "due", reason_code, why, fingerprint, pipelines)
+    return _unless_locked(seen, Verdict(table, partition, "due", reason_code, why, fingerprint, pipelines))
+
+
+def _unless_locked(seen: Observed, verdict: Verdict) -> Verdict:
+    if (reason := seen.locked.get(verdict.year)) is None:
+        return verdict
+    told = f"{verdict.why}, but {verdict.year} is locked: {reason}"
+    return replace(verdict, state="locked", reason_code="year_locked", why=told, fingerprint="")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -73,6 +75,16 @@ class Plan:
     def unfinished_pipelines(self) -> frozenset[str]:
         """Chains that more is to come of, whether it is work already or not."""
         return frozenset(p for v in self.verdicts for p in v.pipelines)
+
+    @property
+    def locked_pipelines(self) -> Mapping[str, frozenset[int]]:
+        """Chains of which all that is to come is kept from coming by a lock, with the locked years."""
+        coming = {p for v in self.verdicts if v.state != "locked" for p in v.pipelines}
+        found: dict[str, set[int]] = defaultdict(set)
+        for verdict in self.verdicts:
+            for name in set(verdict.pipelines).difference(coming):
+                found[name].add(verdict.year)
+        return {name: frozenset(years) for name, years in found.items()}
 
 
 def year_of(partition: str) -> int:

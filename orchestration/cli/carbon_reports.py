@@ -215,6 +215,8 @@ def pipelines(
             document(found)
             return
         answer(f"{found['pipeline']} {found['status']}: {found['file']}, uploaded by {found['by']}")
+        if found["reason"]:
+            answer(f"    {found['reason']}")
         _rows("work", found["work"], json=False)
     else:
         moving = chains.moving(carbon)

@@ -12,7 +12,7 @@ from assets.carbon.report import report_rows
 from assets.carbon.steady import steadily
 from domain.carbon.observed import Observed
 from domain.carbon.standing import Standing
-from tests.integration.carbon.office import TRAIN, YEAR, Office
+from tests.integration.carbon.office import PAPER, TRAIN, YEAR, Office
 
 MORE = TRAIN + "ART,700,1,CH\n"
 
@@ -104,3 +104,24 @@ def test_what_never_comes_to_rest_is_shown_and_said_to_be_so(office: Office) -> 
 
     assert steadily(carbon, int(YEAR), read).unsteady
     assert [one.unsteady for one in readings] == [False, False, False, True]
+
+
+def test_a_chain_is_no_success_before_its_numbers_are_in_the_report(office: Office) -> None:
+    def status(file: str) -> tuple[str, str]:
+        told = office.run("pipelines", "--json").json["pipelines"]
+        [one] = [row for row in told if row["file"] == file]
+        assert office.run("pipelines", one["pipeline"], "--json").json["status"] == one["status"]
+        return one["status"], one["reason"]
+
+    assert office.upload("data", MORE, "--type", "train", name="more.csv").code == 0
+    office.look()
+    office.look()
+    assert office.upload("data", PAPER.replace("100", "200"), "--type", "paper", name="paper.csv").code == 0
+    assert status("more.csv") == ("RUNNING", "")  # calculated; the report waits for the paper
+    assert office.run("lock", YEAR, "--reason", "published").code == 0
+    office.look()
+    assert status("more.csv") == ("PARTIAL", "2025 is locked: published")
+    assert status("paper.csv") == ("NOT_STARTED", "2025 is locked: published")
+    assert office.run("unlock", YEAR, "--reason", "too early").code == 0
+    assert office.run("heal").code == 0
+    assert (status("more.csv"), status("paper.csv")) == (("SUCCESS", ""), ("SUCCESS", ""))

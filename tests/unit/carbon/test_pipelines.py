@@ -113,6 +113,17 @@ def test_more_to_come_keeps_a_chain_running_and_hides_no_failure() -> None:
     assert pipeline([], more=True).status == "NOT_STARTED"
 
 
+def test_what_a_lock_keeps_back_is_no_success() -> None:
+    assert pipeline(pieces("data completed"), locked=True).status == "PARTIAL"
+    assert pipeline(pieces("data skipped:year_locked"), locked=True).status == "PARTIAL"
+    assert (
+        pipeline(pieces("data completed", "emissions cancelled:superseded"), locked=True).status == "PARTIAL"
+    )
+    assert pipeline(pieces("data completed", "emissions running"), locked=True).status == "RUNNING"
+    assert pipeline(pieces("data failed"), locked=True).status == "FAILED"
+    assert pipeline([], locked=True).status == "NOT_STARTED"
+
+
 def test_each_phase_has_a_status_and_times_of_its_own() -> None:
     found = pipeline(
         pieces("data completed", "data completed", "emissions completed", "emissions failed", "sums queued")

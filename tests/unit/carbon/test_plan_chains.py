@@ -136,3 +136,48 @@ def test_a_file_that_waits_for_an_unlocked_year_holds_back_no_other_year(world: 
     world.locked[2025] = "published"
     world.edit(REPORT, 2024)
     assert world.due() == {f"{REPORT}:2024"}
+
+
+@pytest.mark.parametrize(
+    "hurt", [(FACTS, "2025"), (ENTRIES, PLANE), (TREE, "2025")], ids=lambda place: place[0]
+)
+@pytest.mark.parametrize("how", ["lose", "damage", "edit"])
+def test_a_chain_is_not_over_while_what_it_waits_for_is_hurt(
+    world: World, hurt: tuple[str, str], how: str
+) -> None:
+    chain = world.upload("plane", says="corrected").pipeline_id
+    world.work(world.verdict(ENTRIES, PLANE))
+    getattr(world, how)(*hurt)
+    assert chain in world.plan.unfinished_pipelines
+    world.settle()
+    assert chain not in world.plan.unfinished_pipelines
+
+
+def test_a_chain_is_not_over_while_the_report_waits_for_another(world: World) -> None:
+    chain = world.upload("plane", says="corrected").pipeline_id
+    world.work(world.verdict(ENTRIES, PLANE))
+    world.work(world.verdict(MASSES, PLANE))
+    world.upload("train", says="corrected")
+    assert world.verdict(REPORT).state == "waits"
+    assert chain in world.plan.unfinished_pipelines
+    assert world.plan.locked_pipelines == {}
+
+
+@pytest.mark.parametrize("done", [[], [ENTRIES], [ENTRIES, MASSES]], ids=len)
+def test_a_chain_that_a_lock_stops_is_told_with_its_year(world: World, done: list[str]) -> None:
+    chain = world.upload("plane", says="corrected").pipeline_id
+    for table in done:
+        world.work(world.verdict(table, PLANE))
+    world.locked[2025] = "published"
+    assert world.plan.locked_pipelines == {chain: {2025}}
+    world.locked.clear()
+    world.settle()
+    assert world.plan.locked_pipelines == {}
+
+
+def test_a_chain_of_two_years_goes_on_in_the_one_that_is_not_locked(world: World) -> None:
+    chain = world.upload("plane", 2024, 2025, says="corrected").pipeline_id
+    world.locked[2025] = "published"
+    assert world.plan.locked_pipelines == {}
+    world.settle()
+    assert world.plan.locked_pipelines == {chain: {2025}}

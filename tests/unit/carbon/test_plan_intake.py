@@ -201,7 +201,7 @@ def test_rows_that_a_stranger_put_there_are_explained_and_not_used() -> None:
     world.upload("plane", 2031)
     world.put(FACTS, 2031, {"plane": 9})
     world.settle()
-    assert world.judged() == {"factors:2031": "waits"}
+    assert world.judged() == {"factors:2031": "waits", "data_entry_emissions:plane|2031": "waits"}
     assert (MASSES, "plane|2031") not in world.cells
 
 

@@ -179,7 +179,7 @@ class Oracle:
         found |= {
             place: want
             for place in self._masses()
-            if self.made_from(place) is not None and (want := self._derived(place))
+            if (want := self._derived(place) if self.made_from(place) is not None else self._kept_back(place))
         }
         found = {place: self._unless_locked(place, want) for place, want in found.items()}
         moving = self._moving(found)
@@ -230,6 +230,12 @@ class Oracle:
         if fault := known.fault():
             return Want("due", fault, facts)
         return Want("due", "inputs_changed", facts) if known.made_from != wanted else None
+
+    def _kept_back(self, place: Place) -> Want | None:
+        """Taken in, not calculated since, and now something of it is hurt."""
+        taken, known = self.at(ENTRIES, place[1]).told, self.at(*place)
+        calculated = known.made_from[0] if known.made_from else None
+        return Want("waits", "input_missing", ()) if taken is not None and taken != calculated else None
 
     def _unless_locked(self, place: Place, want: Want) -> Want:
         if year_of(place[1]) in self.locked:
