@@ -167,6 +167,14 @@ def test_what_is_moved_leaves_the_folder_by_no_link(office: Office, drop: Drop) 
     assert path.exists()
 
 
+@pytest.mark.parametrize("name", [b"\xff.csv", b"a\x1b[2J.csv", b"x" * 250])
+def test_a_name_that_is_none_is_refused_as_such(drop: Drop, name: bytes) -> None:
+    drop.put(f"factors/{YEAR}/" + os.fsdecode(name), FACTORS)
+    assert [outcome for _, outcome in drop.taken()] == ["refused"]
+    [told] = (drop.folder / "refused").rglob("*.problems.txt")
+    assert told.read_text().startswith("the file name is")
+
+
 # One file holds no other back
 
 
