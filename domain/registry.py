@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from domain.carbon.jobs import KINDS as CARBON_KINDS
+from domain.carbon.jobs import ALL_KINDS as CARBON_KINDS
 from domain.carbon.tables import TABLES as CARBON_TABLES
 from domain.market.catalogue import catalogue as market_catalogue
 from domain.market.plan import KINDS as MARKET_KINDS

@@ -4,6 +4,7 @@ import warnings
 
 import dagster as dg
 
+from assets.carbon.dropped import DROPPED_KEY
 from assets.carbon.office import CarbonOffice
 from assets.carbon.tables import carbon_assets
 from assets.lake_maintenance import lake_maintenance
@@ -58,7 +59,7 @@ def _definitions(settings: Settings) -> dg.Definitions:
             market_freshness_sensor,
             drop_sensor,
             feed_sensor,
-            recalculation_sensor(dg.AssetSelection.assets(*carbon)),
+            recalculation_sensor(dg.AssetSelection.assets(*carbon) - dg.AssetSelection.assets(DROPPED_KEY)),
             work_sweep_sensor,
         ],
         schedules=[

@@ -60,10 +60,10 @@ def _market_findings(settings: Settings) -> list[Finding]:
 def carbon_findings(settings: Settings) -> list[Finding]:
     from assets.carbon.pull import freshness_of
     from domain.carbon.health import findings
-    from domain.carbon.jobs import KINDS
+    from domain.carbon.jobs import ALL_KINDS
 
     carbon = open_carbon(settings)
-    work = attention(carbon.ledger.engine, tuple(kind.name for kind in KINDS))
+    work = attention(carbon.ledger.engine, tuple(kind.name for kind in ALL_KINDS))
     seen = carbon.observe()
     now = {freshness_of(origin) for origin in carbon.feeds}
     return findings(

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from assets.carbon.carbon import Carbon
-from domain.carbon.jobs import KINDS
+from domain.carbon.jobs import ALL_KINDS, KINDS
 from domain.carbon.pipelines import pipeline, recalculating
 from domain.shared.error import InvalidInput
 from resources.ledger.kind_statistics import kind_statistics
@@ -66,7 +66,7 @@ def statistics(carbon: Carbon, hours: int) -> list[dict[str, Any]]:
     """Throughput, durations and failures of each kind of carbon work that ended in the last hours."""
     now = carbon.clock() + timedelta(seconds=1)
     found = kind_statistics(carbon.ledger.engine, now - timedelta(hours=hours), now)
-    names = {kind.name for kind in KINDS}
+    names = {kind.name for kind in ALL_KINDS}
     return [
         {
             "kind": s.kind,

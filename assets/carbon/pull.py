@@ -22,6 +22,7 @@ from domain.carbon.plan import year_of
 from domain.carbon.tables import UNITS
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.hashing import digest
+from domain.shared.names import LONGEST
 from resources.ledger.feed_places import FeedPlace
 from resources.ledger.provenance import Fact
 
@@ -145,7 +146,7 @@ def _read(carbon: Carbon, place: Heard, work_id: int) -> tuple[Read, dict[str, A
         kind="data",
         name=f"{place.source} entries of {place.data_entry_type} {place.year}",
         content=content.getvalue(),
-        by=feed.shown_url,
+        by=feed.shown_url[:LONGEST],
         institution=place.institution,
         source=place.source,
         year=place.year,

@@ -6,6 +6,7 @@ import dagster as dg
 
 from assets.carbon.calculate import calculate_emissions, sum_modules, sum_reports
 from assets.carbon.carbon import Carbon
+from assets.carbon.dropped import DROPPED_KEY, dropped_files
 from assets.carbon.intake import take_in_entries, take_in_factors, take_in_units
 from assets.carbon.making import Tell
 from assets.carbon.office import CarbonOffice
@@ -37,10 +38,11 @@ def carbon_assets(catalogue: Catalogue) -> list[dg.AssetsDefinition]:
     by_type = _by_year("data_entry_type", list(catalogue.types))
     by_module = _by_year("module", [m.name for m in catalogue.modules])
     return [
-        _asset([UNITS], [], YEARS, take_in_units),
-        _asset([FACTORS, FACTOR_VERSIONS], [], YEARS, take_in_factors),
+        dropped_files(),
+        _asset([UNITS], [], YEARS, take_in_units, beside=[DROPPED_KEY]),
+        _asset([FACTORS, FACTOR_VERSIONS], [], YEARS, take_in_factors, beside=[DROPPED_KEY]),
         pulled_entries(by_type),
-        _asset([DATA_ENTRIES], [UNITS], by_type, take_in_entries, beside=[PULLED_KEY]),
+        _asset([DATA_ENTRIES], [UNITS], by_type, take_in_entries, beside=[DROPPED_KEY, PULLED_KEY]),
         _asset([EMISSIONS], [DATA_ENTRIES, FACTORS], by_type, calculate_emissions),
         _asset([REPORT_MODULES], [EMISSIONS], by_module, sum_modules),
         _asset([REPORTS], [EMISSIONS, UNITS], YEARS, sum_reports),
@@ -65,7 +67,7 @@ def _asset(
 
     @dg.multi_asset(
         name=tables[0].table,
-        specs=[_spec(table, upstream, partitions, beside) for table in tables],
+        specs=[_spec(table, upstream, partitions, beside if table is tables[0] else ()) for table in tables],
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
@@ -86,7 +88,7 @@ def _spec(
     partitions: dg.PartitionsDefinition,
     beside: Sequence[dg.AssetKey],
 ) -> dg.AssetSpec:
-    """`beside`: what it is made from that is no table; it is cut like this one."""
+    """`beside`: what it is made from that is no table; it is cut like this one, or not at all."""
     arguments = asset_arguments(table, GROUP, KINDS)
     return dg.AssetSpec(
         **arguments,

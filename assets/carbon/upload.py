@@ -24,6 +24,8 @@ from domain.carbon.reading.numbers import Mark
 from domain.carbon.reading.problems import FileRefused
 from domain.carbon.tables import UNITS
 from domain.shared.error import InvalidInput
+from domain.shared.names import LONGEST, fault_of_name, fault_of_text
+from domain.shared.years import YEARS
 from resources.ledger.pipelines import new_pipeline_id
 from resources.ledger.uploads import Upload
 
@@ -45,6 +47,19 @@ class File:
     year: int | None = None
     data_entry_type: str | None = None
     mark: Mark | None = None
+
+    def __post_init__(self) -> None:
+        """What is said beside a file is noted for good, whatever becomes of the file."""
+        names = {"file name": self.name, "institution": self.institution, "type": self.data_entry_type}
+        faults = {what: fault_of_name(name) for what, name in names.items() if name is not None}
+        faults["uploader"] = fault_of_text(self.by, 2 * LONGEST)
+        for what, fault in faults.items():
+            if fault:
+                raise InvalidInput(f"the {what} is {fault}", reason_code="bad_name", remedy="give it another")
+        if self.year is not None and self.year not in YEARS:
+            raise InvalidInput(
+                f"the year is {self.year}", reason_code="bad_year", remedy=f"{YEARS[0]} to {YEARS[-1]}"
+            )
 
 
 @dataclass(frozen=True)

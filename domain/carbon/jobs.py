@@ -1,7 +1,8 @@
 """The kinds of carbon work, a row each: what it makes, what it belongs to, and what follows from it.
 
 A new kind is a row here and the function that does it, in `assets/carbon/tables.py`. What is to be done, and
-when, the plan says; that one kind follows another is no wiring either, but what the plan sees next.
+when, the plan says; that one kind follows another is no wiring either, but what the plan sees next. Files in
+the drop folder are outside of the plan: a look of their own sees them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULE
 from domain.shared.backoff import Backoff
 from domain.shared.work import Kind
 
+FILE_INGEST = "carbon.file_ingest"
 UNIT_SYNC = "carbon.unit_sync"
 FACTOR_INGEST = "carbon.factor_ingest"
 API_INGEST = "carbon.api_ingest"
@@ -27,6 +29,9 @@ PULLED = "pulled_entries"
 """What applications beside us hold, as it was last read. Its rows become uploads, so it is no table."""
 ASKED = "asked_modules"
 """Modules that a person wants to be calculated anew; their types are then asked for one by one."""
+
+DROPPED = "dropped_files"
+"""What lies in the drop folder: a key for each file, which becomes an upload."""
 
 Phase = Literal["data", "emissions", "aggregation"]
 
@@ -43,6 +48,7 @@ class Job:
 
 
 JOBS = (
+    Job(FILE_INGEST, (DROPPED,), "data", 50, (UNIT_SYNC, FACTOR_INGEST, DATA_INGEST)),
     Job(UNIT_SYNC, (UNITS.table,), "data", 40, (AGGREGATION,)),
     Job(FACTOR_INGEST, (FACTORS.table,), "data", 40, (RECALCULATION,)),
     Job(API_INGEST, (PULLED,), "data", 30, (DATA_INGEST,)),
@@ -61,10 +67,12 @@ def _year_of(key: str) -> int:
     return int(key.rpartition(":")[2].rpartition("|")[2])
 
 
-KINDS = tuple(
+ALL_KINDS = tuple(
     Kind(job.kind, transient=_ACROSS_RUNS, year_of=_year_of if _OF_A_YEAR.issuperset(job.makes) else None)
     for job in JOBS
 )
+KINDS = tuple(kind for kind in ALL_KINDS if kind.name != FILE_INGEST)
+"""Those that the plan decides about."""
 KIND_OF: Mapping[str, str] = {word: job.kind for job in JOBS for word in job.makes}
 """By the first word of a key, the kind of its work."""
 PRIORITY: Mapping[str, int] = {job.kind: job.priority for job in JOBS}

@@ -5,12 +5,12 @@
     POST /carbon/uploads?kind=…   take in the file that is the body: 201; 200 if it is in, 422 if refused
 
 It only calls what the command calls. Every answer is JSON; an error has `error`, `reason_code` and `remedy`.
+Who may call at all is decided in `callers.py`.
 """
 
 from __future__ import annotations
 
-import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import orjson
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -26,23 +27,31 @@ from assets.carbon.carbon import YearLocked
 from assets.carbon.upload import LARGEST, File, upload
 from domain.carbon.reading.problems import FileRefused
 from domain.shared.error import InvalidInput, PerennialError
+from domain.shared.names import fault_of_name
+from orchestration.api.callers import admit
 from orchestration.services import open_carbon, open_ledger
 from orchestration.settings import Settings
 from resources.ledger.model import Work
 
+CALLS = "GET /sync/jobs/ID, POST /sync/jobs/ID/recover, POST /carbon/uploads"
 Endpoint = Callable[[Request], Awaitable[Response]]
-_STATUS = {"unknown_work": 404, "already_running": 409, "unit_taken": 409}
+_STATUS = {
+    "unknown_work": 404,
+    "already_running": 409,
+    "unit_taken": 409,
+    "wrong_api_token": 401,
+    "foreign_page": 403,
+}
 """By reason code, where it is not 400."""
 
 
 def build_app(settings: Settings) -> Starlette:
-    """One application over the settings of this process. A token, if one is set, is wanted of everybody."""
+    """One application over the settings of this process."""
 
     def guarded(endpoint: Endpoint) -> Endpoint:
         async def answer(request: Request) -> Response:
-            if not _knows(settings.api_token, request.headers.get("authorization", "")):
-                return _json(401, {"error": "who are you?", "remedy": "Authorization: Bearer …"})
             try:
+                admit(settings, request.headers)
                 return await endpoint(request)
             except PerennialError as error:
                 return _refusal(error)
@@ -64,12 +73,9 @@ def build_app(settings: Settings) -> Starlette:
             Route("/sync/jobs/{id:int}", guarded(job), methods=["GET"]),
             Route("/sync/jobs/{id:int}/recover", guarded(recover), methods=["POST"]),
             Route("/carbon/uploads", guarded(take_in), methods=["POST"]),
-        ]
+        ],
+        exception_handlers={HTTPException: _no_such_call, Exception: _broken},  # type: ignore[dict-item]
     )
-
-
-def _knows(token: str, said: str) -> bool:
-    return not token or hmac.compare_digest(said.encode(), f"Bearer {token}".encode())
 
 
 def _job(settings: Settings, number: int) -> dict[str, Any]:
@@ -100,20 +106,29 @@ async def _file(request: Request) -> File:
     kind, year, mark = asked.get("kind", ""), asked.get("year", ""), asked.get("decimal")
     if kind not in ("units", "factors", "data"):
         raise InvalidInput(f"kind is {kind!r}", remedy="kind=units, kind=factors or kind=data")
-    if year and not (year.isascii() and year.isdigit()):
-        raise InvalidInput(f"year is {year!r}", remedy="year=2025")
+    if year and not (year.isascii() and year.isdigit() and len(year) <= 4):
+        raise InvalidInput(f"year is {year[:20]!r}", reason_code="bad_year", remedy="year=2025")
     if mark not in (None, "point", "comma"):
         raise InvalidInput(f"decimal is {mark!r}", remedy="decimal=point or decimal=comma")
     return File(
         kind=kind,  # type: ignore[arg-type]
         name=asked.get("name") or f"{kind}.csv",
         content=await _body(request),
-        by=asked.get("by") or "api",
+        by=_by(asked.get("by", "")),
         institution=asked.get("institution") or "main",
         year=int(year) if year else None,
         data_entry_type=asked.get("type"),
         mark=mark,  # type: ignore[arg-type]
     )
+
+
+def _by(said: str) -> str:
+    """Whoever calls says a name; that it is theirs nobody has seen."""
+    if not said:
+        return "api"
+    if fault := fault_of_name(said):
+        raise InvalidInput(f"by is {fault}", reason_code="bad_name", remedy="by=anna")
+    return f"api: {said}"
 
 
 async def _body(request: Request) -> bytes:
@@ -143,5 +158,16 @@ def _refusal(error: PerennialError) -> Response:
     return _json(_STATUS.get(error.reason_code, 400) if isinstance(error, InvalidInput) else 503, told)
 
 
-def _json(status: int, told: Any) -> Response:
-    return Response(orjson.dumps(told, default=str), status, media_type="application/json")
+async def _no_such_call(_: Request, error: HTTPException) -> Response:
+    told = {"error": error.detail.lower(), "reason_code": "no_such_call", "remedy": CALLS}
+    return _json(error.status_code, told, error.headers)
+
+
+async def _broken(_: Request, error: Exception) -> Response:
+    """The server's log has the rest; a caller is told no more."""
+    told = {"error": f"{type(error).__name__} here", "reason_code": "unclassified", "remedy": "see its log"}
+    return _json(500, told)
+
+
+def _json(status: int, told: Any, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(orjson.dumps(told, default=str), status, headers, media_type="application/json")

@@ -9,12 +9,8 @@ import orjson
 import pyarrow as pa
 
 from domain.carbon.feeds import Heard, Origin
+from domain.shared.names import fault_of_name, fault_of_text
 from domain.shared.years import YEARS
-
-LONGEST = 200
-"""Characters of a name or a version."""
-_SEPARATORS = ("|", ":", "/")
-"""They stand between names in keys and partitions."""
 
 
 def json_object(body: bytes) -> Mapping[str, Any]:
@@ -41,8 +37,8 @@ def change_of(told: Any, origin: Origin) -> Heard:
 
 def _name(told: Mapping[str, Any], name: str) -> str:
     word = _word(told[name], name)
-    if any(mark in word for mark in _SEPARATORS):
-        raise ValueError(f"{name} is {word[:40]!r}: {' '.join(_SEPARATORS)} may not be in it")
+    if fault := fault_of_name(word):
+        raise ValueError(f"{name} is {fault}")
     return word
 
 
@@ -50,8 +46,8 @@ def _word(value: Any, name: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise ValueError(f"{name} is no text")
     word = str(value)
-    if not word or len(word) > LONGEST or not word.isprintable():
-        raise ValueError(f"{name} is {word[:40]!r}: 1 to {LONGEST} characters that can be seen")
+    if fault := fault_of_text(word):
+        raise ValueError(f"{name} is {fault}")
     return word
 
 

@@ -15,9 +15,13 @@ from resources.ledger.standing import BY_A_PERSON, stands
 
 PURGE_BATCH = 5_000
 """Rows one transaction deletes, so that retention never holds up a heartbeat."""
+LAST_ID = 2**63 - 1
+"""A larger number is no id to a database, but an error."""
 
 
 def get(connection: Connection, work_id: int) -> Work | None:
+    if not 0 < work_id <= LAST_ID:
+        return None
     row = connection.execute(select_work().where(work.c.id == work_id)).one_or_none()
     return None if row is None else as_work(row)
 

@@ -23,6 +23,8 @@ from resources.ledger.transitions import cancelled, first_generation, made_due
 def cancel(engine: Engine, work_id: int, now: datetime, *, reason_code: str) -> Work:
     """End the row, even a running one: its fence moves, so its holder's next write changes nothing."""
     with writing(engine) as connection:
+        if get(connection, work_id) is None:
+            raise _unknown(work_id)
         rows = lock_ids(connection, [work_id])
         if not rows:
             raise _unknown(work_id)

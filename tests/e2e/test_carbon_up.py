@@ -67,7 +67,7 @@ def test_a_dropped_file_is_taken_in_and_a_wrong_one_is_refused_beside_its_proble
         folder.mkdir(parents=True)
         (folder / name).write_text(text)
     taken, problems = drop / "taken" / "units" / "2032" / "units.csv", drop / "refused" / "factors" / "2032"
-    up.wait(taken.exists, 60, "the file to be taken")
+    up.wait(taken.exists, 120, "the file to be taken")
     up.wait(lambda: list(problems.glob("*.problems.txt")), 60, "the other to be refused")
     said = (problems / "bad.csv.problems.txt").read_text()
     assert "column value: is missing in the header" in said

@@ -8,15 +8,15 @@ from collections import Counter
 import dagster as dg
 import pytest
 
-from domain.carbon.jobs import JOBS, KIND_OF, PULLED
+from domain.carbon.jobs import DROPPED, JOBS, KIND_OF, PULLED
 from domain.registry import tables
 from tests.graph.picture import PICTURE, UPDATE, definitions, draw
 
 WITHOUT_TABLE = {
     *(dg.AssetKey(["ops", name]) for name in ("lake_maintenance", "run_retention", "upload_retention")),
-    dg.AssetKey(["carbon", PULLED]),
+    *(dg.AssetKey(["carbon", name]) for name in (DROPPED, PULLED)),
 }
-"""Assets that write no table: upkeep, and what is read from applications."""
+"""Assets that write no table: upkeep, and what is read from applications and the drop folder."""
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -57,6 +59,12 @@ class Api:
 
 @pytest.fixture
 def api(settings: Settings) -> Iterator[Api]:
+    with serving(settings) as api:
+        yield api
+
+
+@contextmanager
+def serving(settings: Settings) -> Iterator[Api]:
     place = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(build_app(settings), log_level="warning"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [place]})
@@ -137,7 +145,7 @@ def test_a_file_is_taken_in_once_and_begins_its_chain(api: Api, settings: Settin
     again = api.upload(UNITS, kind="units", year="2025", name="tree.csv")
     assert (again.status_code, again.json()["known_already"]) == (200, True)
     [kept] = open_carbon(settings).ledger.uploads.find()
-    assert kept.uploaded_by == "ada"
+    assert kept.uploaded_by == "api: ada", "so the caller said"
 
 
 def test_a_refused_file_lists_its_problems_and_changes_nothing(api: Api, settings: Settings) -> None:
@@ -163,6 +171,14 @@ def test_a_locked_year_takes_nothing(api: Api, settings: Settings, ledger: Ledge
         ({}, "kind is ''"),
         ({"kind": "money"}, "kind is 'money'"),
         ({"kind": "units", "year": "soon"}, "year is 'soon'"),
+        ({"kind": "units", "year": "9" * 20}, "year is '99999999999999999999'"),
+        ({"kind": "units", "year": "9" * 5000}, "year is '9999"),
+        ({"kind": "units", "year": "1066"}, "year is 1066"),
+        ({"kind": "units", "institution": "a|b:c\x1b[2J"}, "the institution is 'a|b:c\\x1b[2J'"),
+        ({"kind": "units", "name": "a\x1b[2J"}, "the file name is 'a\\x1b[2J'"),
+        ({"kind": "units", "by": "anna\n"}, "by is 'anna\\n'"),
+        ({"kind": "units", "by": "x" * 201}, "200 characters"),
+        ({"kind": "units", "type": "\x1b"}, "the type is '\\x1b'"),
         ({"kind": "data", "decimal": "dot"}, "decimal is 'dot'"),
         ({"kind": "data", "type": "zeppelin", "year": "2025"}, "no data entry type 'zeppelin'"),
     ],
@@ -172,6 +188,60 @@ def test_a_wrong_question_is_told_with_the_right_one(api: Api, asked: dict[str, 
     assert answer.status_code == 400
     assert said in answer.json()["error"]
     assert answer.json()["remedy"]
+
+
+def test_every_error_is_json_with_a_remedy(api: Api, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ledger.get(10**20) is None
+    large = "9" * 20
+    found = [
+        (api.get(f"/sync/jobs/{large}"), 404),
+        (api.post(f"/sync/jobs/{large}/recover"), 404),
+        (api.get("/nowhere"), 404),
+        (api.get("/carbon/uploads"), 405),
+    ]
+    monkeypatch.setattr("orchestration.api.app._job", lambda *_: 1 / 0)
+    found.append((api.get("/sync/jobs/1"), 500))
+    for answer, status in found:
+        assert answer.status_code == status, answer.url
+        told = answer.json()
+        assert told["error"]
+        assert told["reason_code"]
+        assert "remedy" in told
+    assert found[3][0].headers["allow"] == "POST"
+    assert "division" not in found[-1][0].text, "what is inside is not told"
+
+
+OTHERS = [
+    ({"Origin": "https://evil.example"}, 403),
+    ({"Origin": "http://localhost:8888"}, 403),
+    ({"Origin": "null"}, 403),
+    ({"Host": "evil.example"}, 403),
+    ({"Host": "evil.example:3001", "Origin": "http://evil.example:3001"}, 403),
+    ({"Host": "localhost.evil.example"}, 403),
+    ({"Host": "[broken"}, 403),
+    ({"Host": "localhost:3001"}, 201),
+    ({"Host": "[::1]:3001", "Origin": "http://[::1]:3001"}, 201),
+    ({}, 201),
+]
+
+
+@pytest.mark.parametrize(("headers", "status"), OTHERS, ids=str)
+def test_without_a_token_no_page_of_a_browser_is_answered(
+    settings: Settings, headers: dict[str, str], status: int
+) -> None:
+    with serving(replace(settings, api_token="")) as api:
+        del api.session.headers["Authorization"]
+        api.session.headers.update({"Content-Type": "text/plain", **headers})
+        answer = api.upload(UNITS, kind="units", year="2025")
+    assert answer.status_code == status, answer.text
+    assert len(open_carbon(settings, write=True).ledger.uploads.find()) == (status == 201)
+    if status == 403:
+        assert answer.json()["reason_code"] == "foreign_page"
+
+
+def test_with_a_token_any_name_of_this_machine_will_do(api: Api) -> None:
+    api.session.headers["Host"] = "carbon.example"
+    assert api.upload(UNITS, kind="units", year="2025").status_code == 201
 
 
 @pytest.mark.parametrize("said", ["", "Bearer wrong", TOKEN, f"bearer {TOKEN}", "Bearer ä"])

@@ -3,81 +3,268 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
-from assets.carbon.drop import LEFT_BEHIND, SETTLED, take_dropped
+from assets.carbon.drop_folder import Changed, DropFolder
+from domain.carbon.dropped import LATE, SETTLED
+from domain.carbon.jobs import DROPPED, FILE_INGEST
+from domain.shared.error import TransientResourceError
+from orchestration.build import build_definitions
+from orchestration.cli.runner import runner
+from orchestration.environments import load_settings
+from orchestration.health import carbon_findings
+from sensors.carbon.drop import drop_sensor, run_tags
+from tests.integration.carbon.drops import Drop
 from tests.integration.carbon.office import FACTORS, PAPER, YEAR, Office
+from tests.integration.market.house import quiet
+
+SECRET = "the secret of another file"
 
 
 @pytest.fixture
-def drop(office: Office) -> Path:
-    return office.home / "drop"
+def drop(office: Office) -> Drop:
+    return Drop(office.carbon, office.home / "drop")
 
 
-def put(drop: Path, place: str, text: str) -> Path:
-    path = drop / place
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
+def problems(drop: Drop, place: str) -> str:
+    return (drop.folder / "refused" / f"{place}.problems.txt").read_text()
 
 
-def taken(office: Office, drop: Path, later: float = SETTLED + 1) -> list[tuple[str, str]]:
-    found = take_dropped(office.carbon, drop, time.time() + later)
-    return [(one.path.name, one.outcome) for one in found]
-
-
-def test_a_file_is_taken_by_what_its_folders_say(office: Office, drop: Path) -> None:
-    put(drop, f"data/paper/{YEAR}/more.csv", PAPER.replace("100", "200"))
-    assert taken(office, drop) == [("more.csv", "taken")]
+def test_a_file_is_taken_by_what_its_folders_say(office: Office, drop: Drop) -> None:
+    drop.put(f"data/paper/{YEAR}/more.csv", PAPER.replace("100", "200"))
+    assert drop.taken() == [("more.csv", "taken")]
     assert office.run("heal").code == 0
     assert office.sql(
         "SELECT sum(quantity) AS kg FROM carbon.data_entries WHERE data_entry_type = 'paper'"
     ) == [{"kg": 200.0}]
-    assert (drop / "taken" / "data" / "paper" / YEAR / "more.csv").is_file()
-    assert taken(office, drop) == []
+    assert (drop.folder / "taken" / "data" / "paper" / YEAR / "more.csv").is_file()
+    assert drop.taken() == []
 
 
-def test_a_file_that_is_still_being_copied_is_left_alone(office: Office, drop: Path) -> None:
-    path = put(drop, f"factors/{YEAR}/f.csv", FACTORS)
-    assert taken(office, drop, later=0) == []
+def test_a_file_that_is_still_being_copied_is_left_alone(drop: Drop) -> None:
+    path = drop.put(f"factors/{YEAR}/f.csv", FACTORS[:40])
+    assert drop.run(drop.look()) == []
+    path.write_text(FACTORS[:80])
+    assert drop.run(drop.look(SETTLED)) == []
     assert path.exists()
 
 
-def test_hidden_files_are_nobodys(office: Office, drop: Path) -> None:
-    put(drop, f"factors/{YEAR}/.f.csv.part", FACTORS)
-    put(drop, f"factors/.cache/{YEAR}/f.csv", FACTORS)
-    assert taken(office, drop) == []
+def test_the_clock_of_a_file_server_settles_nothing(drop: Drop) -> None:
+    path = drop.put(f"factors/{YEAR}/f.csv", FACTORS)
+    os.utime(path, (0, 0))
+    assert drop.run(drop.look()) == [], "it may be half a file of long ago"
+    assert drop.run(drop.look(SETTLED)) == [("f.csv", "taken")]
 
 
-def test_a_refused_file_lies_beside_its_problems_and_changes_nothing(office: Office, drop: Path) -> None:
+def test_a_file_that_changed_since_it_was_sent_for_is_taken_when_it_is_whole(
+    office: Office, drop: Drop
+) -> None:
+    path = drop.put(f"data/paper/{YEAR}/p.csv", PAPER)
+    drop.look()
+    sent = drop.look(SETTLED)
+    path.write_text(PAPER + "ART,11,recycled\n")
+    assert drop.run(sent) == [("p.csv", "changed")]
+    assert drop.taken() == [("p.csv", "taken")]
+    assert office.carbon.ledger.uploads.find()[0].rows == 2
+
+
+def test_what_is_put_in_the_place_of_a_file_while_it_is_read_is_not_moved_away(drop: Drop) -> None:
+    path = drop.put(f"factors/{YEAR}/f.csv", FACTORS)
+    folder = DropFolder(drop.folder)
+    [(place, stamp)] = folder.lying().items()
+    path.write_text("newer")
+    with pytest.raises(Changed):
+        folder.take_away(place, stamp)
+    assert path.read_text() == "newer"
+    assert not list((drop.folder / "taken").rglob("*.csv"))
+
+
+def test_a_writer_that_goes_on_after_its_file_was_taken_is_heard(office: Office, drop: Drop) -> None:
+    path = drop.put(f"data/paper/{YEAR}/p.csv", PAPER)
+    with path.open("a") as writer:
+        assert drop.taken() == [("p.csv", "taken")]
+        writer.write("ART,11,recycled\n")
+    drop.look()
+    assert drop.taken() == [("p.csv", "taken")]
+    assert office.carbon.ledger.uploads.find()[0].rows == 2
+    assert drop.run(drop.look(LATE)) == []
+
+
+def test_hidden_files_are_nobodys(drop: Drop) -> None:
+    drop.put(f"factors/{YEAR}/.f.csv.part", FACTORS)
+    drop.put(f"factors/.cache/{YEAR}/f.csv", FACTORS)
+    assert drop.taken() == []
+
+
+def test_a_refused_file_lies_beside_its_problems_and_changes_nothing(office: Office, drop: Drop) -> None:
     before = office.content(), office.due()
-    put(drop, f"data/paper/{YEAR}/bad.csv", "unit_id,mass\nNOBODY,-1\n")
-    assert taken(office, drop) == [("bad.csv", "refused")]
-    told = (drop / "refused" / "data" / "paper" / YEAR / "bad.csv.problems.txt").read_text().splitlines()
+    drop.put(f"data/paper/{YEAR}/bad.csv", "unit_id,mass\nNOBODY,-1\n")
+    assert drop.taken() == [("bad.csv", "refused")]
+    told = problems(drop, f"data/paper/{YEAR}/bad.csv").splitlines()
     assert [line.split(":")[0] for line in told] == ["line 2, column mass", "line 2, column unit_id"]
     assert (office.content(), office.due()) == before
 
 
-def test_two_files_of_one_name_are_both_kept(office: Office, drop: Path) -> None:
+def test_two_files_of_one_name_are_both_kept(drop: Drop) -> None:
     for text in (FACTORS, FACTORS.replace("0.7", "0.8")):
-        put(drop, f"factors/{YEAR}/f.csv", text)
-        assert taken(office, drop) == [("f.csv", "taken")]
-    assert sorted(p.name for p in (drop / "taken" / "factors" / YEAR).iterdir()) == ["f-2.csv", "f.csv"]
+        drop.put(f"factors/{YEAR}/f.csv", text)
+        assert drop.taken() == [("f.csv", "taken")]
+    taken = drop.folder / "taken" / "factors" / YEAR
+    assert sorted(p.name for p in taken.iterdir()) == ["f-2.csv", "f.csv"]
 
 
-def test_what_a_dead_taker_left_is_put_back_and_taken(office: Office, drop: Path) -> None:
-    path = put(drop, f"taking/factors/{YEAR}/f.csv", FACTORS)
-    os.utime(path, (0, 0))
-    assert taken(office, drop) == []
-    assert taken(office, drop, later=LEFT_BEHIND + 1) == [("f.csv", "taken")]
-
-
-def test_a_locked_year_refuses_and_says_why(office: Office, drop: Path) -> None:
+def test_a_locked_year_refuses_and_says_why(office: Office, drop: Drop) -> None:
     office.run("lock", YEAR, "--reason", "published")
-    put(drop, f"factors/{YEAR}/f.csv", FACTORS.replace("0.7", "0.8"))
-    assert taken(office, drop) == [("f.csv", "refused")]
-    told = drop / "refused" / "factors" / YEAR / "f.csv.problems.txt"
-    assert told.read_text().startswith(f"{YEAR} is locked by")
+    drop.put(f"factors/{YEAR}/f.csv", FACTORS.replace("0.7", "0.8"))
+    assert drop.taken() == [("f.csv", "refused")]
+    assert problems(drop, f"factors/{YEAR}/f.csv").startswith(f"{YEAR} is locked by")
+
+
+# Whom the folder does not trust
+
+
+def test_no_link_is_followed_and_nothing_of_what_it_points_to_is_told(
+    office: Office, drop: Drop, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = office.folder / "secret" / "key.csv"
+    secret.parent.mkdir()
+    secret.write_text(f"{SECRET}\n{SECRET}\n")
+    (drop.folder / "data" / "paper").mkdir(parents=True)
+    (drop.folder / "data" / "link.csv").symlink_to(secret)
+    (drop.folder / "data" / "paper" / YEAR).symlink_to(secret.parent)
+    (drop.folder / "units").symlink_to(secret.parent)
+    os.mkfifo(drop.folder / "data" / "pipe.csv")
+    assert sorted(drop.taken()) == [(YEAR, "refused"), ("link.csv", "refused"), ("pipe.csv", "refused")]
+    assert "link" in problems(drop, "data/link.csv")
+    told = [p.read_text() for p in (drop.folder / "refused").rglob("*.txt") if not p.is_symlink()]
+    assert not [text for text in (*told, caplog.text) if SECRET in text]
+    assert "units cannot be looked into: it is a link" in caplog.text
+    assert secret.read_text().startswith(SECRET)
+    assert list(secret.parent.iterdir()) == [secret]
+
+
+def test_a_folder_that_becomes_a_link_is_not_read_through(office: Office, drop: Drop) -> None:
+    drop.put(f"data/paper/{YEAR}/p.csv", PAPER)
+    folder = DropFolder(drop.folder)
+    [(place, stamp)] = folder.lying().items()
+    real = (drop.folder / place).parent.rename(office.folder / "elsewhere")
+    (drop.folder / place).parent.symlink_to(real)
+    with pytest.raises(OSError, match=r"[Ll]ink|directory"):
+        folder.read(place, stamp)
+
+
+def test_what_is_moved_leaves_the_folder_by_no_link(office: Office, drop: Drop) -> None:
+    outside = office.folder / "outside"
+    outside.mkdir()
+    path = drop.put(f"factors/{YEAR}/f.csv", FACTORS)
+    (drop.folder / "taken").symlink_to(outside)
+    with pytest.raises(TransientResourceError, match="link"):
+        drop.taken()
+    assert not list(outside.rglob("*.csv"))
+    assert path.exists()
+
+
+@pytest.mark.parametrize("name", [b"\xff.csv", b"a\x1b[2J.csv", b"x" * 250])
+def test_a_name_that_is_none_is_refused_as_such(drop: Drop, name: bytes) -> None:
+    drop.put(f"factors/{YEAR}/" + os.fsdecode(name), FACTORS)
+    assert [outcome for _, outcome in drop.taken()] == ["refused"]
+    [told] = (drop.folder / "refused").rglob("*.problems.txt")
+    assert told.read_text().startswith("the file name is")
+
+
+# One file holds no other back
+
+
+def test_a_file_that_cannot_be_moved_waits_and_says_so_while_others_are_taken(
+    office: Office, drop: Drop
+) -> None:
+    drop.put(f"factors/{YEAR}/f.csv", FACTORS)
+    drop.put(f"units/{YEAR}/u.csv", "unit_id,name,parent_id\nUNI,University,\n")
+    (drop.folder / "taken").mkdir()
+    (drop.folder / "taken" / "units").write_text("no folder")
+    with pytest.raises(TransientResourceError, match=r"u\.csv cannot be read or moved"):
+        drop.taken()
+    assert [(Path(one.place).name, one.outcome) for one in drop.told] == [("f.csv", "taken")]
+    [row] = drop.carbon.ledger.find(FILE_INGEST, status="deferred")
+    assert (row.key, row.reason_code) == (f"{DROPPED}:units/{YEAR}/u.csv", "drop_folder")
+    [finding] = [f for f in carbon_findings(load_settings()) if f.subject == row.key]
+    assert "`taken`" in finding.action
+    (drop.folder / "taken" / "units").unlink()
+    assert drop.run(drop.look(3600.0)) == [("u.csv", "taken")]
+
+
+def test_a_name_taken_by_a_folder_stops_nothing(drop: Drop) -> None:
+    (drop.folder / "taken" / "factors" / YEAR / "f.csv").mkdir(parents=True)
+    drop.put(f"factors/{YEAR}/f.csv", FACTORS)
+    assert drop.taken() == [("f.csv", "taken")]
+
+
+def test_a_file_that_breaks_its_reader_is_given_up_after_some_attempts_and_forgotten_with_it(
+    drop: Drop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = drop.put(f"factors/{YEAR}/bad.csv", FACTORS)
+    drop.put(f"factors/{YEAR}/good.csv", FACTORS)
+    reading = DropFolder.read
+
+    def read(folder: DropFolder, place: str, stamp: str) -> object:
+        if "bad" in place:
+            raise MemoryError(place)
+        return reading(folder, place, stamp)
+
+    monkeypatch.setattr(DropFolder, "read", read)
+    with pytest.raises(MemoryError):
+        drop.taken()
+    assert [(Path(one.place).name, one.outcome) for one in drop.told] == [("good.csv", "taken")]
+    for _ in range(2):
+        with pytest.raises(MemoryError):
+            drop.run(drop.look(600.0))
+    assert drop.look(600.0).starts == ()
+    [finding] = [f for f in carbon_findings(load_settings()) if "bad.csv" in f.subject]
+    assert finding.health == "broken"
+    bad.unlink()
+    drop.look(600.0)
+    assert not [f for f in carbon_findings(load_settings()) if "bad.csv" in f.subject]
+
+
+def test_a_look_reads_no_file(drop: Drop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However large they are: a tick that takes a minute is killed."""
+    drop.put(f"data/paper/{YEAR}/p.csv", PAPER)
+
+    def opened(*_: object) -> object:
+        raise AssertionError("a look opened a file")
+
+    monkeypatch.setattr(DropFolder, "read", opened)
+    drop.look()
+    [start] = drop.look(SETTLED).starts
+    assert [row.key for row in start.rows] == [f"{DROPPED}:data/paper/{YEAR}/p.csv"]
+
+
+def test_units_go_before_the_data_that_was_dropped_with_them(drop: Drop) -> None:
+    drop.put(f"data/paper/{YEAR}/p.csv", "unit_id,mass,kind\nNEW,1,recycled\n")
+    drop.put(f"units/{YEAR}/u.csv", "unit_id,name,parent_id\nNEW,New,\n")
+    assert drop.taken() == [("u.csv", "taken"), ("p.csv", "taken")]
+
+
+def test_the_sensor_sends_a_run_that_takes_the_file(office: Office, drop: Drop) -> None:
+    drop.put(f"data/paper/{YEAR}/more.csv", PAPER.replace("100", "200"))
+    drop.look()
+    definitions = build_definitions(load_settings())
+    with runner(load_settings()) as run:
+        with (
+            quiet(),
+            dg.build_sensor_context(
+                run.instance,
+                drop.cursor,
+                repository_def=definitions.get_repository_def(),
+                resources=dict(definitions.resources or {}),
+            ) as context,
+        ):
+            tick = drop_sensor.evaluate_tick(context)
+        [request] = tick.run_requests or []
+        assert request.run_key is not None
+        end = run.run([DROPPED], domain="carbon", tags=run_tags(request.run_key))
+    assert end.success, end.errors
+    assert (drop.folder / "taken" / "data" / "paper" / YEAR / "more.csv").is_file()

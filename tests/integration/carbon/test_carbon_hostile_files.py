@@ -7,7 +7,6 @@ import csv
 import importlib
 import io
 import re
-import time
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -16,11 +15,11 @@ from typing import Any
 import pytest
 
 import tests.unit.carbon as collection
-from assets.carbon.drop import take_dropped
 from assets.carbon.upload import File, upload
 from domain.carbon.catalogue import catalogue
 from domain.carbon.reading.problems import FileRefused
 from domain.shared.error import InvalidInput
+from tests.integration.carbon.drops import Drop
 from tests.integration.carbon.office import Office
 from tests.unit.carbon.files import UNITS, Case, Refused, Taken, check_refusal
 
@@ -165,12 +164,10 @@ def number(text: str) -> bool:
 
 
 def test_the_problems_beside_a_dropped_file_run_in_no_spreadsheet(with_units: Office) -> None:
-    folder = with_units.home / "drop" / "data" / "train" / "2025"
-    folder.mkdir(parents=True)
     rows = "".join(f'"{text}",1,CH\n' for text in FORMULAS)
-    (folder / "bad.csv").write_text(f"unit_id,distance,country\n{rows}", encoding="utf-8", newline="")
-    [dropped] = take_dropped(with_units.carbon, with_units.home / "drop", time.time() + 60)
-    assert dropped.outcome == "refused"
+    drop = Drop(with_units.carbon, with_units.home / "drop")
+    drop.put("data/train/2025/bad.csv", f"unit_id,distance,country\n{rows}")
+    assert drop.taken() == [("bad.csv", "refused")]
     [told] = (with_units.home / "drop" / "refused").rglob("*.problems.txt")
     lines = told.read_text(encoding="utf-8").splitlines()
     assert len(lines) >= len(FORMULAS)

@@ -1,0 +1,23 @@
+"""What a name given by others may be: of a file, an institution, a person. It ends up in keys, on pages
+and in terminals."""
+
+from __future__ import annotations
+
+LONGEST = 200
+"""Characters."""
+_SEPARATORS = ("|", ":", "/")
+"""They stand between names in keys and partitions."""
+
+
+def fault_of_name(word: str) -> str:
+    """Why this is no name, in plain words; empty if it is one."""
+    if any(mark in word for mark in _SEPARATORS):
+        return f"{word[:40]!r}: {' '.join(_SEPARATORS)} may not be in it"
+    return fault_of_text(word)
+
+
+def fault_of_text(word: str, longest: int = LONGEST) -> str:
+    """The same of what is only shown."""
+    if not word or len(word) > longest or not word.isprintable():
+        return f"{word[:40]!r}: 1 to {longest} characters that can be seen"
+    return ""

@@ -1,0 +1,95 @@
+"""One look at the drop folder: what has come to rest becomes work, and is sent for. No Dagster here.
+
+A look reads no file and moves none, so it ends soon, whatever lies there. The one exception are files that
+were written to after they had been taken: they are put back.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from assets.carbon.carbon import Carbon
+from assets.carbon.drop_folder import DropFolder
+from domain.carbon.dropped import Seen, at_rest, key_of, looked, place_of, shown, watched
+from domain.carbon.jobs import DROPPED, FILE_INGEST, PRIORITY
+from domain.shared.work import Item
+from resources.ledger.attention import attention
+from resources.ledger.model import Dispatch
+from resources.ledger.schema import FAILED
+
+log = logging.getLogger("perennial.carbon")
+
+
+@dataclass(frozen=True)
+class DropLook:
+    """`cursor` is what the next look has to know; `lying` counts all files, `resting` those to be taken."""
+
+    cursor: str
+    lying: int
+    resting: int
+    starts: tuple[Dispatch, ...]
+
+
+def look_at_drop(carbon: Carbon, path: Path, cursor: str, unfinished: Collection[str] = ()) -> DropLook:
+    folder = DropFolder(path)
+    now = carbon.ledger.machine_clock().timestamp()
+    before, watching = _read(cursor)
+    lying = folder.lying()
+    seen = looked(lying, before, now)
+    watching = watched(seen, before, watching, now)
+    for place in [place for place, one in watching.items() if _put_back(folder, place, one.stamp)]:
+        log.warning("%s was written to after it had been taken: it is taken again", shown(place))
+        del watching[place]
+    resting = at_rest(seen, now)
+    carbon.ledger.enqueue([_item(place, seen[place].stamp) for place in resting])
+    _forget(carbon, lying)
+    starts = carbon.ledger.dispatch(FILE_INGEST, limit=1, group=lambda _: DROPPED, busy=unfinished)
+    return DropLook(_written(seen, watching), len(lying), len(resting), tuple(starts))
+
+
+def _put_back(folder: DropFolder, place: str, stamp: str) -> bool:
+    try:
+        return folder.put_back_if_late(place, stamp)
+    except OSError as error:
+        log.warning("%s was taken and cannot be watched: %s", shown(place), error.strerror or error)
+        return False
+
+
+def _item(place: str, stamp: str) -> Item:
+    return Item(
+        kind=FILE_INGEST,
+        key=key_of(place),
+        fingerprint=stamp,
+        reason_code="dropped",
+        priority=PRIORITY[FILE_INGEST],
+    )
+
+
+def _forget(carbon: Carbon, lying: Mapping[str, str]) -> None:
+    """What failed with a file that is not there any more."""
+    rows = attention(carbon.ledger.engine, (FILE_INGEST,))
+    live = {row.key for row in rows if row.status != FAILED}
+    gone = [row.key for row in rows if row.status == FAILED and place_of(row.key) not in lying]
+    keys = [key for key in gone if key not in live]
+    if not keys:
+        return
+    with carbon.ledger.hold(FILE_INGEST, keys, "worker:look", heartbeat=False) as hold:
+        for key in hold.keys:
+            hold.skip(key, "file_gone")
+
+
+def _read(cursor: str) -> tuple[dict[str, Seen], dict[str, Seen]]:
+    known = json.loads(cursor or "{}")
+    before, watching = (
+        {place: Seen(**one) for place, one in known.get(name, {}).items()} for name in ("seen", "watched")
+    )
+    return before, watching
+
+
+def _written(seen: Mapping[str, Seen], watching: Mapping[str, Seen]) -> str:
+    told = {"seen": seen, "watched": watching}
+    return json.dumps({name: {p: asdict(one) for p, one in all_.items()} for name, all_ in told.items()})

@@ -1,0 +1,55 @@
+"""A drop folder under test: people put files there, time passes, looks send and runs read."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from assets.carbon.carbon import Carbon
+from assets.carbon.drop import Dropped, take_dropped
+from domain.carbon.dropped import SETTLED
+from domain.shared.clock import machine_clock
+from resources.ledger.client import Ledger
+from sensors.carbon.dropped import DropLook, look_at_drop
+
+
+class Drop:
+    """`carbon` opens the office; looks are at moments that the test tells."""
+
+    def __init__(self, carbon: Carbon, folder: Path) -> None:
+        self.folder = folder
+        # Whatever passes in a test, it is past to everybody else.
+        self.moment = machine_clock() - timedelta(hours=6)
+        ledger = Ledger.open(
+            carbon.ledger.engine.url.render_as_string(hide_password=False),
+            kinds=carbon.ledger.kinds.values(),
+            clock=lambda: self.moment,
+            machine_clock=lambda: self.moment,
+        )
+        self.carbon = Carbon(carbon.catalogue, carbon.lake, ledger, carbon.staging)
+        self.cursor = ""
+        self.told: list[Dropped] = []
+
+    def put(self, place: str, text: str) -> Path:
+        path = self.folder / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="")
+        return path
+
+    def look(self, later: float = 0.0) -> DropLook:
+        self.moment += timedelta(seconds=later)
+        seen = look_at_drop(self.carbon, self.folder, self.cursor)
+        self.cursor = seen.cursor
+        return seen
+
+    def run(self, seen: DropLook) -> list[tuple[str, str]]:
+        """What became of each file the look sent for."""
+        self.told = []
+        for start in seen.starts:
+            take_dropped(self.carbon, self.folder, start.rows, f"run {start.id}", self.told.append)
+        return [(Path(one.place).name, one.outcome) for one in self.told]
+
+    def taken(self) -> list[tuple[str, str]]:
+        """Two looks and what they send for."""
+        found = self.run(self.look(10.0))
+        return found + self.run(self.look(SETTLED))

@@ -1,0 +1,34 @@
+"""A name is something a person can see and a key can hold."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from domain.shared.names import LONGEST, fault_of_name, fault_of_text
+
+
+@pytest.mark.parametrize("word", ["main", "Zürich", "日本 2", "a" * LONGEST, "plane (2).csv", "x.y-z_1"])
+def test_what_can_be_seen_is_a_name(word: str) -> None:
+    assert fault_of_name(word) == ""
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["", "a" * (LONGEST + 1), "a\x1b[2J", "a\nb", "a\u202eb", os.fsdecode(b"\xff.csv"), "a\0"],
+)
+def test_what_cannot_be_seen_is_none(word: str) -> None:
+    assert fault_of_name(word).endswith(f"1 to {LONGEST} characters that can be seen")
+    assert fault_of_name(word).isprintable()
+
+
+@pytest.mark.parametrize("word", ["a|b", "a:b", "../a", "a|b:c\x1b"])
+def test_what_separates_names_is_in_none(word: str) -> None:
+    assert "may not be in it" in fault_of_name(word)
+
+
+def test_what_is_only_shown_may_hold_separators() -> None:
+    assert fault_of_text("api: anna") == ""
+    assert fault_of_text("https://app.example/feed") == ""
+    assert fault_of_text("a\x1bb")
