@@ -78,10 +78,21 @@ def report_of(carbon: Carbon, year: int, unit: str | None = None, as_of: datetim
     if as_of is not None:
         return report_rows(carbon, year, unit, as_of, notes=(f"as it was on {as_of:%Y-%m-%d %H:%M} UTC",))
 
+    if str(year) not in carbon.lake.partitions(REPORTS.name):
+        raise no_report(year)  # in an empty home too, where there is no ledger to observe yet
+
     def read(_: Observed, standing: Standing) -> Report:
         return report_rows(carbon, year, unit, notes=standing.notes)
 
     return steadily(carbon, year, read)
+
+
+def no_report(year: int, as_of: datetime | None = None) -> InvalidInput:
+    return InvalidInput(
+        f"there is no report of {year}" + (f" as of {as_of:%Y-%m-%d %H:%M} UTC" if as_of else ""),
+        reason_code="no_report",
+        remedy="upload units, factors and data of the year; `perennial carbon upload --help`",
+    )
 
 
 def report_rows(
@@ -95,11 +106,7 @@ def report_rows(
     """The rows as they are read now. `notes` is what was known of them before."""
     found = carbon.rows(REPORTS, [str(year)], as_of=as_of).to_pylist()
     if not found:
-        raise InvalidInput(
-            f"there is no report of {year}" + (f" as of {as_of:%Y-%m-%d %H:%M} UTC" if as_of else ""),
-            reason_code="no_report",
-            remedy="upload units, factors and data of the year; `perennial carbon upload --help`",
-        )
+        raise no_report(year, as_of)
     units = {u["unit_id"]: u for u in carbon.units(year, as_of).to_pylist()}
     if unit is not None and unit not in units and all(r["unit_id"] != unit for r in found):
         raise InvalidInput(f"{unit!r} is no unit of {year}", reason_code="unknown_unit_id")

@@ -15,6 +15,7 @@ import requests
 import uvicorn
 
 from domain.carbon.jobs import AGGREGATION
+from domain.market.plan import FILL
 from domain.shared.error import InvalidInput
 from domain.shared.work import Item
 from orchestration.api.app import build_app
@@ -107,12 +108,13 @@ def test_a_live_job_is_left_alone(api: Api, ledger: Ledger) -> None:
 
 
 def test_a_job_whose_worker_is_dead_is_queued_again(api: Api, settings: Settings, ledger: Ledger) -> None:
-    number = a_job(ledger)
+    [row] = ledger.enqueue([Item(kind=FILL, key="normalized_daily:2026-11-17", fingerprint="f")]).created
+    number = row.id
     past = datetime.now(UTC) - timedelta(minutes=10)
     old = Ledger.open(
         settings.database_url, kinds=ledger.kinds.values(), clock=ledger.clock, machine_clock=lambda: past
     )
-    assert [row.id for row in old.claim(AGGREGATION, holder="worker:dead", limit=1)] == [number]
+    assert [row.id for row in old.claim(FILL, holder="worker:dead", limit=1)] == [number]
     old.close()
     answer = api.post(f"/sync/jobs/{number}/recover")
     assert answer.status_code == 200
