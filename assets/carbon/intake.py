@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.carbon.carbon import Carbon
+from assets.carbon.carbon import DIGESTS, Carbon
 from assets.carbon.making import Built, Tell, make
-from domain.carbon.factors import Brought, YearOfFactors, changed_types, merged
+from domain.carbon.factors import Brought, YearOfFactors, changed_types, digests, merged
 from domain.carbon.intake.entries_file import recalculated
 from domain.carbon.observed import Observed
 from domain.carbon.plan import entries_inputs, factors_inputs, newest_uploads, units_inputs, year_of
@@ -78,7 +78,7 @@ def take_in_factors(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tel
         return Built(
             {FACTOR_VERSIONS.name: known.versions, FACTORS.name: known.factors},
             inputs,
-            {"pipelines_by_type": by_type},
+            {"pipelines_by_type": by_type, DIGESTS: digests(known.factors)},
             _factors_told(before, known.factors),
         )
 
