@@ -13,6 +13,7 @@ from assets.carbon.carbon import Carbon
 from assets.carbon.making import Built, Tell, make
 from domain.carbon.emissions import Calculation, ImplausibleMass, distinct_pairs
 from domain.carbon.observed import Observed
+from domain.carbon.pipelines import newest_chains
 from domain.carbon.plan import emissions_inputs, module_inputs, report_inputs, year_of
 from domain.carbon.reports import module_rows, report_rows, summing
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS
@@ -99,7 +100,7 @@ def _carried(seen: Observed, partition: str) -> tuple[str, ...]:
     name, year = partition.split("|", 1)
     if seen.cell(REPORTS.table, year).inputs.get(name) == str(old.version):
         return ()
-    return tuple(old.detail.get("pipelines", ()))
+    return newest_chains(old.detail.get("pipelines", ()))
 
 
 def _told(frame: pa.Table, factors: pa.Table) -> dict[str, Any]:

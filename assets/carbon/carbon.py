@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 PULLED_FACT = f"carbon.{PULLED}"
 """Under this name the ledger keeps what was read of applications."""
+DIGESTS = "digests"
+"""What the fact of a year's factors says each type sees of them: a look need not read them then."""
 
 
 @dataclass
@@ -61,7 +63,7 @@ class Carbon:
         return self.ledger.provenance
 
     def observe(self) -> Observed:
-        """Everything the plan judges. Only factors are read; of the rest their versions, which are kept."""
+        """Everything the plan judges: versions and facts, which are kept. No row is read."""
         work = {row.key: row.status for row in attention(self.ledger.engine, tuple(k.name for k in KINDS))}
         uploads = [_arrived(u) for u in self.ledger.uploads.standing()]
         cells = self.cells(TABLES)
@@ -116,12 +118,19 @@ class Carbon:
             cell = cells.get((FACTORS.table, str(year)), Cell())
             if cell.version.damaged or (cell.recorded is not None and not cell.untouched):
                 continue
-            known = self._digests.get(year)
-            if known is None or known[0] != cell.version:
-                known = cell.version, digests(self.factors(year)) if cell.version != ABSENT else {}
-                self._digests[year] = known
-            found[year] = known[1]
+            found[year] = self._digests_of(year, cell)
         return found
+
+    def _digests_of(self, year: int, cell: Cell) -> Mapping[str, str]:
+        """As recorded with the content that is there. Of content that nobody recorded, or that was recorded
+        before they were, they are read of the factors."""
+        told: Mapping[str, str] | None = cell.detail.get(DIGESTS) if cell.untouched else None
+        if told is not None or cell.version == ABSENT:
+            return told or {}
+        known = self._digests.get(year)
+        if known is None or known[0] != cell.version:
+            known = self._digests[year] = cell.version, digests(self.factors(year))
+        return known[1]
 
     def factors(self, year: int) -> pa.Table:
         return self.rows(FACTORS, [str(year)])

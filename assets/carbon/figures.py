@@ -51,11 +51,20 @@ MEASURES: Mapping[str, Measure] = {
 """By table. Kept with what was recorded of a partition: the next time they are the time before."""
 
 
+PARTS = 100
+"""Parts that are kept one by one: of a large organisation every unit may be one."""
+OTHERS = "others"
+
+
 def figures(table: Table, made: pa.Table) -> dict[str, float]:
-    """By part."""
+    """By part; of very many the largest, and the sum of the others."""
     found = query(MEASURES[table.name].sql, {"made": made})
     parts, numbers = (column.to_pylist() for column in found.columns)
-    return dict(sorted(zip(parts, numbers, strict=True)))
+    largest = sorted(zip(parts, numbers, strict=True), key=lambda part: (-part[1], part[0]))
+    kept = dict(sorted(largest[:PARTS]))
+    if rest := largest[PARTS:]:
+        kept[OTHERS] = kept.get(OTHERS, 0) + sum(number for _, number in rest)
+    return kept
 
 
 def changes(before: Mapping[str, float] | None, after: Mapping[str, float]) -> list[dict[str, Any]]:

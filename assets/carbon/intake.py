@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.carbon.carbon import Carbon
+from assets.carbon.carbon import DIGESTS, Carbon
 from assets.carbon.making import Built, Tell, make
-from domain.carbon.factors import Brought, YearOfFactors, changed_types, merged
+from domain.carbon.factors import Brought, YearOfFactors, changed_types, digests, merged
 from domain.carbon.intake.entries_file import recalculated
 from domain.carbon.observed import Observed
+from domain.carbon.pipelines import newest_chains
 from domain.carbon.plan import entries_inputs, factors_inputs, units_inputs, year_of
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS, UNITS
 from domain.shared.cell import Cell
@@ -79,7 +80,7 @@ def take_in_factors(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tel
         return Built(
             {FACTOR_VERSIONS.name: known.versions, FACTORS.name: known.factors},
             inputs,
-            {"pipelines_by_type": by_type},
+            {"pipelines_by_type": by_type, DIGESTS: digests(known.factors)},
             _factors_told(before, known.factors),
         )
 
@@ -102,7 +103,7 @@ def _with_carried(seen: Observed, year: str, by_type: Mapping[str, list[str]]) -
 
     carried = {name: chains for name, chains in known.items() if is_awaited(name)}
     return {
-        name: sorted({*carried.get(name, ()), *by_type.get(name, ())})
+        name: sorted({*newest_chains(carried.get(name, ())), *by_type.get(name, ())})
         for name in carried.keys() | by_type.keys()
     }
 
@@ -139,7 +140,7 @@ def take_in_entries(carbon: Carbon, partitions: Sequence[str], run_id: str, tell
         inputs = entries_inputs(carbon.catalogue, seen, partition)
         old = seen.cell(DATA_ENTRIES.table, partition)
         is_seen = seen.cell(EMISSIONS.table, partition).inputs.get("entries") == str(old.version)
-        carried = () if is_seen else tuple(old.detail.get("pipelines", ()))
+        carried = () if is_seen else newest_chains(old.detail.get("pipelines", ()))
         shaped = _shaped(DATA_ENTRIES, frames)
         busiest = query(packaged(__file__, "busiest_units"), {"entries": shaped}).to_pylist()
         metadata = {"files": files, "busiest_units": busiest}

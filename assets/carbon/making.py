@@ -41,7 +41,7 @@ class Built:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """For people: what changed."""
     carried: tuple[str, ...] = ()
-    """Chains behind what is replaced now, that nothing has been made from yet."""
+    """Chains behind what is replaced now, that nothing has been made from yet; the newest of them."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +169,8 @@ def _commit(carbon: Carbon, hold: Hold, batch: Sequence[_Ready], run_id: str, te
             for one in batch
         ]
     tell(made)
+    for one in batch:
+        carbon.ledger.pipelines.hand_on(hold.work[one.key])
     built = {one.partition: one.built for one in batch}
     carbon.provenance.record(
         [

@@ -23,16 +23,22 @@ from domain.carbon.tables import UNITS
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.hashing import digest
 from domain.shared.names import LONGEST
+from resources.feeds.errors import ChangedMeanwhile
 from resources.ledger.feed_places import FeedPlace
 from resources.ledger.provenance import Fact
 
 if TYPE_CHECKING:
+    from resources.feeds.client import Entries, FeedClient
     from resources.ledger.hold import Hold
 
 log = logging.getLogger("perennial.carbon")
 
 PATIENCE = 10.0
 """Seconds after which listening to an application stops for now: a sensor's tick has a minute."""
+
+
+READ_AGAIN = 3
+"""Times a place is read again in a run. After that its work is put off."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +145,7 @@ def _pull(
 def _read(carbon: Carbon, place: Heard, work_id: int) -> tuple[Read, dict[str, Any]]:
     """A place as it is now, taken in; and what of it was refused."""
     feed = carbon.feeds[place.source]
-    found = feed.entries(place)
+    found = _entries(feed, place)
     content = io.BytesIO()
     pq.write_table(found.rows, content, compression="zstd")
     file = File(
@@ -163,6 +169,17 @@ def _read(carbon: Carbon, place: Heard, work_id: int) -> tuple[Read, dict[str, A
     left_out = kept.rows - kept.taken
     refused = {"entries": left_out, "of": kept.rows, "first": list(kept.problems[:3])} if left_out else {}
     return Read(place.place, found.version, kept.taken, left_out, kept.id), refused
+
+
+def _entries(feed: FeedClient, place: Heard) -> Entries:
+    """Edited while it is read, a place is read again at once, a few times: people who edit all day must not
+    keep it from being read, each time for longer."""
+    for _ in range(READ_AGAIN):
+        try:
+            return feed.entries(place)
+        except ChangedMeanwhile as error:
+            log.info("%s; it is read again", error.message)
+    return feed.entries(place)
 
 
 def _place(one: Heard) -> FeedPlace:

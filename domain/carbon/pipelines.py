@@ -30,6 +30,16 @@ NOT_NEEDED = ("superseded", "done_meanwhile")
 """Reason codes of work that ended because other work speaks for it, or because all was there already."""
 
 
+CARRIED = 20
+"""Chains that what is made anew takes over from what it replaces, before anything was made of that."""
+
+
+def newest_chains(chains: Iterable[str]) -> tuple[str, ...]:
+    """As many as are carried. While something cannot be calculated, every edit upstream is one more chain;
+    the older ones join what is calculated at last by the work of theirs that failed."""
+    return tuple(sorted(set(chains))[-CARRIED:])
+
+
 class Row(Protocol):
     """What is to be known of a piece of work."""
 

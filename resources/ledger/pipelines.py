@@ -8,13 +8,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from resources.ledger.engine import reading, writing
 from resources.ledger.model import Work
 from resources.ledger.rows import chunks, select_work
-from resources.ledger.schema import pipeline_member, work
+from resources.ledger.schema import CANCELLED, COMPLETED, FAILED, pipeline_member, work
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -68,6 +68,25 @@ class Pipelines:
         """Make a row a member of these pipelines; to be one already is fine."""
         with writing(self.engine) as connection:
             join(connection, {work_id: pipeline_ids})
+
+    def hand_on(self, row: Work) -> None:
+        """Make a row that is about to be done a member of all that waited for its key in vain: of its rows
+        since one was done last."""
+        done = (
+            select(func.max(work.c.id))
+            .where(work.c.kind == row.kind, work.c.key == row.key, work.c.status == COMPLETED)
+            .scalar_subquery()
+        )
+        waited = (
+            select(pipeline_member.c.pipeline_id)
+            .join(work, work.c.id == pipeline_member.c.work_id)
+            .where(work.c.kind == row.kind, work.c.key == row.key, work.c.id < row.id)
+            .where(work.c.id > func.coalesce(done, 0), work.c.status.in_((FAILED, CANCELLED)))
+        )
+        with reading(self.engine) as connection:
+            names = set(connection.execute(waited).scalars())
+        if names:
+            self.add(row.id, names)
 
     def members(self, pipeline_ids: Collection[str]) -> dict[str, list[Work]]:
         """By pipeline, its work, oldest first."""

@@ -10,7 +10,7 @@ import pytest
 from assets.carbon.calculate import calculate_emissions, sum_modules, sum_reports
 from assets.carbon.carbon import Carbon
 from assets.carbon.intake import take_in_entries, take_in_units
-from assets.carbon.pull import listen, pull_entries
+from assets.carbon.pull import READ_AGAIN, listen, pull_entries
 from assets.carbon.retention import forget_readings
 from domain.carbon.feeds import Heard
 from domain.carbon.jobs import PULLED
@@ -210,14 +210,19 @@ def test_an_edit_between_two_pages_is_never_half_read(beside: Office, applicatio
     application.save(TRAIN_2025, [journey("a", 1), journey("b", 1), journey("c", 1)])
 
     def edit(page: int) -> None:
-        if page == 1 and len(application.edits) == 1:
-            application.save(TRAIN_2025, [journey("a", 5), journey("b", 5), journey("c", 5)])
+        if page == 1:
+            kilometres = 5 + len(application.edits)
+            application.save(TRAIN_2025, [journey(name, kilometres) for name in "abc"])
 
     application.on_page = edit
     pulled(beside)
+    pages = [call for call in application.calls if call.startswith("/entries")]
+    assert len(pages) == 2 * (1 + READ_AGAIN), "a few times, and no more in this run"
     assert trains(beside) == FILED_MG, "not a mixture of both"
     [row] = beside.carbon.ledger.find("carbon.api_ingest", limit=1)
     assert (row.status, row.reason_code) == ("deferred", "changed_meanwhile")
+    application.on_page = lambda _: None
+    application.save(TRAIN_2025, [journey(name, 5) for name in "abc"])
     beside.carbon.ledger.retry(row.id)
     assert pulled(beside) == []
     assert trains(beside) == FILED_MG + 15 * 8_000
@@ -242,6 +247,22 @@ def test_an_edit_that_is_heard_of_while_its_place_is_read_is_read_too(
     monkeypatch.setattr(carbon.feeds["manual"], "entries", read_and_edited)
     assert settled(carbon) == []
     assert trains(beside) == FILED_MG + 5 * 8_000
+
+
+def test_what_is_edited_while_it_is_read_is_read_again_in_the_same_run(
+    beside: Office, application: Application
+) -> None:
+    application.page_size = 2
+    application.save(TRAIN_2025, [journey(name, 1) for name in "abc"])
+
+    def edit(page: int) -> None:
+        if page == 1 and len(application.edits) <= READ_AGAIN:
+            application.save(TRAIN_2025, [journey(name, 4 + len(application.edits)) for name in "abc"])
+
+    application.on_page = edit
+    assert pulled(beside) == []
+    assert len(application.edits) == 1 + READ_AGAIN
+    assert trains(beside) == FILED_MG + 3 * (4 + READ_AGAIN) * 8_000
 
 
 def test_a_feed_that_fails_is_told_and_what_is_there_stays(beside: Office, application: Application) -> None:

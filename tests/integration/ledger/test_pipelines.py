@@ -173,3 +173,23 @@ def test_ids_of_chains_are_short_words_that_sort_by_their_moment(monkeypatch):
 
 def test_no_two_chains_have_the_same_id():
     assert len({new_pipeline_id() for _ in range(5_000)}) == 5_000
+
+
+def test_what_is_done_at_last_joins_the_chains_that_waited_for_it_in_vain(ledger):
+    def fails(chain: str, fingerprint: str) -> None:
+        ledger.enqueue([wish("day", fingerprint, chain), wish("other", fingerprint, f"{chain} of another")])
+        with ledger.hold(FILL, ["day", "other"], "run", heartbeat=False) as held:
+            held.fail("day", "implausible")
+
+    fails("before", "f0")
+    ledger.enqueue([wish("day", "f1", "done before")])
+    with ledger.hold(FILL, ["day"], "run", heartbeat=False):
+        pass
+    fails("a", "f2")
+    fails("b", "f3")
+    (called_off,) = ledger.enqueue([wish("day", "f4", "c")]).created
+    ledger.cancel(called_off.id)
+    (row,) = ledger.enqueue([wish("day", "f5", "d")]).created
+    ledger.pipelines.hand_on(row)
+    ledger.pipelines.hand_on(row)
+    assert chains_of(ledger, row) == ("a", "b", "c", "d")

@@ -1,0 +1,46 @@
+"""Chains whose work has to wait: what is kept of them is bounded, and none is forgotten."""
+
+from __future__ import annotations
+
+import pytest
+
+from assets.carbon.intake import take_in_entries
+from domain.carbon import pipelines
+from tests.integration.carbon.office import YEAR, Office
+
+PLACE = f"paper|{YEAR}"
+
+
+def edit(office: Office, mass: float) -> str:
+    """Entries that change and are taken in; nobody calculates them yet. Their chain."""
+    rows = f"unit_id,mass,kind\nART,{mass},recycled\n"
+    told = office.upload("data", rows, "--type", "paper", "--json").json
+    take_in_entries(office.carbon, [PLACE], f"run {mass}", lambda _: None)
+    return str(told["files"][0]["pipeline"])
+
+
+def statuses(office: Office, *chains: str) -> list[str]:
+    return [office.run("pipelines", chain, "--json").json["status"] for chain in chains]
+
+
+def test_edits_that_nobody_calculates_leave_a_bounded_trail(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipelines, "CARRIED", 3)
+    edits = [edit(office, mass) for mass in range(1, 7)]
+    detail = office.carbon.observe().cell("data_entries", PLACE).detail
+    assert detail["pipelines"] == edits[-4:]
+
+
+def test_chains_whose_calculation_failed_end_with_the_one_that_succeeds(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipelines, "CARRIED", 1)
+    failed = []
+    for implausible in (1e12, 9.9e11):
+        failed.append(edit(office, implausible))
+        office.look()
+    assert statuses(office, *failed) == ["PARTIAL", "PARTIAL"]
+    last = edit(office, 1)
+    assert office.run("heal").code == 0
+    assert statuses(office, *failed, last) == ["SUCCESS"] * 3

@@ -1,0 +1,71 @@
+"""What a look costs: it is taken every few seconds, by an office that was opened anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from assets.carbon.carbon import DIGESTS
+from domain.carbon.factors import digests
+from resources.lake.client import Lake
+from sensors.carbon.look import look
+from tests.integration.carbon.office import FACTORS, YEAR, Office
+
+CHEAPER = FACTORS.replace(",8,g/km", ",7,g/km")
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The queries that are made from now on."""
+    found: list[str] = []
+    query = Lake.query
+
+    def noted(self: Lake, sql: str, *arguments: Any, **named: Any) -> pa.Table:
+        found.append(sql)
+        return query(self, sql, *arguments, **named)
+
+    monkeypatch.setattr(Lake, "query", noted)
+    return found
+
+
+def seen_of_factors(office: Office) -> Mapping[str, str]:
+    return office.carbon.observe().factor_digests[int(YEAR)]
+
+
+def forget_digests(office: Office) -> None:
+    """As facts were before this was recorded."""
+    provenance = office.carbon.provenance
+    for fact in provenance.facts(["carbon.factors"]).values():
+        provenance.record([replace(fact, detail={k: v for k, v in fact.detail.items() if k != DIGESTS})])
+
+
+def test_a_look_reads_no_row(office: Office, read: list[str]) -> None:
+    assert look(office.carbon).starts == ()
+    assert read == []
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_types_see_of_their_factors_is_recorded_with_them(office: Office, again: bool) -> None:
+    if again:
+        assert office.upload("factors", CHEAPER, "--wait").code == 0
+    recorded = seen_of_factors(office)
+    assert recorded == digests(office.carbon.factors(int(YEAR)))
+    assert set(recorded) == {"train", "electricity", "paper"}
+
+
+def test_what_was_not_recorded_is_read_and_says_the_same(office: Office, read: list[str]) -> None:
+    recorded = seen_of_factors(office)
+    forget_digests(office)
+    assert (seen_of_factors(office), len(read)) == (recorded, 1)
+    assert office.due() == set()
+
+
+def test_what_was_recorded_of_other_factors_is_not_believed(office: Office) -> None:
+    factors = office.carbon.factors(int(YEAR))
+    office.carbon.lake.replace("carbon.factors", YEAR, factors.slice(1))
+    assert int(YEAR) not in office.carbon.observe().factor_digests
+    assert f"factors:{YEAR}" in office.due()
