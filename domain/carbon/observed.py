@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.feeds import NEVER, Heard, Pulled
@@ -44,6 +45,8 @@ class Observed:
     pulled: Mapping[str, Pulled] = field(default_factory=dict)
     """By partition of entries, what was read of them last."""
 
+    now: datetime | None = None
+    """When it was seen; without it, nothing has waited for long."""
     feeds: str = ""
     """A word that changes with the addresses and tokens of these applications."""
 
