@@ -156,3 +156,22 @@ def test_what_if_tells_the_effect_of_the_file_alone_and_what_is_in_neither_side(
     said = office.upload("factors", dearer, "--what-if")
     assert said.code == 0
     assert "2025 is locked: published; the file would be refused" in said.err
+
+
+def test_emissions_remember_since_when_no_report_has_them(office: Office) -> None:
+    def since() -> str:
+        [fact] = office.carbon.provenance.facts(["carbon.data_entry_emissions"], [f"train|{YEAR}"]).values()
+        return str(fact.detail["unsummed_since"])
+
+    def edit(text: str) -> str:
+        assert office.upload("data", text, "--type", "train").code == 0
+        office.look()
+        office.look()
+        return since()
+
+    summed = since()
+    first = edit(MORE)
+    assert first > summed
+    assert edit(TRAIN + "ART,1,1,CH\n") == first  # calculated anew, and still no report of it
+    assert office.run("heal").code == 0
+    assert edit(MORE) > first
