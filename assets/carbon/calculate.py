@@ -13,6 +13,7 @@ from assets.carbon.carbon import Carbon
 from assets.carbon.making import Built, Tell, make
 from domain.carbon.emissions import Calculation, ImplausibleMass, distinct_pairs
 from domain.carbon.observed import Observed
+from domain.carbon.patience import UNSUMMED_SINCE, unsummed_since
 from domain.carbon.pipelines import newest_chains
 from domain.carbon.plan import emissions_inputs, module_inputs, report_inputs, year_of
 from domain.carbon.reports import module_rows, report_rows, summing
@@ -43,8 +44,14 @@ def calculate_emissions(carbon: Carbon, partitions: Sequence[str], run_id: str, 
             frame = _calculated(carbon, partition, used)
         except ImplausibleMass as error:
             raise _named(carbon, partition, error) from error
-        carried = _carried(seen, partition)
-        return Built({EMISSIONS.name: frame}, inputs, metadata=_told(frame, used), carried=carried)
+        since = unsummed_since(seen, partition) or carbon.clock()
+        return Built(
+            {EMISSIONS.name: frame},
+            inputs,
+            detail={UNSUMMED_SINCE: since.isoformat()},
+            metadata=_told(frame, used),
+            carried=_carried(seen, partition),
+        )
 
     make(carbon, EMISSIONS, partitions, run_id, tell, build)
 

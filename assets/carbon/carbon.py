@@ -75,6 +75,7 @@ class Carbon:
             work=work,
             heard=self._heard(),
             pulled=self._pulled(),
+            now=self.clock(),
             feeds=digest(sorted(feed.fingerprint() for feed in self.feeds.values())),
         )
 

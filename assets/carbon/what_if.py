@@ -1,7 +1,12 @@
-"""What a file would change, without changing anything: factors before and after, and each type's tonnes."""
+"""What a file would change, without changing anything: factors before and after, and each type's tonnes.
+
+Both sides are calculated here and now, from the same entries and factors but for those of the file: what the
+lake holds of emissions may be older, and its distance from what is to come is not the file's doing.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -10,10 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.carbon.carbon import Carbon
+from assets.carbon.steady import standing_of
 from assets.carbon.upload import File, checked
+from domain.carbon.catalogue import EntryType
 from domain.carbon.emissions import emissions
 from domain.carbon.factors import Brought, YearOfFactors, changed_types, merged
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS
+from domain.carbon.observed import Observed
+from domain.carbon.tables import DATA_ENTRIES, FACTOR_VERSIONS
 from domain.shared.compute import packaged, query
 from domain.shared.table import ABSENT
 
@@ -22,7 +30,7 @@ _NOBODY = Brought(job_id=0, file="", at=datetime(1970, 1, 1, tzinfo=UTC))
 
 @dataclass(frozen=True)
 class Effect:
-    """What a type of a year weighs before and after."""
+    """What a type of a year weighs without the file and with it."""
 
     year: int
     data_entry_type: str
@@ -62,16 +70,22 @@ class WhatIf:
     factors: list[dict[str, Any]]
     """Of a factor file: the factors that would be new, changed or stale."""
     effects: list[Effect]
+    notes: tuple[str, ...] = ()
+    """What is in neither side, or forbids the file: what waits, what the report lacks, a locked year."""
 
     def as_json(self) -> dict[str, Any]:
-        return {"rows": self.rows, "factors": self.factors, "effects": [e.as_json() for e in self.effects]}
+        effects = [e.as_json() for e in self.effects]
+        return {"rows": self.rows, "factors": self.factors, "effects": effects, "notes": list(self.notes)}
 
 
 def what_if(carbon: Carbon, file: File, *, accept_valid: bool = False) -> WhatIf:
     parsed = checked(carbon, file, accept_valid=accept_valid)
     factors: list[dict[str, Any]] = []
     effects: list[Effect] = []
+    seen = carbon.observe()
+    notes: list[str] = []
     for year in parsed.years:
+        notes += _notes(carbon, seen, year)
         rows = parsed.frame.filter(pc.equal(parsed.frame.column("year"), year))
         if file.kind == "factors":
             changes, found = _of_factors(carbon, year, rows)
@@ -79,7 +93,16 @@ def what_if(carbon: Carbon, file: File, *, accept_valid: bool = False) -> WhatIf
             effects += found
         elif file.kind == "data":
             effects.append(_of_entries(carbon, year, rows, file))
-    return WhatIf(parsed.rows, factors, effects)
+    return WhatIf(parsed.rows, factors, effects, tuple(notes))
+
+
+def _notes(carbon: Carbon, seen: Observed, year: int) -> Iterator[str]:
+    standing = standing_of(carbon, seen, year)
+    if standing.locked is not None:
+        yield f"{year} is locked: {standing.locked}; the file would be refused"
+    if not standing.current:
+        yield f"the report of {year} is not what these numbers begin with"
+        yield from (str(line) for line in standing.lines)
 
 
 def _of_factors(carbon: Carbon, year: int, rows: pa.Table) -> tuple[list[dict[str, Any]], list[Effect]]:
@@ -93,7 +116,8 @@ def _of_factors(carbon: Carbon, year: int, rows: pa.Table) -> tuple[list[dict[st
         if carbon.lake.version(DATA_ENTRIES.name, f"{name}|{year}") == ABSENT:
             continue
         entries = carbon.rows(DATA_ENTRIES, [f"{name}|{year}"])
-        effects.append(_effect(carbon, year, name, entries, after.factors))
+        sides = (entries, known.factors), (entries, after.factors)
+        effects.append(_effect(carbon, year, name, *sides))
     return changes, effects
 
 
@@ -107,16 +131,21 @@ def _of_entries(carbon: Carbon, year: int, rows: pa.Table, file: File) -> Effect
         {"institution": file.institution, "source": file.source},
     )
     entries = pa.concat_tables([others, rows.select(others.column_names).cast(others.schema)])
-    return _effect(carbon, year, name, entries, carbon.factors(year))
+    factors = carbon.factors(year)
+    return _effect(carbon, year, name, (there, factors), (entries, factors))
 
 
-def _effect(carbon: Carbon, year: int, name: str, entries: pa.Table, factors: pa.Table) -> Effect:
-    sql = packaged(__file__, "weight")
-    [before] = carbon.lake.query(
-        sql.format(emissions=EMISSIONS.name, where="data_entry_type = $type AND year = $year"),
-        params={"type": name, "year": year},
-        partitions={EMISSIONS.name: [f"{name}|{year}"]},
-    ).to_pylist()
-    frame = emissions(carbon.catalogue.type(name), entries, factors)
-    [after] = query(sql.format(emissions="frame", where="true"), {"frame": frame}).to_pylist()
+_Side = tuple[pa.Table, pa.Table]
+"""Entries and factors."""
+
+
+def _effect(carbon: Carbon, year: int, name: str, without: _Side, with_it: _Side) -> Effect:
+    before, after = (_weight(carbon.catalogue.type(name), *side) for side in (without, with_it))
     return Effect(year, name, before["mg"], after["mg"], before["unmatched"], after["unmatched"])
+
+
+def _weight(kind: EntryType, entries: pa.Table, factors: pa.Table) -> dict[str, Any]:
+    sql = packaged(__file__, "weight").format(emissions="frame", where="true")
+    [weight] = query(sql, {"frame": emissions(kind, entries, factors)}).to_pylist()
+    found: dict[str, Any] = weight
+    return found

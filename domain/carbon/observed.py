@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 
 from domain.carbon.catalogue import Catalogue
@@ -46,6 +47,8 @@ class Observed:
     pulled: Mapping[str, Pulled] = field(default_factory=dict)
     """By partition of entries, what was read of them last."""
 
+    now: datetime | None = None
+    """When it was seen; without it, nothing has waited for long."""
     feeds: str = ""
     """A word that changes with the addresses and tokens of these applications."""
 

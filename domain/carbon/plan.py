@@ -13,6 +13,7 @@ from domain.carbon.catalogue import Catalogue
 from domain.carbon.feeds import unread
 from domain.carbon.jobs import AGGREGATION, KIND_OF, PULLED
 from domain.carbon.observed import Observed
+from domain.carbon.patience import is_spent
 from domain.carbon.reports import scopes
 from domain.carbon.tables import (
     DATA_ENTRIES,
@@ -264,7 +265,8 @@ def _judge_sums(
     inputs: Mapping[str, str],
     moving: Collection[int],
 ) -> Verdict:
-    """What cannot be read, or is gone, is not summed either: the report as it was says more."""
+    """What cannot be read, or is gone, is not summed either: the report as it was says more. What is about to
+    change is waited for, within patience."""
     year = year_of(partition)
     made_from = {t: seen.cell(EMISSIONS.table, f"{t}|{year}") for t in types}
     if table == REPORTS.table:
@@ -272,7 +274,12 @@ def _judge_sums(
     # What strangers did to them is no chain's doing.
     causes = {n: c.detail.get("pipelines", ()) for n, c in made_from.items() if c.untouched}
     verdict = _judge_derived(seen, table, partition, inputs, causes)
-    if verdict.due and (year in moving or any(map(_is_broken, made_from.values()))):
+    if not verdict.due:
+        return verdict
+    broken = any(map(_is_broken, made_from.values()))
+    if year in moving and not broken and is_spent(seen.now, seen.cell(table, partition), inputs, made_from):
+        return replace(verdict, why=f"{verdict.why}; {year} does not come to rest, and it waits no longer")
+    if year in moving or broken:
         why = f"{verdict.why}; it waits for the calculations of {year}"
         return replace(verdict, state="waits", why=why, fingerprint="")
     return verdict

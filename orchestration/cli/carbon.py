@@ -116,6 +116,8 @@ def _foresee(carbon: Carbon, file: File, *, accept_valid: bool, shown: bool) -> 
             answer(f"    it {effect.sentence}")
         if not found.effects:
             answer("    it changes no result")
+        for note in found.notes:
+            say(f"note: {file.name}: {note}")
     return {"file": file.name, "what_if": found.as_json()}
 
 

@@ -12,7 +12,7 @@ from assets.carbon.report import report_rows
 from assets.carbon.steady import steadily
 from domain.carbon.observed import Observed
 from domain.carbon.standing import Standing
-from tests.integration.carbon.office import PAPER, TRAIN, YEAR, Office
+from tests.integration.carbon.office import FACTORS, PAPER, TRAIN, YEAR, Office
 
 MORE = TRAIN + "ART,700,1,CH\n"
 
@@ -125,3 +125,53 @@ def test_a_chain_is_no_success_before_its_numbers_are_in_the_report(office: Offi
     assert office.run("unlock", YEAR, "--reason", "too early").code == 0
     assert office.run("heal").code == 0
     assert (status("more.csv"), status("paper.csv")) == (("SUCCESS", ""), ("SUCCESS", ""))
+
+
+def _foreseen(office: Office, kind: str, text: str, *options: str) -> tuple[dict[str, float], list[str]]:
+    """By type, the tonnes that the file adds; and what is said beside it."""
+    [told] = office.upload(kind, text, *options, "--what-if", "--json").json["files"]
+    effects = told["what_if"]["effects"]
+    return (
+        {e["data_entry_type"]: round(e["after_tonnes"] - e["before_tonnes"], 6) for e in effects},
+        told["what_if"]["notes"],
+    )
+
+
+def test_what_if_tells_the_effect_of_the_file_alone_and_what_is_in_neither_side(office: Office) -> None:
+    dearer = FACTORS.replace(",8,g/km", ",9,g/km")
+    alone = _foreseen(office, "factors", dearer)
+    assert alone == ({"train": 0.002}, [])
+    assert office.upload("data", TRAIN.replace("500", "50500"), "--type", "train").code == 0
+    effects, notes = _foreseen(office, "factors", dearer)
+    assert effects == alone[0]
+    assert "data_entries train|2025 is not up to date: 1 uploaded files wait to be taken in" in notes
+    office.look()  # the entries are in now, and their emissions are not
+    effects, notes = _foreseen(office, "factors", dearer)
+    assert effects == alone[0]  # the 50,000 km more are in both
+    assert "the report of 2025 is not what these numbers begin with" in notes
+    assert _foreseen(office, "data", MORE, "--type", "train")[0] == {"train": round(0.0056 - 1.5, 6)}
+    assert office.run("heal").code == 0
+    assert _foreseen(office, "factors", dearer) == alone
+    assert office.run("lock", YEAR, "--reason", "published").code == 0
+    said = office.upload("factors", dearer, "--what-if")
+    assert said.code == 0
+    assert "2025 is locked: published; the file would be refused" in said.err
+
+
+def test_emissions_remember_since_when_no_report_has_them(office: Office) -> None:
+    def since() -> str:
+        [fact] = office.carbon.provenance.facts(["carbon.data_entry_emissions"], [f"train|{YEAR}"]).values()
+        return str(fact.detail["unsummed_since"])
+
+    def edit(text: str) -> str:
+        assert office.upload("data", text, "--type", "train").code == 0
+        office.look()
+        office.look()
+        return since()
+
+    summed = since()
+    first = edit(MORE)
+    assert first > summed
+    assert edit(TRAIN + "ART,1,1,CH\n") == first  # calculated anew, and still no report of it
+    assert office.run("heal").code == 0
+    assert edit(MORE) > first

@@ -62,6 +62,9 @@ class Known:
     held: Any = EMPTY
     told: Any = None
     made_from: Any = None
+    made_at: int = 0
+    since: int = 0
+    """In minutes: of masses, since when the report has others; of units, when they last became others."""
 
     @property
     def whole(self) -> bool:
@@ -113,6 +116,7 @@ class Oracle:
     locked: set[int] = field(default_factory=set)
     statuses: dict[str, str] = field(default_factory=dict)
     failed: dict[Place, Want] = field(default_factory=dict)
+    now: int = 0
 
     def at(self, table: str, partition: object) -> Known:
         return self.known.get((table, str(partition)), Known())
@@ -247,9 +251,29 @@ class Oracle:
         types = TYPES if place[0] == REPORT else TYPES_OF[place[1].split("|", 1)[0]]
         sources = [self.at(MASSES, f"{t}|{year}") for t in types]
         sources += [self.at(TREE, year)] if place[0] == REPORT else []
-        if year in moving or any(s.lost for s in sources):
+        if any(s.lost for s in sources):
             return replace(want, state="waits", facts=())
-        return want
+        return replace(want, state="waits", facts=()) if year in moving and self._is_patient(place) else want
+
+    def _is_patient(self, place: Place) -> bool:
+        """Nothing that it lacks has waited for ten minutes, counted from its last summing at the earliest."""
+        known, (masses, tree) = self.at(*place), self.made_from(place)
+        had, had_tree = known.made_from or ((), EMPTY)
+        year = year_of(place[1])
+        types = TYPES if place[0] == REPORT else TYPES_OF[place[1].split("|", 1)[0]]
+        lacking = [self.at(MASSES, f"{t}|{year}") for t in types if dict(masses).get(t) != dict(had).get(t)]
+        lacking += [self.at(TREE, year)] if place[0] == REPORT and tree != had_tree else []
+        since = [max(one.since, known.made_at) for one in lacking if one.whole]
+        return not since or self.now - min(since) < 10
+
+    def since(self, place: Place, held: Any) -> int:
+        """Of what is about to be recorded."""
+        known = self.at(*place)
+        if place[0] != MASSES:
+            return known.since if known.told == held else self.now
+        report = self.at(REPORT, year_of(place[1])).made_from or ((), EMPTY)
+        has = dict(report[0]).get(place[1].split("|", 1)[0])
+        return self.now if has == (known.told if known.told != EMPTY else None) else known.since
 
     def _moving(self, upstream: dict[Place, Want]) -> set[int]:
         soon = {
@@ -327,6 +351,11 @@ class PlanModel(RuleBasedStateMachine):
             self.oracle.locked.add(year)
             self.world.locked[year] = "published"
 
+    @rule(minutes=st.sampled_from([1, 4, 9, 10, 1000]))
+    def time_passes(self, minutes: int) -> None:
+        self.oracle.now += minutes
+        self.world.wait(minutes=minutes)
+
     @rule(name=st.sampled_from(TYPES))
     def a_formula_changes(self, name: str) -> None:
         """Or becomes again what it was."""
@@ -381,7 +410,8 @@ class PlanModel(RuleBasedStateMachine):
         for each, held in contents.items():
             self.oracle.now_holds(each, held)
             if not dies:
-                self.oracle.known[each] = Known(held, held, made_from)
+                since = self.oracle.since(each, held)
+                self.oracle.known[each] = Known(held, held, made_from, self.oracle.now, since)
         self.world.statuses.pop(verdict.key, None)
         self.oracle.statuses.pop(verdict.key, None)
         if not dies:
@@ -539,14 +569,18 @@ class PlanModel(RuleBasedStateMachine):
         meanwhile: list[dict[str, int]],
         deaths: set[int],
     ) -> None:
-        """Once, and again for every time that a recalculation ended while it was being summed."""
+        """Once, and again for every time that a recalculation ended while it was being summed. It takes some
+        minutes, and nobody summed that year for long."""
         self.everything_asked_for_is_done()
+        self.time_passes(1000)
         self._upload("factors", (year,), first)
         summed = disturbed = 0
         for turn in range(60):
             due = self._free()
             if not due:
                 break
+            if turn in (2, 5, 9):
+                self.time_passes(3)
             verdict = due[picks[turn % len(picks)] % len(due)]
             if verdict.table != REPORT:
                 self._do(verdict, dies=turn in deaths and verdict.table != MODULES)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
 from domain.carbon.catalogue import Catalogue, parse
 from domain.carbon.observed import Arrived, Observed
+from domain.carbon.patience import UNSUMMED_SINCE, unsummed_since
 from domain.carbon.plan import (
     Plan,
     Verdict,
@@ -43,6 +45,7 @@ TREE, FACTS, PAST = UNITS.table, FACTORS.table, FACTOR_VERSIONS.table
 ENTRIES, MASSES = DATA_ENTRIES.table, EMISSIONS.table
 MODULES, REPORT = REPORT_MODULES.table, REPORTS.table
 TYPES = ("plane", "train", "power")
+NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
 BROKEN = Version(0, "", damaged=True)
 
 _TYPE = """
@@ -82,6 +85,7 @@ class Made:
     contents: Mapping[str, Any]
     inputs: Mapping[str, str]
     by_type: Mapping[str, list[str]] = field(default_factory=dict)
+    detail: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -97,6 +101,7 @@ class World:
     locked: dict[int, str] = field(default_factory=dict)
     statuses: dict[str, str] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
+    now: datetime = NOON
 
     @classmethod
     def reported(cls, *years: int) -> World:
@@ -122,6 +127,9 @@ class World:
         self.uploads.append(one)
         self.says[number] = says
         return one
+
+    def wait(self, **for_: float) -> None:
+        self.now += timedelta(**for_)
 
     def forget_upload(self, *gone: Arrived) -> None:
         self.uploads = [u for u in self.uploads if u not in gone]
@@ -154,8 +162,17 @@ class World:
     ) -> None:
         """Keep that what lies there is ours, and of what it was made."""
         place = table, str(partition)
-        held = self.cells.get(place, Cell()).version
-        self.cells[place] = Cell(version=held, recorded=held, inputs=dict(inputs), detail=dict(detail or {}))
+        old = self.cells.get(place, Cell())
+        held = old.version
+        first = old.committed_at if old.recorded == held else self.now
+        self.cells[place] = Cell(
+            version=held,
+            recorded=held,
+            committed_at=first,
+            checked_at=self.now,
+            inputs=dict(inputs),
+            detail=dict(detail or {}),
+        )
 
     # What a look sees
 
@@ -168,6 +185,7 @@ class World:
             locked=dict(self.locked),
             work=dict(self.statuses),
             refused=frozenset(self.refused),
+            now=self.now,
         )
 
     def _digests(self) -> dict[int, dict[str, str]]:
@@ -232,7 +250,10 @@ class World:
             return Made({ENTRIES: content}, inputs) if content else None
         if table == MASSES:
             found = emissions_inputs(self.catalogue, seen, partition)
-            return None if found is None else Made({MASSES: self._calculated(partition)}, found)
+            since = unsummed_since(seen, partition) or self.now
+            detail = {UNSUMMED_SINCE: since.isoformat()}
+            content = {MASSES: self._calculated(partition)}
+            return None if found is None else Made(content, found, detail=detail)
         if table == REPORT:
             inputs = report_inputs(self.catalogue, seen, partition)
             return Made({REPORT: self._summed(self.catalogue.types, partition)}, inputs)
@@ -244,7 +265,8 @@ class World:
         for table, content in made.contents.items():
             self.put(table, verdict.partition, content)
         if not dies:
-            detail = {"pipelines": list(verdict.pipelines), "pipelines_by_type": made.by_type}
+            chains = {"pipelines": list(verdict.pipelines), "pipelines_by_type": made.by_type}
+            detail = chains | dict(made.detail)
             for table in made.contents:
                 self.record(table, verdict.partition, made.inputs, detail)
 

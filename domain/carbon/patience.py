@@ -1,0 +1,55 @@
+"""How long a report waits for a year that does not come to rest.
+
+It waits for what is due or under way, so that many recalculations are summed once. But where somebody edits
+all the time, something always is; then it is summed all the same, and says which types are old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+
+from domain.carbon.observed import Observed
+from domain.carbon.tables import EMISSIONS, REPORTS
+from domain.shared.cell import Cell
+from domain.shared.table import ABSENT
+
+PATIENCE = timedelta(minutes=10)
+"""Ordinary bursts are over sooner: they are summed once."""
+
+UNSUMMED_SINCE = "unsummed_since"
+"""In the detail of emissions: since when they are others than the report has. Every edit commits them anew,
+so the moment of their commit tells nothing."""
+
+
+def unsummed_since(seen: Observed, partition: str) -> datetime | None:
+    """Of emissions about to be made anew, since when the report lacks what was recorded of them; None if it
+    lacks nothing, and will from now on."""
+    name, year = partition.split("|", 1)
+    old = seen.cell(EMISSIONS.table, partition)
+    nothing = old.recorded in (None, ABSENT)
+    if seen.cell(REPORTS.table, year).inputs.get(name) == (None if nothing else str(old.recorded)):
+        return None
+    return _since(old)
+
+
+def is_spent(
+    now: datetime | None, sums: Cell, inputs: Mapping[str, str], made_from: Mapping[str, Cell]
+) -> bool:
+    """Whether these sums have been out of date for too long: the longest of any part, but never counted from
+    before they were last made."""
+    moments = [
+        _since(cell)
+        for name, cell in made_from.items()
+        if cell.untouched and inputs.get(name) != sums.inputs.get(name)
+    ]
+    return now is not None and _is_long_ago(now, sums.checked_at, [m for m in moments if m is not None])
+
+
+def _is_long_ago(now: datetime, made: datetime | None, moments: Collection[datetime]) -> bool:
+    return bool(moments) and now - max(min(moments), made or min(moments)) >= PATIENCE
+
+
+def _since(cell: Cell) -> datetime | None:
+    told = cell.detail.get(UNSUMMED_SINCE)
+    return datetime.fromisoformat(told) if told else cell.committed_at
