@@ -34,6 +34,7 @@ ACTIONS: Mapping[str, str] = {
     "`perennial work retry ID`",
     "wrong_feed_address": "set PERENNIAL_CARBON_APP_URL or PERENNIAL_CARBON_API_URL to the address of the "
     "feed; then `perennial work retry ID`",
+    "dropped": "nothing with a running daemon (`make up`)",
     "drop_folder": "see that the drop folder, its `taken` and its `refused` can be read and written",
     "input_missing": "nothing; its inputs come first",
 }

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 
 from assets.carbon.carbon import Carbon
@@ -18,10 +19,13 @@ from domain.carbon.dropped import Seen, at_rest, key_of, looked, place_of, shown
 from domain.carbon.jobs import DROPPED, FILE_INGEST, PRIORITY
 from domain.shared.work import Item
 from resources.ledger.attention import attention
-from resources.ledger.model import Dispatch
+from resources.ledger.model import Dispatch, Work
 from resources.ledger.schema import FAILED
 
 log = logging.getLogger("perennial.carbon")
+
+AT_ONCE = 2_000
+"""Files one look passes on; the others are the next one's. What cannot be taken is in nobody's way."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +49,12 @@ def look_at_drop(carbon: Carbon, path: Path, cursor: str, unfinished: Collection
         log.warning("%s was written to after it had been taken: it is taken again", shown(place))
         del watching[place]
     resting = at_rest(seen, now)
-    carbon.ledger.enqueue([_item(place, seen[place].stamp) for place in resting])
-    _forget(carbon, lying)
+    rows = attention(carbon.ledger.engine, (FILE_INGEST,))
+    known = {(row.key, row.fingerprint) for row in rows}
+    items = (_item(place, seen[place].stamp) for place in resting)
+    new = (item for item in items if (item.key, item.fingerprint) not in known)
+    carbon.ledger.enqueue(list(islice(new, AT_ONCE)))
+    _forget(carbon, rows, lying)
     starts = carbon.ledger.dispatch(FILE_INGEST, limit=1, group=lambda _: DROPPED, busy=unfinished)
     return DropLook(_written(seen, watching), len(lying), len(resting), tuple(starts))
 
@@ -69,9 +77,8 @@ def _item(place: str, stamp: str) -> Item:
     )
 
 
-def _forget(carbon: Carbon, lying: Mapping[str, str]) -> None:
+def _forget(carbon: Carbon, rows: Sequence[Work], lying: Mapping[str, str]) -> None:
     """What failed with a file that is not there any more."""
-    rows = attention(carbon.ledger.engine, (FILE_INGEST,))
     live = {row.key for row in rows if row.status != FAILED}
     gone = [row.key for row in rows if row.status == FAILED and place_of(row.key) not in lying]
     keys = [key for key in gone if key not in live]

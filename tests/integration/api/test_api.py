@@ -194,6 +194,8 @@ def test_a_wrong_question_is_told_with_the_right_one(api: Api, asked: dict[str, 
 
 def test_every_error_is_json_with_a_remedy(api: Api, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ledger.get(10**20) is None
+    with pytest.raises(InvalidInput, match="there is no work"):
+        ledger.cancel(10**20)
     large = "9" * 20
     found = [
         (api.get(f"/sync/jobs/{large}"), 404),

@@ -229,6 +229,17 @@ def test_a_file_that_breaks_its_reader_is_given_up_after_some_attempts_and_forgo
     assert not [f for f in carbon_findings(load_settings()) if "bad.csv" in f.subject]
 
 
+def test_a_look_passes_on_so_many_files_and_no_stuck_one_is_in_the_way(
+    drop: Drop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sensors.carbon.dropped.AT_ONCE", 1)
+    for name in "abc":
+        drop.put(f"factors/{YEAR}/{name}.csv", FACTORS)
+    drop.look()
+    sent = [[Path(row.key).name for s in drop.look(SETTLED).starts for row in s.rows] for _ in range(4)]
+    assert sent == [["a.csv"], ["b.csv"], ["c.csv"], []], "none of them is taken meanwhile"
+
+
 def test_a_look_reads_no_file(drop: Drop, monkeypatch: pytest.MonkeyPatch) -> None:
     """However large they are: a tick that takes a minute is killed."""
     drop.put(f"data/paper/{YEAR}/p.csv", PAPER)
