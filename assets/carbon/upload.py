@@ -56,10 +56,6 @@ class File:
         for what, fault in faults.items():
             if fault:
                 raise InvalidInput(f"the {what} is {fault}", reason_code="bad_name", remedy="give it another")
-        if self.year is not None and self.year not in YEARS:
-            raise InvalidInput(
-                f"the year is {self.year}", reason_code="bad_year", remedy=f"{YEARS[0]} to {YEARS[-1]}"
-            )
 
 
 @dataclass(frozen=True)
@@ -244,7 +240,8 @@ def _refused(file: File, pipeline: str, error: FileRefused) -> Upload:
     return replace(
         _noted(file, pipeline),
         topic=file.data_entry_type or "",
-        years=(file.year,) if file.year else (),
+        # A year that there is none of is a problem of the file, and may be larger than a column holds.
+        years=(file.year,) if file.year is not None and file.year in YEARS else (),
         accepted=False,
         problem_count=error.total,
         problems=[p.as_json() for p in error.problems],
