@@ -19,8 +19,9 @@ from assets.carbon.upload import File, upload, upload_nothing
 from domain.carbon.feeds import Heard, Pulled, unread
 from domain.carbon.jobs import API_INGEST, PULLED
 from domain.carbon.plan import year_of
+from domain.carbon.reading.problems import FileRefused
 from domain.carbon.tables import UNITS
-from domain.shared.error import PerennialError, TransientResourceError
+from domain.shared.error import InvalidInput, PerennialError, TransientResourceError
 from domain.shared.hashing import digest
 from domain.shared.names import LONGEST
 from resources.feeds.errors import ChangedMeanwhile
@@ -30,6 +31,7 @@ from resources.ledger.provenance import Fact
 if TYPE_CHECKING:
     from resources.feeds.client import Entries, FeedClient
     from resources.ledger.hold import Hold
+    from resources.ledger.uploads import Upload
 
 log = logging.getLogger("perennial.carbon")
 
@@ -159,10 +161,7 @@ def _read(carbon: Carbon, place: Heard, work_id: int) -> tuple[Read, dict[str, A
         data_entry_type=place.data_entry_type,
         mark="point",
     )
-    if found.rows.num_rows:
-        kept = upload(carbon, file, accept_valid=True).upload
-    else:
-        kept = upload_nothing(carbon, file).upload
+    kept = _taken(carbon, file) if found.rows.num_rows else upload_nothing(carbon, file).upload
     carbon.ledger.pipelines.add(work_id, [kept.pipeline_id])
     # Entries may be newer than what was heard of them; then nobody need read them again.
     carbon.ledger.feed_places.read(_place(place), found.version)
@@ -180,6 +179,17 @@ def _entries(feed: FeedClient, place: Heard) -> Entries:
         except ChangedMeanwhile as error:
             log.info("%s; it is read again", error.message)
     return feed.entries(place)
+
+
+def _taken(carbon: Carbon, file: File) -> Upload:
+    try:
+        return upload(carbon, file, accept_valid=True).upload
+    except FileRefused as error:
+        raise InvalidInput(
+            f"{file.name} from {file.by}: {error.problems[0]}",
+            reason_code="entries_refused",
+            remedy="mend them in the application; they are read again once it says they changed",
+        ) from error
 
 
 def _place(one: Heard) -> FeedPlace:

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from assets.carbon.carbon import Carbon
@@ -76,7 +76,7 @@ def harmless(value: Any) -> Any:
 
 def report_of(carbon: Carbon, year: int, unit: str | None = None, as_of: datetime | None = None) -> Report:
     if as_of is not None:
-        return report_rows(carbon, year, unit, as_of, notes=(f"as it was on {as_of:%Y-%m-%d %H:%M} UTC",))
+        return report_rows(carbon, year, unit, as_of, notes=(f"as it was on {_utc(as_of)}",))
 
     if str(year) not in carbon.lake.partitions(REPORTS.name):
         raise no_report(year)  # in an empty home too, where there is no ledger to observe yet
@@ -87,11 +87,17 @@ def report_of(carbon: Carbon, year: int, unit: str | None = None, as_of: datetim
     return steadily(carbon, year, read)
 
 
+def _utc(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
 def no_report(year: int, as_of: datetime | None = None) -> InvalidInput:
     return InvalidInput(
-        f"there is no report of {year}" + (f" as of {as_of:%Y-%m-%d %H:%M} UTC" if as_of else ""),
+        f"there is no report of {year}" + (f" as of {_utc(as_of)}" if as_of else ""),
         reason_code="no_report",
-        remedy="upload units, factors and data of the year; `perennial carbon upload --help`",
+        remedy="name a later moment, if there is one by now"
+        if as_of
+        else "upload units, factors and data of the year; `perennial carbon upload --help`",
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.carbon.carbon import Carbon
+from assets.carbon.unit_use import units_left_out
 from domain.carbon.intake.entries_file import Scope, no_entries, read_entries
 from domain.carbon.intake.factors_file import read_factors
 from domain.carbon.intake.sheet import Parsed
@@ -135,7 +136,9 @@ def _refuse_if_taken_meanwhile(carbon: Carbon, file: File, parsed: Parsed, kept:
 def checked(carbon: Carbon, file: File, *, accept_valid: bool = False) -> Parsed:
     """The file's rows, all of them good or, with `accept_valid`, those that are."""
     try:
-        return _read(carbon, file).or_refused(file.name, accept_valid=accept_valid)
+        parsed = _read(carbon, file).or_refused(file.name, accept_valid=accept_valid)
+        told = {"units": _left_out, "data": _of_others}.get(file.kind)
+        return replace(parsed, warnings=(*told(carbon, file, parsed), *parsed.warnings)) if told else parsed
     except FileRefused as error:
         raise FileRefused(file.name, error.problems, error.total) from None
 
@@ -147,20 +150,37 @@ def _read(carbon: Carbon, file: File) -> Parsed:
     if file.kind == "factors":
         return read_factors(source, carbon.catalogue, year=file.year, mark=file.mark)
     scope = Scope(file.institution, file.source, file.year, file.data_entry_type, file.mark)
-    return read_entries(source, carbon.catalogue, _UnitsOfYears(carbon, file.institution), scope)
+    return read_entries(source, carbon.catalogue, _UnitsOfYears(carbon), scope)
+
+
+def _left_out(carbon: Carbon, file: File, parsed: Parsed) -> Iterator[str]:
+    for year in parsed.years:
+        if told := units_left_out(carbon, file.institution, year, _of_year(parsed.frame, year)):
+            yield told
+
+
+def _of_others(carbon: Carbon, file: File, parsed: Parsed) -> Iterator[str]:
+    """One body may count for the units of another. A misspelt name would count them twice."""
+    for year in parsed.years:
+        used = _of_year(parsed.frame, year)
+        for institution, units in _units_of(carbon, year).items():
+            if institution != file.institution and (theirs := used & units):
+                yield (
+                    f"{len(theirs):,} units of {year} in it are those of {institution!r}: its entries are "
+                    f"added to whatever {institution!r} itself has of them"
+                )
 
 
 class _UnitsOfYears(dict[int, frozenset[str]]):
-    """An institution's units of each year, read when they are asked for."""
+    """The units of each year, whosever they are, read when they are asked for."""
 
-    def __init__(self, carbon: Carbon, institution: str) -> None:
+    def __init__(self, carbon: Carbon) -> None:
         super().__init__()
         self._carbon = carbon
-        self._institution = institution
 
     def get(self, year: int, default: Any = None) -> Any:  # noqa: ARG002 - a mapping's word
         if year not in self:
-            self[year] = _units_of(self._carbon, year).get(self._institution, frozenset())
+            self[year] = frozenset().union(*_units_of(self._carbon, year).values())
         return self[year]
 
 

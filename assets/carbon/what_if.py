@@ -93,7 +93,9 @@ def what_if(carbon: Carbon, file: File, *, accept_valid: bool = False) -> WhatIf
             effects += found
         elif file.kind == "data":
             effects.append(_of_entries(carbon, year, rows, file))
-    return WhatIf(parsed.rows, factors, effects, tuple(notes))
+    if parsed.problem_count:
+        notes.insert(0, f"{parsed.problem_count:,} problems; first {parsed.problems[0]}")
+    return WhatIf(parsed.rows, factors, effects, (*notes, *parsed.warnings))
 
 
 def _notes(carbon: Carbon, seen: Observed, year: int) -> Iterator[str]:

@@ -103,7 +103,8 @@ def _failing(feed: Told) -> Finding:
 
 def _refused(partition: str, place: str, told: Mapping[str, Any]) -> Finding:
     """The others were taken; nobody sits at a terminal to be told of these."""
-    first = next((f": {p['column']} {p['value']!r} {p['reason']}" for p in told.get("first", ())), "")
+    named = [f"entry {p['line']}: {p['column']} {p['value']!r} {p['reason']}" for p in told.get("first", ())]
+    first = f": {'; '.join(named)}" if named else ""
     return Finding(
         domain="carbon",
         subject=f"{PULLED}:{partition}",

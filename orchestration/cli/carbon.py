@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -99,6 +100,8 @@ def upload(
         if not json:
             _tell(receipt)
     ended = drive(settings, carbon) if wait and not what_if else True
+    if not (wait or what_if or json) and len(receipts) > refusals:
+        say("a running daemon does the rest; without one `perennial carbon heal` does")
     if json:
         document({"ok": not refusals and ended, "files": receipts})
     raise typer.Exit(1 if refusals or not ended else 0)
@@ -144,6 +147,8 @@ def _tell(receipt: Receipt) -> None:
     )
     for warning in one.warnings[:10]:
         say(f"warning: {one.name}: {warning}")
+    if one.problem_count:
+        _table_of(one.problems, one.problem_count)
 
 
 def _refusal(error: FileRefused, name: str) -> dict[str, Any]:
@@ -158,7 +163,11 @@ def _refusal(error: FileRefused, name: str) -> dict[str, Any]:
 def _tell_refusal(error: FileRefused, name: str, *, shown: bool) -> None:
     say(f"refused: {name}: {error.total:,} problems; nothing of it was taken")
     if shown:
-        rows = [[p.line or "", p.column, p.value, p.reason] for p in error.problems]
-        table(["line", "column", "value", "problem"], rows)
-        if error.total > len(error.problems):
-            answer(f"and {error.total - len(error.problems):,} more")
+        _table_of([p.as_json() for p in error.problems], error.total)
+
+
+def _table_of(problems: Sequence[Mapping[str, Any]], total: int) -> None:
+    rows = [[p["line"] or "", p["column"], p["value"], p["reason"]] for p in problems]
+    table(["line", "column", "value", "problem"], rows)
+    if total > len(problems):
+        answer(f"and {total - len(problems):,} more")

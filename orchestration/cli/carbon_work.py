@@ -9,7 +9,7 @@ import typer
 
 from domain.shared.error import InvalidInput
 from orchestration.cli.carbon_drive import drive
-from orchestration.cli.output import Json, answer, document
+from orchestration.cli.output import Json, answer, document, say
 from orchestration.environments import load_settings
 from orchestration.services import open_carbon
 
@@ -64,6 +64,8 @@ def pull(json: Json = False) -> None:
     for one in heard:
         if not json:
             answer(f"{one.origin}: {one.error.message if one.error else f'{one.places:,} places'}")
+            if one.error and one.error.remedy:
+                say(f"remedy: {one.error.remedy}")
     ended = drive(settings, carbon) and not any(one.error for one in heard)
     if json:
         told = [
@@ -94,4 +96,6 @@ def recalculate(
         document({"ok": ended, "jobs": [row.id for row in rows]})
     else:
         answer(f"asked for: {', '.join(names)} of {year}; work {', '.join(str(row.id) for row in rows)}")
+        if not wait:
+            say("a running daemon does it; without one `perennial carbon heal` does")
     raise typer.Exit(0 if ended else 1)

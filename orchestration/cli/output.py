@@ -58,7 +58,8 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = ""
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
     shown = Table(*columns, title=title or None, box=SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for row in rows:
-        shown.add_row(*("" if cell is None else _text(cell) for cell in row))
+        cells = zip(columns, row, strict=True)
+        shown.add_row(*("" if c is None else str(c) if name == "year" else _text(c) for name, c in cells))
     console.print(shown)
 
 

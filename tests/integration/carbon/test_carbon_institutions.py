@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from assets.carbon.upload import File, upload
 from domain.shared.error import InvalidInput
-from tests.integration.carbon.office import FACTORS, PAPER, TRAIN, YEAR, Office
+from tests.integration.carbon.office import FACTORS, PAPER, TRAIN, UNITS, YEAR, Office
 from tests.integration.carbon.test_carbon_chain import ELECTRICITY_MG, TRAIN_MG
 
 THEIRS = "unit_id,name,parent_id\nEPF,Polytechnic,\nCHE,Chemistry,EPF\n"
@@ -20,14 +20,12 @@ def test_factors_of_another_institution_are_the_years_and_mine_again_are_news(of
     assert not told["known_already"], "the year's factors are others by now"
 
 
-def test_data_of_an_institution_that_is_not_the_units_is_refused(office: Office) -> None:
-    done = office.upload("data", TRAIN, "--type", "train", "--institution", "mian", "--json")
-    assert done.code == 1
-    [told] = done.json["files"]
-    assert {p["code"] for p in told["problems"]} == {"no_units"}
-    assert office.upload("units", THEIRS, "--institution", "other").code == 0
-    [told] = office.upload("data", TRAIN, "--type", "train", "--institution", "other", "--json").json["files"]
-    assert {p["code"] for p in told["problems"]} == {"unknown_unit_id"}
+def test_data_of_another_bodys_units_are_taken_with_a_warning(office: Office) -> None:
+    """A clinic may count for a university's units; a misspelt `--institution` must not go unseen."""
+    done = office.upload("data", TRAIN, "--type", "train", "--institution", "mian")
+    assert done.code == 0
+    assert "2 units of 2025 in it are those of 'main'" in done.err
+    assert "those of" not in office.upload("data", TRAIN + "\n", "--type", "train").err
 
 
 def test_units_that_wait_are_taken_already(office: Office) -> None:
@@ -52,6 +50,14 @@ def test_two_who_bring_the_same_unit_at_once_do_not_both_have_it(office: Office)
     assert sum(kept) <= 1
     owners = {u.institution for u in office.carbon.ledger.uploads.standing() if u.kind == "units"}
     assert len(owners - {"main"}) == sum(kept)
+
+
+def test_units_that_are_used_and_left_out_are_told_before_and_when_it_happens(office: Office) -> None:
+    fewer = UNITS.replace("PHY,Physics,SCI\n", "")
+    told = "1 units that have entries of 2025 are not in the file: PHY"
+    assert told in office.upload("units", fewer, "--what-if").err
+    assert told in office.upload("units", fewer).err
+    assert "have entries" not in office.upload("units", UNITS).err
 
 
 def test_uploaded_data_can_be_taken_back_and_brought_again(office: Office) -> None:

@@ -158,7 +158,7 @@ class Model(RuleBasedStateMachine):
 
         def work() -> None:
             carbon = self.carbon
-            wanted = carbon.sent(start.dispatch_id, table, start.partitions)
+            wanted = carbon.sent(start.dispatch_id, table.table, start.partitions)
             make(carbon, wanted, run_id, lambda _: stop("told"))
 
         worker = self.crew.hire(f"{start.table} {start.partitions}", work)
