@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup up demo test test-fast hunt lint arch bench docs lock clean
+.PHONY: help setup up demo test test-fast test-hunts hunt lint arch bench docs lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -39,12 +39,15 @@ up: setup ## start the UI, the daemon and the sandbox; Ctrl-C stops them
 demo: setup ## a warehouse with a gap that heals, then a university's carbon report; exits by itself
 	@exec $(BIN)/perennial demo
 
-test: setup ## the whole test suite
-	$(BIN)/python -m pytest -n 2 -m "not e2e"
+test: setup ## the whole test suite but the hunts
+	$(BIN)/python -m pytest -n 2 -m "not e2e and not hunt"
 	$(BIN)/python -m pytest -m e2e
 
 test-fast: setup ## without the slow and the end-to-end tests
-	$(BIN)/python -m pytest -m "not slow and not e2e"
+	$(BIN)/python -m pytest -m "not slow and not e2e and not hunt"
+
+test-hunts: setup ## the hunts in short, with other luck each time; each prints the seed that plays it again
+	$(BIN)/python -m pytest -m hunt
 
 hunt: setup ## the long hunts: faults, kills, races, carbon; each prints the seed that plays it again
 	@found=0; for what in faults kills races carbon; do $(BIN)/python -m hunts $$what || found=1; done; exit $$found

@@ -12,9 +12,9 @@ from hunts.carbon_ground import CarbonGround, carbon_ground
 from hunts.carbon_kills import chain
 from hunts.rounds import Found, fresh_seed, hunt
 
-PROCESSES = 4
+pytestmark = pytest.mark.hunt
 
-pytestmark = pytest.mark.slow
+PROCESSES = 4
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ from hunts import faults, kills
 from hunts.house import last_days
 from hunts.rounds import Ground, fresh_seed, ground, hunt
 
+pytestmark = pytest.mark.hunt
+
 DAYS = 8
 
 
@@ -19,11 +21,9 @@ def here() -> Iterator[Ground]:
         yield made
 
 
-@pytest.mark.slow
 def test_a_source_that_fails_a_fifth_of_all_calls_costs_time_but_no_row(here: Ground) -> None:
     assert hunt("faults", faults.rounds(here, 1, one_by_one=False), fresh_seed()) == 0
 
 
-@pytest.mark.slow
 def test_a_command_killed_at_a_random_moment_loses_and_doubles_nothing(here: Ground) -> None:
     assert hunt("kills", {"twice": kills.chain(here, 2)}, fresh_seed()) == 0

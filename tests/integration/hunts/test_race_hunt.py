@@ -10,9 +10,9 @@ from hunts.house import last_days
 from hunts.races import crowd
 from hunts.rounds import Ground, fresh_seed, ground, hunt
 
-DAYS = 8
+pytestmark = pytest.mark.hunt
 
-pytestmark = pytest.mark.slow
+DAYS = 8
 
 
 @pytest.fixture(scope="module")
