@@ -155,7 +155,8 @@ class Hold:
             self._end_with(error)
         except (PerennialError, SQLAlchemyError) as second:
             # The body's own error is the one to be seen; the sweep recovers what was not written.
-            log.exception("the ledger could not be told how %s ended", self._request.kind.name)
+            # One line: whoever has no room on the disk is not helped by a stack.
+            log.warning("the ledger could not be told how %s ended: %s", self._request.kind.name, second)
             error.add_note(f"the ledger could not be told: {second}")
 
     def _end_with(self, error: BaseException) -> None:
