@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.completeness import SAYS_SO, judge
 from domain.market.observed import Observed
@@ -11,11 +13,21 @@ from domain.shared.table import ABSENT
 ADJUSTED_FROM = ("normalized_daily", "normalized_adj_factor")
 
 
+def derivable(fetched: Collection[str], partition: str, cells: Mapping[tuple[str, str], Cell]) -> bool:
+    """Whether a run that fetches these tables of a day can adjust its prices: prices and factors are
+    published hours apart, so at noon a run has today's factors and nothing to adjust."""
+    return all(name in fetched or _usable(cells[name, partition]) for name in ADJUSTED_FROM)
+
+
 def adjusted_inputs(seen: Observed, partition: str) -> dict[str, str] | None:
     cells = {name: seen.cell(name, partition) for name in ADJUSTED_FROM}
-    if any(not cell.untouched or cell.version == ABSENT for cell in cells.values()):
+    if not all(map(_usable, cells.values())):
         return None
     return {name: str(cell.version) for name, cell in cells.items()}
+
+
+def _usable(cell: Cell) -> bool:
+    return cell.untouched and cell.version != ABSENT
 
 
 def coverage_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> dict[str, str] | None:

@@ -5,16 +5,19 @@ The sensor, the schedule and the command all call `look`; they differ only in ho
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from assets.market.market import Market
+from domain.market.derived import ADJUSTED_FROM, derivable
 from domain.market.plan import FILL, REFRESH, Plan
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
+from domain.shared.cell import Cell
 from resources.ledger.attention import attention
 from resources.ledger.model import Dispatch, Work
 
-DERIVED = (ADJUSTED_DAILY.table, COVERAGE.table, REVISIONS.table)
+ANY_DAY = (COVERAGE.table, REVISIONS.table)
+"""What can be derived of a day whatever is there of it."""
 ATTEMPTS_OUTSIDE = 8
 REFERENCES = 8
 """References per look; there are three at most, in January or December four."""
@@ -52,7 +55,9 @@ def look(
         *(market.ledger.dispatch(REFRESH, limit=REFERENCES, busy=unfinished) if references else ()),
         *market.ledger.dispatch(FILL, limit=market.rules.limit, group=_day, order="newest", busy=unfinished),
     ]
-    return Look(plan, tuple(_start(market, d) for d in dispatches))
+    fills = {_day(d.rows[0]) for d in dispatches if d.rows[0].kind == FILL}
+    cells = market.cells(ADJUSTED_FROM, sorted(fills)) if fills else {}
+    return Look(plan, tuple(_start(market, d, cells) for d in dispatches))
 
 
 def wish(market: Market, under_way: Collection[str] = ()) -> Plan:
@@ -89,14 +94,16 @@ def _day(row: Work) -> str:
     return row.key.split(":", 1)[1]
 
 
-def _start(market: Market, dispatch: Dispatch) -> Start:
-    """A run of a day ends with what is derived from the day."""
+def _start(market: Market, dispatch: Dispatch, cells: Mapping[tuple[str, str], Cell]) -> Start:
+    """A run of a day ends with what can be derived from the day."""
+    partition = _day(dispatch.rows[0])
     tables = [row.key.split(":", 1)[0] for row in dispatch.rows]
     if any(e.name in tables for e in market.catalogue.daily):
-        tables += [name for name in DERIVED if name not in tables]
+        adjusted = [ADJUSTED_DAILY.table] if derivable(tables, partition, cells) else []
+        tables += [name for name in (*adjusted, *ANY_DAY) if name not in tables]
     return Start(
         dispatch_id=dispatch.id,
-        partition=_day(dispatch.rows[0]),
+        partition=partition,
         tables=tuple(tables),
         priority=max(row.priority for row in dispatch.rows),
     )

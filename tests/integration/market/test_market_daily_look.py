@@ -7,7 +7,7 @@ import pytest
 from orchestration.cli.demo_market import show_market
 from orchestration.environments import load_settings
 from orchestration.health import platform_findings
-from tests.integration.market.house import FETCHED, PREPARED, House, expected_rows
+from tests.integration.market.house import AFTER_HOLIDAY, FETCHED, PREPARED, House, expected_rows
 
 
 def test_first_look_makes_everything_healthy(empty_house: House) -> None:
@@ -27,6 +27,31 @@ def test_second_look_does_nothing(house: House) -> None:
     assert said.code == 0
     assert house.calls() == 0
     assert (house.content(), house.snapshots(), house.work()) == (content, snapshots, work)
+
+
+def test_a_look_at_noon_derives_only_what_can_be(house: House) -> None:
+    """Factors are published in the morning, prices after the close: noon has nothing to adjust yet."""
+    house.set(PERENNIAL_DAILY_AT="12:00")
+    house.at(f"{AFTER_HOLIDAY}T12:01")
+    with house.instance() as instance:
+        ticked = house.tick_schedule(instance, "market_daily_schedule")
+    asked = {r.partition_key: {k.path[-1] for k in r.asset_selection} for r in ticked.run_requests}
+    assert asked[AFTER_HOLIDAY] == {"normalized_adj_factor", "suspensions", "coverage", "revisions"}
+
+    house.later(minutes=10)  # what that tick asked for never became a run
+    said = house.run("market", "heal")
+    assert said.code == 0, said.err
+    assert house.rows("normalized_adj_factor", AFTER_HOLIDAY)
+    assert house.rows("coverage", AFTER_HOLIDAY)
+    assert not house.rows("adjusted_daily", AFTER_HOLIDAY)
+    assert not [row for row in house.work() if row.reason_code == "input_missing"]
+
+    house.at(f"{AFTER_HOLIDAY}T17:01")
+    assert house.run("market", "heal").code == 0
+    assert (
+        house.rows("adjusted_daily", AFTER_HOLIDAY) == house.rows("normalized_daily", AFTER_HOLIDAY) > 5_000
+    )
+    assert house.run("check", "market").code == 0
 
 
 def test_the_demo_can_be_run_again_and_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
