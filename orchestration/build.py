@@ -1,6 +1,7 @@
 """Puts the house together: settings in, Dagster definitions out. Pure wiring, no environment, no I/O."""
 
 import warnings
+from collections.abc import Callable
 
 import dagster as dg
 
@@ -17,8 +18,8 @@ from assets.policies.partitions import weekdays
 from assets.run_retention import run_retention
 from assets.upload_retention import upload_retention
 from domain.carbon.catalogue import catalogue as carbon_catalogue
-from domain.market.catalogue import catalogue
-from orchestration.schedules import upkeep_schedules
+from domain.market.catalogue import catalogue as market_catalogue
+from orchestration.schedules import history_schedule, upkeep_schedule
 from orchestration.services import SANDBOX_TOKEN
 from orchestration.setting_values import redacted_url
 from orchestration.settings import Settings
@@ -43,33 +44,49 @@ def build_definitions(settings: Settings) -> dg.Definitions:
 
 
 def _definitions(settings: Settings) -> dg.Definitions:
-    market = catalogue()
+    return dg.Definitions.merge(_house(settings), *(DOMAINS[name](settings) for name in settings.domains))
+
+
+def _house(settings: Settings) -> dg.Definitions:
+    """What every domain needs: the care of lake and ledger, and the hand that takes work from the dead."""
+    upkeep = [lake_maintenance, run_retention, upload_retention]
+    return dg.Definitions(
+        assets=upkeep,
+        sensors=[work_sweep_sensor],
+        schedules=[upkeep_schedule(upkeep)],
+        resources=build_resources(settings),
+        # A step process costs seconds of imports; nothing here needs isolation.
+        executor=dg.in_process_executor,
+    )
+
+
+def _market(settings: Settings) -> dg.Definitions:
+    market = market_catalogue()
     days = weekdays(settings.market_start)
     waits = settings.tushare_retry_delays
     fetched = [*reference_assets(market, waits), *daily_assets(market, days, waits)]
     derived = derived_assets(market, days)
     history = history_asset(market)
-    carbon = carbon_assets(carbon_catalogue())
     by_day = dg.AssetSelection.assets(*(a for a in [*fetched, *derived] if a.partitions_def == days))
-    kept_alive = dg.AssetSelection.assets(*fetched, *derived)
     return dg.Definitions(
-        assets=[*fetched, *derived, history, *carbon, lake_maintenance, run_retention, upload_retention],
-        sensors=[
-            gap_fill_sensor(kept_alive),
-            market_freshness_sensor,
-            drop_sensor,
-            feed_sensor,
-            recalculation_sensor(dg.AssetSelection.assets(*carbon) - dg.AssetSelection.assets(DROPPED_KEY)),
-            work_sweep_sensor,
-        ],
+        assets=[*fetched, *derived, history],
+        sensors=[gap_fill_sensor(dg.AssetSelection.assets(*fetched, *derived)), market_freshness_sensor],
         schedules=[
             daily_schedule(by_day, f"{settings.daily_at.minute} {settings.daily_at.hour} * * 1-5"),
-            *upkeep_schedules(history, [lake_maintenance, run_retention, upload_retention]),
+            history_schedule(history),
         ],
-        resources=build_resources(settings),
-        # A step process costs seconds of imports; nothing here needs isolation.
-        executor=dg.in_process_executor,
     )
+
+
+def _carbon(_: Settings) -> dg.Definitions:
+    carbon = carbon_assets(carbon_catalogue())
+    recalculated = dg.AssetSelection.assets(*carbon) - dg.AssetSelection.assets(DROPPED_KEY)
+    return dg.Definitions(
+        assets=carbon, sensors=[drop_sensor, feed_sensor, recalculation_sensor(recalculated)]
+    )
+
+
+DOMAINS: dict[str, Callable[[Settings], dg.Definitions]] = {"market": _market, "carbon": _carbon}
 
 
 def build_resources(settings: Settings) -> dict[str, dg.ConfigurableResource]:

@@ -30,15 +30,18 @@ def examine(settings: Settings) -> list[Examined]:
         "ledger": _ledger,
         "lake": _lake,
         "dagster": _dagster,
-        "source": _source,
     }
-    if settings.carbon_app_url or settings.carbon_api_url:
+    if "market" in settings.domains:
+        parts["source"] = _source
+    if "carbon" in settings.domains and (settings.carbon_app_url or settings.carbon_api_url):
         parts["applications"] = applications
     return list(_examined(settings, parts))
 
 
 def _examined(settings: Settings, parts: dict[str, Callable[[Settings], str]]) -> Iterator[Examined]:
-    yield Examined("settings", True, f"{settings.env}, source {settings.source}, home {settings.home}")
+    kept = ", ".join(settings.domains)
+    said = f"{settings.env}, keeps {kept}, source {settings.source}, home {settings.home}"
+    yield Examined("settings", True, said)
     for part, look in parts.items():
         try:
             yield Examined(part, True, look(settings))

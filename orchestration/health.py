@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from domain.shared.clock import machine_clock
 from domain.shared.error import PerennialError
 from domain.shared.health import Finding
@@ -15,7 +17,7 @@ def platform_findings(settings: Settings) -> list[Finding]:
     """The worst first. What cannot be looked at is a finding too: this look must always answer."""
     house = list(house_findings(settings))
     try:
-        found = [*_market_findings(settings), *carbon_findings(settings)]
+        found = [f for domain in settings.domains for f in FINDINGS[domain](settings)]
     except PerennialError as error:
         # A house in disorder is why nothing can be seen; said twice it would look like two troubles.
         found = [] if house else [_blind(settings, error)]
@@ -35,7 +37,7 @@ def _blind(settings: Settings, error: PerennialError) -> Finding:
     )
 
 
-def _market_findings(settings: Settings) -> list[Finding]:
+def market_findings(settings: Settings) -> list[Finding]:
     from domain.market.health import findings
     from domain.market.plan import FILL, REFRESH
 
@@ -58,15 +60,17 @@ def _market_findings(settings: Settings) -> list[Finding]:
 
 
 def carbon_findings(settings: Settings) -> list[Finding]:
+    from assets.carbon.drop_folder import DropFolder
     from assets.carbon.pull import freshness_of
-    from domain.carbon.health import findings
+    from domain.carbon.health import findings, strays
     from domain.carbon.jobs import ALL_KINDS
 
     carbon = open_carbon(settings)
     work = attention(carbon.ledger.engine, tuple(kind.name for kind in ALL_KINDS))
     seen = carbon.observe()
     now = {freshness_of(origin) for origin in carbon.feeds}
-    return findings(
+    beside = DropFolder(settings.carbon_drop).strays()
+    found = findings(
         carbon.plan_of(seen),
         work,
         carbon.clock(),
@@ -74,3 +78,10 @@ def carbon_findings(settings: Settings) -> list[Finding]:
         [one for one in carbon.ledger.freshness.all("carbon") if one.source in now],
         seen.pulled,
     )
+    return sorted([*found, *([strays(beside)] if beside else [])], key=lambda f: f.rank)
+
+
+FINDINGS: dict[str, Callable[[Settings], list[Finding]]] = {
+    "market": market_findings,
+    "carbon": carbon_findings,
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from domain.registry import kinds, tables, views
+from domain.shared.error import InvalidInput
 from orchestration.house import require_writable
 from orchestration.settings import Settings
 
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
     from resources.tushare.client import TushareClient
 
 SANDBOX_TOKEN = "sandbox-token"  # noqa: S105 - known to everybody, opens nothing but the sandbox
+
+
+def require_domain(settings: Settings, domain: str) -> None:
+    if domain not in settings.domains:
+        raise InvalidInput(
+            f"this house does not keep {domain}: PERENNIAL_DOMAINS is {','.join(settings.domains)}",
+            reason_code="domain_off",
+            remedy=f"unset PERENNIAL_DOMAINS, or add {domain} to it",
+        )
 
 
 def open_lake(settings: Settings) -> Lake:
@@ -51,6 +61,7 @@ def open_market(settings: Settings, *, write: bool = False) -> Market:
     from domain.market.catalogue import catalogue
     from domain.market.observed import Rules
 
+    require_domain(settings, "market")
     ledger = open_ledger(settings, write=write)
     if not write:
         ledger.check_source(settings.source)
@@ -90,6 +101,7 @@ def open_carbon(settings: Settings, *, write: bool = False) -> Carbon:
     from domain.carbon.catalogue import catalogue
     from resources.staging import Staging
 
+    require_domain(settings, "carbon")
     return Carbon(
         catalogue=catalogue(),
         lake=open_lake(settings),

@@ -11,6 +11,7 @@ from typing import Any
 
 from orchestration import setting_values as values
 
+DOMAINS = ("market", "carbon")
 TUSHARE_API = "https://api.tushare.pro"
 
 
@@ -51,6 +52,14 @@ FIELDS: tuple[Field, ...] = (
         "`embedded`",
         "`embedded`: one machine, SQLite, files. `production`: Postgres, object store, Kubernetes.",
         "production",
+    ),
+    Field(
+        "PERENNIAL_DOMAINS",
+        "domains",
+        values.some_of(*DOMAINS),
+        f"`{','.join(DOMAINS)}`",
+        "What this house keeps alive. Of a domain left out nothing is fetched, looked at or told.",
+        "carbon",
     ),
     Field(
         "PERENNIAL_DATABASE_URL",

@@ -41,6 +41,18 @@ def one_of(*choices: str) -> Callable[[str], str]:
     return parse
 
 
+def some_of(*choices: str) -> Callable[[str], tuple[str, ...]]:
+    """In the order of `choices`, whatever order a person writes them in."""
+
+    def parse(raw: str) -> tuple[str, ...]:
+        chosen = {part.strip().lower() for part in raw.split(",")}
+        if not chosen.issubset(choices):
+            raise ValueError(f"one or more of {', '.join(choices)}, separated by commas")
+        return tuple(choice for choice in choices if choice in chosen)
+
+    return parse
+
+
 def log_level(raw: str) -> str:
     return one_of("debug", "info", "warning", "error")(raw).upper()
 
@@ -229,7 +241,7 @@ def redacted_url(url: str) -> str:
 def as_text(value: object) -> str:
     """A value written so that its parser reads it back."""
     if isinstance(value, tuple):
-        return ",".join(f"{item:g}" for item in value) or "none"
+        return ",".join(item if isinstance(item, str) else f"{item:g}" for item in value) or "none"
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, time):

@@ -13,11 +13,13 @@ from typing import Literal
 
 from domain.shared.clock import Clock, machine_clock, stopped_at
 from orchestration import setting_values as values
-from orchestration.setting_fields import FIELDS, TUSHARE_API
+from orchestration.setting_fields import DOMAINS, FIELDS, TUSHARE_API
 
 Environment = Literal["embedded", "production"]
 Source = Literal["sandbox", "tushare"]
 
+DERIVED = Path()
+"""A folder nobody named: it is derived from the home folder."""
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -27,11 +29,12 @@ class Settings:
 
     home: Path
     env: Environment = "embedded"
+    domains: tuple[str, ...] = DOMAINS
     database_url: str = ""
     warehouse: str = ""
     catalog_url: str = ""
     uploads: str = ""
-    carbon_drop: Path | None = None
+    carbon_drop: Path = DERIVED
     carbon_app_url: str = ""
     carbon_app_token: str = ""
     carbon_api_url: str = ""
@@ -85,7 +88,7 @@ class Settings:
             derive(self, "tushare_url", TUSHARE_API)
         if not self.tushare_points:
             derive(self, "tushare_points", 2000 if self.source == "tushare" else 15000)
-        if self.carbon_drop is None:
+        if self.carbon_drop == DERIVED:
             derive(self, "carbon_drop", self.home / "drop")
         if self.ingest_log is None:
             derive(self, "ingest_log", self.home / "logs" / "check_ingest.log")
@@ -102,8 +105,8 @@ class Settings:
 
     @property
     def starts_sandbox(self) -> bool:
-        """Whether the source is a sandbox that nobody else runs for us."""
-        return self.source == "sandbox" and self.tushare_url is None
+        """Whether the market's source is a sandbox that nobody else runs for us."""
+        return "market" in self.domains and self.source == "sandbox" and self.tushare_url is None
 
     def business_clock(self) -> Clock:
         return machine_clock if self.now is None else stopped_at(self.now)

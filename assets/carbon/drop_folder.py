@@ -49,6 +49,21 @@ class DropFolder:
         factors, then data, which is checked against units."""
         return {place: stamp for kind in get_args(FileKind) for place, stamp in self._below(Path(kind))}
 
+    def prepare(self) -> None:
+        """Make the folders that files are put into, so that nobody has to guess their names."""
+        for kind in get_args(FileKind):
+            (self.root / kind).mkdir(parents=True, exist_ok=True)
+
+    def strays(self) -> list[str]:
+        """What was put where nobody looks: beside the folders instead of into one."""
+        known = {*get_args(FileKind), TAKEN, REFUSED}
+        try:
+            with os.scandir(self.root) as found:
+                names = sorted(entry.name for entry in found)
+        except OSError:
+            return []  # not there, or told by whoever looks for files in it
+        return [name for name in names if name not in known and not name.startswith((".", "~"))]
+
     def _below(self, folder: Path) -> Iterator[tuple[str, str]]:
         try:
             if (self.root / folder).is_symlink():

@@ -6,6 +6,7 @@ copied from a page into a spreadsheet runs no formula.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -75,6 +76,16 @@ class Method:
 
 
 @dataclass(frozen=True)
+class Unmatched:
+    """Entries of one kind that no factor fits, by the words that should have chosen one."""
+
+    title: str
+    kind: str
+    words: str
+    entries: int
+
+
+@dataclass(frozen=True)
 class Source:
     """Factors of one type and one origin that were used."""
 
@@ -114,6 +125,9 @@ class PageData:
     methods: tuple[Method, ...] = ()
     sources: tuple[Source, ...] = ()
     files: tuple[Brought, ...] = ()
+    unmatched: tuple[Unmatched, ...] = ()
+    """The most frequent ones."""
+    unmatched_kinds: int = 0
     lock: Lock | None = None
     as_of: datetime | None = None
     """The moment whose state is shown, if it is a past one."""
@@ -137,6 +151,7 @@ def page_data(
     results: Iterable[Row] = (),
     factors: Iterable[Row] = (),
     files: Iterable[Row] = (),
+    unmatched: Sequence[Row] = (),
     standing: Standing | None = None,
     lock: Lock | None = None,
     as_of: datetime | None = None,
@@ -150,6 +165,7 @@ def page_data(
              emissions, of the same units as the report
     factors  data_entry_type, source, factors, stale, mg: one row per type and source of the factors used
     files    kind, data_entry_type, file, by, at, rows: one row per upload that the figures come from
+    unmatched  data_entry_type, emission_type, classification, entries, kinds: what no factor fits
     """
     places = list(catalogue.types)
     standing = standing or Standing(0)
@@ -174,6 +190,8 @@ def page_data(
             for f in sorted(factors, key=lambda f: places.index(catalogue.type(f["data_entry_type"]).name))
         ),
         files=tuple(_brought(catalogue, f) for f in files),
+        unmatched=tuple(_unmatched(catalogue, u) for u in unmatched),
+        unmatched_kinds=unmatched[0]["kinds"] if unmatched else 0,
         lock=lock and Lock(spoken(lock.reason), spoken(lock.by), lock.at),
         as_of=as_of,
         standing=standing,
@@ -184,6 +202,13 @@ def page_data(
 def _brought(catalogue: Catalogue, row: Row) -> Brought:
     what = catalogue.type(row["data_entry_type"]).title if row["kind"] == "data" else row["kind"].capitalize()
     return Brought(what, spoken(row["file"]), spoken(row["by"]), row["at"], row["rows"])
+
+
+def _unmatched(catalogue: Catalogue, row: Row) -> Unmatched:
+    kind = catalogue.type(row["data_entry_type"])
+    several = len(kind.emissions) > 1
+    words = ", ".join(f"{name} {value}" for name, value in json.loads(row["classification"]).items())
+    return Unmatched(kind.title, row["emission_type"] if several else "", spoken(words), row["entries"])
 
 
 def _methods(catalogue: Catalogue, results: Iterable[Row], old: Mapping[str, str]) -> tuple[Method, ...]:

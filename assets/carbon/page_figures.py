@@ -41,6 +41,8 @@ class UnitLine:
     unmatched: int
     empty: bool
     leaf: bool
+    outside: bool = False
+    """In no file of units, though it has entries."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,7 @@ def _units(report: Report, data: PageData) -> Iterable[UnitLine]:
             unmatched=of.unmatched,
             empty=of.results == 0,
             leaf=leaf,
+            outside=unit.unit_id not in named,
         )
 
 

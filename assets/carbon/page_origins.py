@@ -56,6 +56,14 @@ def _known_gaps(figures: Figures, data: PageData) -> Iterator[Html]:
         yield tag(
             "p", f"{', '.join(empty)}: nothing was entered, which need not mean that there was nothing."
         )
+    if outside := [unit for unit in figures.units if unit.outside and unit.own_mg]:
+        yield tag("h3", "Outside the tree of units")
+        mass = figures.tonnes.said(sum(unit.own_mg for unit in outside))
+        yield tag(
+            "p",
+            f"{counted(len(outside), 'unit')} with entries and in no file of units: {mass} that are in the"
+            " whole, and in no unit above them. Among the units they stand by themselves.",
+        )
     if unequal := _unequal(figures, data):
         yield unequal
 
@@ -95,7 +103,30 @@ def _unmatched(figures: Figures, data: PageData) -> Html:
         if kind.unmatched or kind.overridden
     ]
     heads = (Head("Data entry type", number=False), Head("Entries"), Head("Without factor"), Head("Measured"))
-    return joined([said, table("Entries without a factor, and measured ones", heads, rows) if rows else ""])
+    counts = table("Entries without a factor, and measured ones", heads, rows) if rows else ""
+    return joined([said, counts, _words_without_factor(data)])
+
+
+def _words_without_factor(data: PageData) -> Html | str:
+    """What a person has to add factors for."""
+    if not data.unmatched:
+        return ""
+    heads = (Head("Data entry type", number=False), Head("No factor for", number=False), Head("Entries"))
+    rows = [
+        [
+            joined([one.title, " ", tag("small", _words(one.kind))]) if one.kind else one.title,
+            tag("bdi", one.words) if one.words else tag("small", "any of it"),
+            grouped(one.entries),
+        ]
+        for one in data.unmatched
+    ]
+    shown = len(rows)
+    most = (
+        f", the {shown} most frequent of {grouped(data.unmatched_kinds)}"
+        if data.unmatched_kinds > shown
+        else ""
+    )
+    return table(f"What no factor fits{most}", heads, rows)
 
 
 def _unequal(figures: Figures, data: PageData) -> Html | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +18,8 @@ from domain.shared.error import InvalidInput
 
 TONNE = 1e9
 """Milligrams."""
+SHOWN = 5
+"""Names in a note."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ def report_rows(
     # A unit's total has everything below it; everybody's is the sum of what each has alone.
     chosen = [r for r in found if unit is None or r["unit_id"] == unit]
     kind = "own" if unit is None else "total"
+    outside = [] if unit is not None else [r for r in found if r["unit_id"] not in units and r["own_results"]]
     sums: dict[tuple[str, int], dict[str, Any]] = {}
     for row in chosen:
         place = sums.setdefault(
@@ -133,8 +136,19 @@ def report_rows(
         unit=unit,
         rows=[sums[place] for place in sorted(sums)],
         units=[{"name": units.get(r["unit_id"], {}).get("name", ""), **r} for r in found],
-        notes=notes,
+        notes=(*notes, *_outside(outside, year)),
     )
+
+
+def _outside(rows: Sequence[dict[str, Any]], year: int) -> Iterator[str]:
+    """Of units that no file of units names, though somebody entered data for them."""
+    names = sorted({row["unit_id"] for row in rows})
+    if names:
+        more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+        yield (
+            f"not in the tree of {year}: {', '.join(names[:SHOWN])}{more}; their "
+            f"{sum(row['own_mg'] for row in rows) / TONNE:,.3f} t are in the whole, and in no unit above them"
+        )
 
 
 def difference(old: Report, new: Report) -> list[dict[str, Any]]:

@@ -52,6 +52,7 @@ def _page(
         results=rows("page_results"),
         factors=rows("page_factors") if as_of is None else (),
         files=_files(carbon, seen, year) if as_of is None else (),
+        unmatched=rows("page_unmatched") if as_of is None else (),
         standing=standing,
         lock=None if lock is None else Lock(lock.reason, lock.locked_by, lock.locked_at),
         as_of=as_of,

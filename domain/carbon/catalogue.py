@@ -113,6 +113,12 @@ class EntryType:
     @property
     def formula(self) -> str:
         """For people."""
+        keys = ", ".join(c.name for c in self.keys)
+        return f"{self.quantity} × {f'factor[{keys}]' if keys else 'factor'}"
+
+    @property
+    def quantity(self) -> str:
+        """What the factor is multiplied by, for people."""
         amount = f"{self.amount.name} [{self.unit}]"
         parts = [f"({amount} + {self.plus:g} {self.unit})" if self.plus else amount]
         for column in self.columns:
@@ -120,8 +126,7 @@ class EntryType:
                 parts.append(column.name)
             elif column.role == "flag":
                 parts.append(f"({column.times:g} if {column.name})")
-        keys = ", ".join(c.name for c in self.keys)
-        return " × ".join([*parts, f"factor[{keys}]" if keys else "factor"])
+        return " × ".join(parts)
 
     @property
     def rules(self) -> list[Any]:

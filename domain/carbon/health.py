@@ -7,6 +7,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from domain.carbon.dropped import shown
 from domain.carbon.feeds import Pulled
 from domain.carbon.jobs import PULLED
 from domain.carbon.plan import Plan, Verdict
@@ -36,6 +37,7 @@ ACTIONS: Mapping[str, str] = {
     "feed; then `perennial work retry ID`",
     "dropped": "nothing with a running daemon (`make up`)",
     "drop_folder": "see that the drop folder, its `taken` and its `refused` can be read and written",
+    "drop_stray": "move it into `units`, `factors` or `data` of the drop folder, or away",
     "input_missing": "nothing; its inputs come first",
 }
 """By the reason codes of errors and verdicts. What is not here needs nobody while it is healing."""
@@ -98,6 +100,21 @@ def _failing(feed: Told) -> Finding:
         since=feed.last_failure,
         next_attempt=None,
         action=ACTIONS["feed_error"],
+    )
+
+
+def strays(names: Sequence[str]) -> Finding:
+    """Things in the drop folder that no look ever takes."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return Finding(
+        domain="carbon",
+        subject="drop folder",
+        health="broken",
+        reason_code="drop_stray",
+        reason=f"{', '.join(map(shown, names[:3]))}{more}: not in units, factors or data, so nobody takes it",
+        since=None,
+        next_attempt=None,
+        action=ACTIONS["drop_stray"],
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from domain.carbon.dropped import SETTLED
 from domain.shared.error import PerennialError
 from orchestration.cli.output import say
 from orchestration.settings import Settings
@@ -40,6 +41,29 @@ def drive(settings: Settings, carbon: Carbon) -> bool:
 
     with runner(settings) as run:
         return drive_with(run, settings, carbon)
+
+
+def take_dropped(settings: Settings, carbon: Carbon) -> None:
+    """Take in what lies in the drop folder, once it has been seen to lie still."""
+    from domain.carbon.jobs import DROPPED
+    from orchestration.cli.runner import runner
+    from sensors.carbon.drop import run_tags
+    from sensors.carbon.dropped import look_at_drop
+    from sensors.unfinished import unfinished_dispatches
+
+    seen = look_at_drop(carbon, settings.carbon_drop, "")
+    if not seen.lying:
+        return
+    say(f"{seen.lying} files lie in the drop folder: {SETTLED:.0f} s to see whether anybody still writes")
+    time.sleep(SETTLED)
+    with runner(settings) as run:
+        unfinished = unfinished_dispatches(run.instance)
+        for start in look_at_drop(carbon, settings.carbon_drop, seen.cursor, unfinished).starts:
+            end = run.run([DROPPED], domain="carbon", tags=run_tags(start.id))
+            said = "done   " if end.success else "failed "
+            say(f"{said} {DROPPED}: {len(start.rows)} files; those refused lie in its `refused`")
+            for error in end.errors:
+                say(f"        {error}")
 
 
 def drive_with(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -139,35 +140,56 @@ def explain(
     """What a number is made of: entries, their factors, the lines they came on, who uploaded them."""
     from assets.carbon.explain import explained
 
+    carbon = open_carbon(load_settings())
     rows = explained(
-        open_carbon(load_settings()),
+        carbon,
         year,
         unit=unit,
         data_entry_type=data_entry_type,
         entry=entry,
         limit=limit,
     )
+    in_all = rows[0]["of_all"]
     if json:
-        document({"year": year, "results": rows})
+        document({"year": year, "of_all": in_all, "results": [_without(row, "of_all") for row in rows]})
         return
     for row in rows:
-        answer("\n".join(_explanation(row)))
+        answer("\n".join(_explanation(carbon.catalogue.type(row["data_entry_type"]).quantity, row)))
+    if in_all > len(rows):
+        say(f"{len(rows):,} of {in_all:,} results, the heaviest first; --limit shows more")
 
 
-def _explanation(row: dict[str, Any]) -> Iterator[str]:
+def _without(row: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key != name}
+
+
+def _explanation(quantity: str, row: dict[str, Any]) -> Iterator[str]:
     mass = "no mass" if row["kg_co2e"] is None else f"{row['kg_co2e']:,.3f} kg"
     yield f"{mass}  {row['data_entry_type']}, {row['emission_type']}, {row['unit_id']}, {row['entry_id']}"
-    yield f"    {row['quantity']:,.6g} {row['unit']} from {row['details']}"
+    yield f"    {row['quantity']:,.6g} {row['unit']} = {quantity}: {_worded(row['details'])}"
     yield _origin(row, "data", row["data_at"])
     if row["status"] == "overridden":
         yield "    measured: the file gives the mass itself"
     elif row["status"] == "unmatched":
-        yield f"    no factor fits {row['classification']}"
+        yield f"    no factor fits {_worded(row['classification'])}"
     else:
         factor = f"factor {row['factor_id']} version {row['factor_version']}"
         source = row["factor_source"] or "no source"
-        yield f"    × {row['factor_value']:g} {row['factor_unit']} ({factor}: {source})"
+        words = f" for {_worded(row['factor_words'])}" if row["factor_words"] != "{}" else ""
+        yield f"    × {row['factor_value']:g} {row['factor_unit']}{words} ({factor}: {source})"
         yield _origin(row, "factor", row["factor_from"])
+
+
+def _worded(told: str) -> str:
+    """A JSON object as a person writes it down."""
+    parts = loads(told)
+    return ", ".join(f"{name} {_spelled(value)}" for name, value in parts.items())
+
+
+def _spelled(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,.10g}" if isinstance(value, float) else str(value)
 
 
 def _origin(row: dict[str, Any], what: str, at: datetime | None) -> str:

@@ -8,16 +8,17 @@ from typing import Annotated
 import typer
 
 from domain.shared.error import InvalidInput
-from orchestration.cli.carbon_drive import drive
+from orchestration.cli.carbon_drive import drive, take_dropped
 from orchestration.cli.output import Json, answer, document, say
 from orchestration.environments import load_settings
 from orchestration.services import open_carbon
 
 
 def heal(json: Json = False) -> None:
-    """Take in, calculate and sum whatever is due, in this process."""
+    """Take in, calculate and sum whatever is due, files of the drop folder too, in this process."""
     settings = load_settings()
     carbon = open_carbon(settings, write=True)
+    take_dropped(settings, carbon)
     ended = drive(settings, carbon)
     if json:
         document({"ok": ended, "plan": [v.key for v in carbon.plan().due]})

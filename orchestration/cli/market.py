@@ -15,8 +15,6 @@ from orchestration.services import open_market
 
 if TYPE_CHECKING:
     from assets.market.market import Market
-    from domain.shared.health import Finding
-    from orchestration.settings import Settings
     from resources.ledger.model import Work
 
 app = typer.Typer(no_args_is_help=True)
@@ -38,12 +36,13 @@ def heal(json: Json = False) -> None:
 
 def _drive(json: bool, *, hurry: bool) -> None:
     from orchestration.cli.runner import drive, runner
+    from orchestration.health import market_findings
 
     settings = load_settings()
     market = open_market(settings, write=True)
     with runner(settings) as run:
         drive(market, run, hurry=_asked_for(market) if hurry else None)
-    found = _findings(settings)
+    found = market_findings(settings)
     note = _today(market)
     open_ends = [f for f in found if f.health in ("broken", "stale", "healing")]
     if json:
@@ -62,12 +61,6 @@ def _asked_for(market: Market) -> Callable[[Work], bool]:
 
     newest = newest_published(market.calendar(), market.clock(), market.rules.daily_at)
     return lambda row: row.kind == REFRESH or row.key.endswith(f":{newest}")
-
-
-def _findings(settings: Settings) -> list[Finding]:
-    from orchestration.health import platform_findings
-
-    return platform_findings(settings)
 
 
 def _today(market: Market) -> str:

@@ -24,12 +24,15 @@ def up() -> None:
     settings = load_settings()
 
     def before() -> None:
+        from assets.carbon.drop_folder import DropFolder
         from assets.policies.pools import LIMITS
         from orchestration.instance import open_instance
         from orchestration.pools import apply_pools
         from orchestration.services import open_ledger
 
         open_ledger(settings, write=True)
+        if "carbon" in settings.domains:
+            DropFolder(settings.carbon_drop).prepare()
         with open_instance(settings) as instance:
             apply_pools(instance, LIMITS)
 

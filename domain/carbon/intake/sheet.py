@@ -103,7 +103,7 @@ class Sheet:
         """What the file does not say, nor anybody beside it."""
         meant = near(column, self.cells.columns)
         hint = f": is it the column {meant}?" if meant else ""
-        reason = f"is missing, and no {what} was given beside the file{hint}"
+        reason = f"is missing: add the column or give --{what}; in the drop folder, a folder named so{hint}"
         return self.refusal(column, "missing_column", reason)
 
     def refusal(self, column: str, code: str, reason: str, value: str = "") -> FileRefused:

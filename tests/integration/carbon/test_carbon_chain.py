@@ -158,6 +158,10 @@ def test_an_entry_without_a_factor_is_told_and_is_no_zero(office: Office) -> Non
     assert [r["unmatched"] for r in office.run("report", YEAR, "--json").json["rows"]] == [0, 0, 1, 0]
     [told] = office.run("explain", YEAR, "--entry", "line 3", "--type", "paper", "--json").json["results"]
     assert told["status"] == "unmatched"
+    assert "no factor fits kind virgin" in office.run("explain", YEAR, "--entry", "line 3").out
+    page = office.folder / "page.html"
+    assert office.run("report", YEAR, "--html", str(page)).code == 0
+    assert "kind virgin" in page.read_text()
 
 
 def test_a_measured_mass_takes_the_place_of_the_calculation(office: Office) -> None:
@@ -191,6 +195,25 @@ def test_every_number_leads_back_to_its_line_its_factor_and_who_brought_them(off
     assert row["data_file"] == "data.csv"
     assert row["factor_file"] == "factors.csv"
     assert row["data_by"] == row["factor_by"]
+
+
+def test_an_explanation_shows_the_whole_calculation(office: Office) -> None:
+    """The constant that was added, and the class that the amount chose: neither stands in the file."""
+    factors = FACTORS + (
+        'plane,flight_co2,"{""cabin"": ""economy"", ""haul"": ""medium""}",0.2,kg/km,sample\n'
+        'plane,flight_non_co2,"{""cabin"": ""economy"", ""haul"": ""medium""}",0.1,kg/km,sample\n'
+    )
+    assert office.upload("factors", factors).code == 0
+    flights = "unit_id,distance,passengers,round_trip\nPHY,1905.5,3,yes\n"
+    assert office.upload("data", flights, "--type", "plane", "--wait").code == 0
+    told = office.run("explain", YEAR, "--type", "plane", "--limit", "1")
+    assert (
+        "    12,003 km = (distance [km] + 95 km) × passengers × (2 if round_trip): "
+        "distance 1,905.5, passengers 3, round_trip yes, cabin economy\n"
+    ) in told.out
+    assert "× 0.2 kg/km for cabin economy, haul medium (factor " in told.out
+    assert "1 of 2 results, the heaviest first" in told.err
+    assert "of" not in office.run("explain", YEAR, "--type", "plane").err
 
 
 def test_what_if_says_what_an_upload_would_do_and_does_nothing(office: Office) -> None:

@@ -44,6 +44,37 @@ def test_a_file_is_taken_by_what_its_folders_say(office: Office, drop: Drop) -> 
     assert drop.taken() == []
 
 
+def test_heal_takes_files_too_where_no_daemon_runs(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not before it has seen them lie still."""
+    monkeypatch.setattr("domain.carbon.dropped.SETTLED", 0.3)
+    monkeypatch.setattr("orchestration.cli.carbon_drive.SETTLED", 0.3)
+    folder = DropFolder(office.home / "drop")
+    folder.prepare()
+    before = office.milligrams()
+    place = f"data/paper/{YEAR}/more.csv"
+    (folder.root / place).parent.mkdir(parents=True)
+    (folder.root / place).write_text(PAPER.replace("100", "200"))
+    (folder.root / "units/bad.csv").write_text("rubbish")
+    healed = office.run("heal")
+    assert healed.code == 0, healed.err
+    assert "2 files lie in the drop folder" in healed.err
+    assert office.milligrams() == before + 70_000_000
+    assert (folder.root / "taken" / place).is_file()
+    assert "no column that a file" in (folder.root / "refused/units/bad.csv.problems.txt").read_text()
+
+
+def test_what_lies_where_nobody_looks_is_told(office: Office) -> None:
+    folder = DropFolder(office.home / "drop")
+    assert folder.strays() == []
+    folder.prepare()
+    (folder.root / "plane.csv").write_text("lost")
+    (folder.root / "factor").mkdir()
+    (folder.root / ".part").write_text("on its way")
+    [finding] = carbon_findings(load_settings())
+    assert (finding.reason_code, finding.health) == ("drop_stray", "broken")
+    assert finding.reason.startswith("factor, plane.csv: not in units, factors or data")
+
+
 def test_a_file_that_is_still_being_copied_is_left_alone(drop: Drop) -> None:
     path = drop.put(f"factors/{YEAR}/f.csv", FACTORS[:40])
     assert drop.run(drop.look()) == []

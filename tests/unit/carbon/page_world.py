@@ -49,6 +49,7 @@ class World:
     lock: Lock | None = None
     factors: list[dict[str, Any]] = field(default_factory=list)
     files: list[dict[str, Any]] = field(default_factory=list)
+    unmatched: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, unit: str, parent: str | None = None, name: str = "") -> World:
         self.units[unit] = (parent, name or unit)
@@ -115,6 +116,7 @@ class World:
             results=self._results(),
             factors=self.factors,
             files=self.files,
+            unmatched=self.unmatched,
             standing=Standing(
                 self.year,
                 tuple(Line(f"data_entry_emissions {n}|{self.year}", why, n) for n, why in self.old.items()),

@@ -150,3 +150,24 @@ def test_a_type_that_no_catalogue_has_is_an_error_and_not_left_out(world: World)
     world.factors = [{"data_entry_type": "rocket", "source": "", "factors": 1, "stale": 0, "mg": 0}]
     with pytest.raises(InvalidInput, match="rocket"):
         world.data()
+
+
+def test_the_words_that_lack_a_factor_are_told(world: World):
+    world.emit("u", "hotel", 0, entries=9, unmatched=9)
+    names = ("data_entry_type", "emission_type", "classification", "entries", "kinds")
+    rows = [
+        ("plane", "flight_co2", '{"cabin":"=first","haul":"long"}', 7, 31),
+        ("hotel", "hotel", "{}", 2, 31),
+    ]
+    world.unmatched = [dict(zip(names, row, strict=True)) for row in rows]
+    said = words(part(world.shown(), "missing"))
+    assert "What no factor fits, the 2 most frequent of 31" in said
+    assert "Flights flight co2 cabin =first, haul long 7" in said
+    assert "any of it 2" in said
+
+
+def test_units_that_no_file_names_are_told_with_their_mass(world: World):
+    world.emit("forgotten", "road", 3 * 10**9).add("no entries")
+    said = words(part(world.shown(), "missing"))
+    assert "1 unit with entries and in no file of units: 3.000 t CO₂e that are in the whole" in said
+    assert "Outside the tree" not in words(part(World().add("u").emit("u", "road", 1).shown(), "missing"))

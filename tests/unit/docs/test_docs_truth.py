@@ -201,7 +201,15 @@ def test_what_to_do_is_told_in_the_words_of_status():
 
 NOT_MET = {
     *("error", "infrastructure", "transient", "permanent", "invalid_input"),  # roots of the tree
-    *("invalid_settings", "invalid_sql", "no_end", "unknown_work", "already_finished", "already_running"),
+    *(
+        "invalid_settings",
+        "domain_off",
+        "invalid_sql",
+        "no_end",
+        "unknown_work",
+        "already_finished",
+        "already_running",
+    ),
     *("unknown_kind", "params_too_large", "empty_frame"),  # mistakes of our own code
     *("retried", "released", "cancelled", "superseded"),
     *("unknown_unit", "unknown_type", "unknown_module", "unknown_emission_type", "unknown_value"),

@@ -242,6 +242,21 @@ def test_no_retry_at_all_survives_the_way_to_a_child():
     assert load_settings(settings.for_child()) == settings
 
 
+def test_domains_are_kept_in_their_own_order_also_on_the_way_to_a_child():
+    assert load_settings({}).domains == ("market", "carbon")
+    assert load_settings({"PERENNIAL_DOMAINS": " Carbon ,market,carbon"}).domains == ("market", "carbon")
+    settings = load_settings({"PERENNIAL_DOMAINS": "carbon"})
+    assert settings.domains == ("carbon",)
+    assert not settings.starts_sandbox
+    assert load_settings(settings.for_child()) == settings
+
+
+@pytest.mark.parametrize("raw", ["carbon,markte", "all", ","])
+def test_a_domain_there_is_none_of_is_refused(raw: str):
+    with pytest.raises(InvalidInput, match=r"PERENNIAL_DOMAINS: .* is not one or more of market, carbon"):
+        load_settings({"PERENNIAL_DOMAINS": raw})
+
+
 def test_a_childs_environment_keeps_what_is_foreign_and_drops_our_leftovers(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LANG", "C.UTF-8")
     monkeypatch.setenv("PERENNIAL_NOW", "2020-01-01")

@@ -1,0 +1,13 @@
+-- What no factor fits: the words of the entries, the most frequent first. `kinds` counts all such words.
+WITH RECURSIVE below(unit_id) AS (
+    SELECT $unit
+    UNION
+    SELECT u.unit_id FROM carbon.units u JOIN below b ON u.parent_id = b.unit_id WHERE u.year = $year
+)
+SELECT e.data_entry_type, e.emission_type, d.classification, count(*) AS entries, count(*) OVER () AS kinds
+FROM carbon.data_entry_emissions e
+JOIN carbon.data_entries d USING (year, data_entry_type, entry_key)
+WHERE e.year = $year AND e.status = 'unmatched' AND ($unit IS NULL OR e.unit_id IN (FROM below))
+GROUP BY ALL
+ORDER BY entries DESC, e.data_entry_type, e.emission_type, d.classification
+LIMIT 20

@@ -1,0 +1,78 @@
+"""A house that keeps one domain: nothing of the others is looked at, told or done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from orchestration.build import build_definitions
+from orchestration.settings import Settings
+from tests.command import said
+from tests.integration.carbon.office import Office
+
+
+@pytest.fixture
+def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
+    monkeypatch.setenv("PERENNIAL_DOMAINS", "carbon")
+    return Office(tmp_path, monkeypatch)
+
+
+def _names(settings: Settings) -> tuple[set[str], set[str]]:
+    """The groups of the assets, and what looks by itself."""
+    code = build_definitions(settings).get_repository_def()
+    groups = {spec.group_name for definition in code.assets_defs_by_key.values() for spec in definition.specs}
+    looks: list[dg.SensorDefinition | dg.ScheduleDefinition] = [*code.sensor_defs, *code.schedule_defs]
+    return groups, {each.name.split("_", 1)[0] for each in looks}
+
+
+def test_dagster_has_only_what_the_house_keeps(tmp_path: Path) -> None:
+    assert _names(Settings(home=tmp_path)) == (
+        {"market", "carbon", "ops"},
+        {"market", "carbon", "work", "upkeep"},
+    )
+    assert _names(Settings(home=tmp_path, domains=("carbon",))) == (
+        {"carbon", "ops"},
+        {"carbon", "work", "upkeep"},
+    )
+    assert _names(Settings(home=tmp_path, domains=("market",))) == (
+        {"market", "ops"},
+        {"market", "work", "upkeep"},
+    )
+
+
+def test_an_office_without_a_market_is_healthy(office: Office) -> None:
+    office.furnish()
+    status = said("status", "--json")
+    assert status.code == 0, status.out
+    assert status.json["findings"] == []
+    parts = {part["part"]: part["ok"] for part in said("doctor", "--json").json}
+    assert "source" not in parts
+    assert all(parts.values())
+
+
+@pytest.mark.parametrize(
+    "command", [("market", "daily"), ("plan", "market"), ("market", "backfill", "--from", "2024-01-02")]
+)
+def test_a_command_of_another_domain_says_why_not(office: Office, command: tuple[str, ...]) -> None:
+    refused = said(*command)
+    assert refused.code == 2
+    assert "this house does not keep market: PERENNIAL_DOMAINS is carbon" in refused.err
+    assert "add market to it" in refused.err
+
+
+def test_the_watchdog_of_another_domain_is_no_silence(office: Office) -> None:
+    """Cron must not take a market that nobody keeps for a healthy one."""
+    checked = said("check", "market")
+    assert checked.code == 1
+    assert checked.out.startswith("ALERT market: this house does not keep market")
+
+
+def test_a_market_without_carbon_refuses_an_upload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    office = Office(tmp_path, monkeypatch)
+    monkeypatch.setenv("PERENNIAL_DOMAINS", "market")
+    refused = office.upload("factors", "x")
+    assert refused.code == 2
+    assert "this house does not keep carbon" in refused.err
+    assert not (office.home / "uploads").exists()
