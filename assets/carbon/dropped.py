@@ -7,7 +7,7 @@ import dagster as dg
 
 from assets.carbon.drop import Dropped, take_dropped
 from assets.carbon.office import CarbonOffice
-from assets.policies.definition import OWNERS, PARTITION
+from assets.policies.definition import tableless
 from assets.policies.failure import classified
 from assets.policies.tags import DISPATCH
 from domain.carbon.dropped import shown
@@ -22,17 +22,7 @@ def dropped_files() -> dg.AssetsDefinition:
 
     @dg.multi_asset(
         name=DROPPED,
-        specs=[
-            dg.AssetSpec(
-                DROPPED_KEY,
-                description="Files that somebody put into the drop folder.",
-                group_name="carbon",
-                owners=OWNERS,
-                kinds={"file"},
-                tags={PARTITION: "none"},
-                skippable=True,
-            )
-        ],
+        specs=[tableless(DROPPED_KEY, "Files that somebody put into the drop folder.", "file", "none")],
     )
     def made(context: dg.AssetExecutionContext, office: CarbonOffice) -> Iterator[dg.MaterializeResult]:
         def tell(done: Dropped) -> None:

@@ -6,7 +6,7 @@ import dagster as dg
 
 from assets.carbon.office import CarbonOffice
 from assets.carbon.pull import Read, pull_entries
-from assets.policies.definition import OWNERS, PARTITION
+from assets.policies.definition import tableless
 from assets.policies.failure import classified
 from assets.policies.tags import DISPATCH
 from domain.carbon.jobs import PULLED
@@ -20,15 +20,12 @@ def pulled_entries(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     @dg.multi_asset(
         name=PULLED,
         specs=[
-            dg.AssetSpec(
+            tableless(
                 PULLED_KEY,
-                description="Entries of applications beside us: edited by people, or counted by systems.",
-                group_name="carbon",
-                owners=OWNERS,
-                kinds={"json"},
-                tags={PARTITION: "category_year"},
-                skippable=True,
-                partitions_def=partitions,
+                "Entries of applications beside us: edited by people, or counted by systems.",
+                "json",
+                "category_year",
+                partitions,
             )
         ],
         partitions_def=partitions,

@@ -39,6 +39,26 @@ def definition_metadata(table: Table) -> Mapping[str, Any]:
     }
 
 
+def tableless(
+    key: dg.AssetKey,
+    description: str,
+    kind: str,
+    partition: str,
+    partitions: dg.PartitionsDefinition | None = None,
+) -> dg.AssetSpec:
+    """An asset that takes something in and writes no table: a run may have nothing to tell of it."""
+    return dg.AssetSpec(
+        key,
+        description=description,
+        group_name=key.path[0],
+        owners=OWNERS,
+        kinds={kind},
+        tags={PARTITION: partition},
+        skippable=True,
+        partitions_def=partitions,
+    )
+
+
 def asset_arguments(table: Table, group: str, kinds: set[str]) -> dict[str, Any]:
     """The arguments every asset decorator of ours gets from its table."""
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from domain.carbon.dropped import shown
 from domain.carbon.feeds import Pulled
@@ -15,6 +15,8 @@ from domain.shared.health import Finding, WorkRow
 from domain.shared.telling import (
     EVERYWHERE,
     UNDER_WAY,
+    Heard,
+    fails,
     latest_rows,
     not_started,
     told_as_called_off,
@@ -44,25 +46,12 @@ ACTIONS: Mapping[str, str] = {
 NOTHING_PULLED: Mapping[str, Pulled] = MappingProxyType({})
 
 
-class Told(Protocol):
-    """When an application was heard last, and when it failed."""
-
-    @property
-    def source(self) -> str: ...
-    @property
-    def last_success(self) -> datetime | None: ...
-    @property
-    def last_failure(self) -> datetime | None: ...
-    @property
-    def last_error(self) -> str | None: ...
-
-
 def findings(
     plan: Plan,
     work: Sequence[WorkRow],
     now: datetime,
     machine_now: datetime,
-    feeds: Iterable[Told] = (),
+    feeds: Iterable[Heard] = (),
     pulled: Mapping[str, Pulled] = NOTHING_PULLED,
 ) -> list[Finding]:
     """Everything that is not plainly healthy, the worst first. `feeds` are the applications listened to."""
@@ -76,7 +65,7 @@ def findings(
         for row in latest.values()
         if row.status in UNDER_WAY or (row.status == "failed" and row.key not in judged)
     ]
-    found += [_failing(feed) for feed in feeds if _fails(feed)]
+    found += [_failing(feed) for feed in feeds if fails(feed)]
     found += [
         _refused(partition, place, told)
         for partition, one in pulled.items()
@@ -85,12 +74,7 @@ def findings(
     return sorted(found, key=lambda f: f.rank)
 
 
-def _fails(feed: Told) -> bool:
-    success, failure = feed.last_success, feed.last_failure
-    return failure is not None and (success is None or failure > success)
-
-
-def _failing(feed: Told) -> Finding:
+def _failing(feed: Heard) -> Finding:
     return Finding(
         domain="carbon",
         subject=feed.source,

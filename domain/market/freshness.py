@@ -4,27 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Literal, Protocol
+from typing import Literal
 
 from domain.market.trading import TradingCalendar, at, shanghai
+from domain.shared.telling import Heard, fails
 
 STALE_FROM = timedelta(hours=48)
 SILENT_BEYOND = timedelta(days=7)
 
 FreshnessStatus = Literal["never_ingested", "error", "healthy", "stale"]
-
-
-class Told(Protocol):
-    """What a source's freshness is judged by; the ledger keeps it."""
-
-    @property
-    def source(self) -> str: ...
-    @property
-    def last_success(self) -> datetime | None: ...
-    @property
-    def last_failure(self) -> datetime | None: ...
-    @property
-    def last_error(self) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -33,13 +21,12 @@ class Freshness:
     reason: str
 
 
-def freshness(source: Told, calendar: TradingCalendar, now: datetime) -> Freshness:
-    success, failure = source.last_success, source.last_failure
-    if success is None and failure is None:
-        return Freshness("never_ingested", "never_ingested")
-    if success is None or (failure is not None and failure > success):
+def freshness(source: Heard, calendar: TradingCalendar, now: datetime) -> Freshness:
+    if fails(source):
         return Freshness("error", source.last_error or "the last attempt failed")
-    age = due_age(calendar, success, now)
+    if source.last_success is None:
+        return Freshness("never_ingested", "never_ingested")
+    age = due_age(calendar, source.last_success, now)
     if age > SILENT_BEYOND:
         return Freshness("error", "silent")
     if age >= STALE_FROM:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from domain.market.freshness import Told, freshness
+from domain.market.freshness import freshness
 from domain.market.plan import Plan, Verdict
 from domain.market.tables import DERIVED
 from domain.market.trading import TradingCalendar, shanghai
@@ -17,6 +17,7 @@ from domain.shared.health import Finding, Health, WorkRow
 from domain.shared.telling import (
     EVERYWHERE,
     UNDER_WAY,
+    Heard,
     latest_rows,
     not_started,
     told_as_called_off,
@@ -51,7 +52,7 @@ ACTIONS: Mapping[str, str] = {
 def findings(
     plan: Plan,
     work: Sequence[WorkRow],
-    sources: Iterable[Told],
+    sources: Iterable[Heard],
     calendar: TradingCalendar,
     now: datetime,
     machine_now: datetime,
@@ -114,7 +115,7 @@ def _from_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_
     )
 
 
-def _sources(sources: Iterable[Told], calendar: TradingCalendar, now: datetime) -> Iterable[Finding]:
+def _sources(sources: Iterable[Heard], calendar: TradingCalendar, now: datetime) -> Iterable[Finding]:
     for source in sources:
         fresh = freshness(source, calendar, now)
         if fresh.status == "healthy":

@@ -41,6 +41,25 @@ class Wanted(Protocol):
     def since(self) -> datetime | None: ...
 
 
+class Heard(Protocol):
+    """A source outside: when it answered last, and when it failed. The ledger keeps it."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def last_success(self) -> datetime | None: ...
+    @property
+    def last_failure(self) -> datetime | None: ...
+    @property
+    def last_error(self) -> str | None: ...
+
+
+def fails(source: Heard) -> bool:
+    """Its last word was a failure."""
+    success, failure = source.last_success, source.last_failure
+    return failure is not None and (success is None or failure > success)
+
+
 def not_started(domain: str) -> str:
     return NOT_STARTED.format(domain=domain)
 
