@@ -32,12 +32,19 @@ def take_in_units(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tell)
         newest = _uploads(carbon, (u.id for u in seen.newest_uploads("units", "", year)))
         if not newest:
             return None
-        jobs = carbon.ledger.uploads.taken_by(work_id, [u.id for u in newest], year)
+        jobs = _taken(carbon, newest, work_id, year)
         frames = [_with_job(carbon, u, year, jobs[u.id]) for u in newest]
         files = [{"file": u.name, "upload": u.id, "units": u.taken} for u in newest]
         return Built({UNITS.name: _shaped(UNITS, frames)}, inputs, metadata={"files": files})
 
     make(carbon, UNITS, years, run_id, tell, build)
+
+
+def _taken(carbon: Carbon, newest: Sequence[Upload], work_id: int, year: int) -> dict[int, int]:
+    """By upload, the work that took it in. Those that it overtook before anybody looked end with it."""
+    ids = [one.id for one in newest]
+    carbon.ledger.pipelines.add(work_id, carbon.ledger.uploads.overtaken(ids, year))
+    return carbon.ledger.uploads.taken_by(work_id, ids, year)
 
 
 def _with_job(carbon: Carbon, upload: Upload, year: int, job: int) -> pa.Table:
@@ -131,7 +138,7 @@ def take_in_entries(carbon: Carbon, partitions: Sequence[str], run_id: str, tell
         newest = _uploads(carbon, (u.id for u in seen.newest_uploads("data", name, year)))
         if not newest:
             return None
-        carbon.ledger.uploads.taken_by(work_id, [u.id for u in newest], year)
+        _taken(carbon, newest, work_id, year)
         frames = []
         for upload in newest:
             rows = recalculated(carbon.catalogue.type(name), _of_year(carbon, upload, year))

@@ -8,13 +8,13 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Engine, and_, delete, exists, func, insert, or_, select, update
 from sqlalchemy.engine import Row
 
 from domain.shared.clock import Clock
 from resources.ledger.engine import reading, writing
 from resources.ledger.rows import chunks, lock_name
-from resources.ledger.schema import upload, upload_year
+from resources.ledger.schema import pipeline_member, upload, upload_year
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,20 @@ class Uploads:
             connection.execute(fresh.values(work_id=work_id))
             query = select(upload_year.c.upload_id, upload_year.c.work_id).where(mine)
             return {row[0]: row[1] for row in connection.execute(query)}
+
+    def overtaken(self, upload_ids: Collection[int], year: int) -> set[str]:
+        """The chains of uploads that these overtook before anybody looked: nothing was ever done for them."""
+        older, years = upload.alias("older"), upload_year.alias("of_older")
+        names = ("kind", "topic", "institution", "source")
+        query = (
+            select(older.c.pipeline_id)
+            .join(upload, and_(older.c.id < upload.c.id, *(older.c[n] == upload.c[n] for n in names)))
+            .join(years, and_(years.c.upload_id == older.c.id, years.c.year == year))
+            .where(upload.c.id.in_(list(upload_ids)), older.c.accepted.is_(True), years.c.work_id.is_(None))
+            .where(~exists().where(pipeline_member.c.pipeline_id == older.c.pipeline_id))
+        )
+        with reading(self.engine) as connection:
+            return set(connection.execute(query).scalars())
 
     def refuse(self, number: int) -> None:
         """It was noted, and cannot be taken after all."""
