@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup up demo test test-fast test-hunts hunt lint arch bench docs lock clean
+.PHONY: help setup up demo test test-fast test-e2e test-hunts hunt lint arch bench docs lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -39,12 +39,14 @@ up: setup ## start the UI, the daemon and the sandbox; Ctrl-C stops them
 demo: setup ## a warehouse with a gap that heals, then a university's carbon report; exits by itself
 	@exec $(BIN)/perennial demo
 
-test: setup ## the whole test suite but the hunts
-	$(BIN)/python -m pytest -n 2 -m "not e2e and not hunt"
-	$(BIN)/python -m pytest -m e2e
+test: setup ## unit and integration tests
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not e2e and not hunt"
 
 test-fast: setup ## without the slow and the end-to-end tests
 	$(BIN)/python -m pytest -m "not slow and not e2e and not hunt"
+
+test-e2e: setup ## the whole product, as a person has it: `up`, its daemon, a browser
+	$(BIN)/python -m pytest -m e2e
 
 test-hunts: setup ## the hunts in short, with other luck each time; each prints the seed that plays it again
 	$(BIN)/python -m pytest -m hunt

@@ -28,6 +28,11 @@ TICK_AHEAD = timedelta(seconds=90)
 """How soon after the start the daily schedule ticks: the first fill comes before it."""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those that start a product of their own come first: two at once would starve each other."""
+    items.sort(key=lambda item: "first_up" in getattr(item, "fixturenames", ()))
+
+
 @pytest.fixture(scope="session")
 def first_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Started on an empty folder; leaves nothing behind."""

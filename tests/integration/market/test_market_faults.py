@@ -223,6 +223,7 @@ def test_a_stock_list_that_cannot_be_right_is_asked_for_again(
     empty_house: House, kind: str, reason: str
 ) -> None:
     key = "normalized_stock_basic:ALL"
+    empty_house.set(PERENNIAL_GAP_WINDOW_DAYS="1", PERENNIAL_GAP_LIMIT="1")
     empty_house.fault("stock_basic", kind)
     assert empty_house.run("market", "daily").code == 1
     assert (empty_house.newest(key).status, empty_house.newest(key).reason_code) == ("deferred", reason)
