@@ -10,6 +10,7 @@ import pytest
 
 from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput
+from domain.shared.work import Item
 from resources.ledger.uploads import Upload, Uploads
 
 
@@ -115,6 +116,29 @@ def test_of_two_that_take_a_file_at_the_same_time_both_are_told_the_same(ledger,
 
     with ThreadPoolExecutor(6) as pool:
         assert len(set(pool.map(take, range(6)))) == 1
+
+
+def test_chains_of_files_that_were_overtaken_before_anybody_looked_are_found_and_no_others(ledger):
+    def came(chain: str, **more: object) -> int:
+        return ledger.uploads.record(a_file(pipeline_id=chain, **({"years": (1,)} | more))).id
+
+    came("overtaken")
+    came("of two years", years=(1, 2))
+    came("of another year", years=(2,))
+    came("of another type", topic="train")
+    came("of somebody else", institution="other")
+    came("refused", accepted=False)
+    ledger.uploads.taken_by(7, [came("taken in before")], 1)
+    came("begun")
+    begun, later = ledger.enqueue([Item("market.fill", key, "f") for key in "ab"]).created
+    ledger.pipelines.add(begun.id, ["begun"])
+    newest = came("newest")
+    came("later")
+    assert ledger.uploads.overtaken([newest], 1) == {"overtaken", "of two years"}
+    assert ledger.uploads.overtaken([newest], 3) == set()
+    assert ledger.uploads.overtaken([], 1) == set()
+    ledger.pipelines.add(later.id, ["overtaken", "of two years"])
+    assert ledger.uploads.overtaken([newest], 1) == set()
 
 
 # Locks
