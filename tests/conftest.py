@@ -7,8 +7,13 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.postgres import PostgresMissing, Server, running_server
+
+
+# `make hunt` lets the models whose steps are slow explore for long: --hypothesis-profile=hunt
+settings.register_profile("hunt", max_examples=15, stateful_step_count=20)
 
 
 @pytest.fixture(scope="session")

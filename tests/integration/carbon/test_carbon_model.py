@@ -58,8 +58,8 @@ from tests.integration.carbon.workers import (
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = 2
-STEPS = 8
+EXAMPLES, STEPS = 2, 8
+"""Few, as every step is real; `make hunt` explores for long."""
 YEAR = 2025
 NAMES = ("train", "paper")
 MAKERS = {
@@ -273,11 +273,12 @@ class Model(RuleBasedStateMachine):
 
 
 def play(home: Home) -> None:
+    long = settings.get_current_profile_name() == "hunt"
     run_state_machine_as_test(
         type("Played", (Model,), {"home": staticmethod(home)}),
         settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=STEPS,
+            max_examples=settings.default.max_examples if long else EXAMPLES,
+            stateful_step_count=settings.default.stateful_step_count if long else STEPS,
             deadline=None,
             derandomize=False,
             print_blob=True,
