@@ -11,7 +11,6 @@ from hypothesis import settings
 
 from tests.postgres import PostgresMissing, Server, running_server
 
-
 # `make hunt` lets the models whose steps are slow explore for long: --hypothesis-profile=hunt
 settings.register_profile("hunt", max_examples=15, stateful_step_count=20)
 
