@@ -9,6 +9,10 @@ import pyarrow as pa
 from domain.shared.error import InfrastructureError
 from resources.lake.store import Store, store_for
 
+LOST = "staging_damaged"
+"""The reason code of rows that are gone or cannot be understood. An object store that does not answer is no
+such trouble."""
+
 
 @dataclass(frozen=True)
 class Staging:
@@ -46,7 +50,7 @@ class Staging:
         except (FileNotFoundError, pa.ArrowException, OSError) as error:
             raise InfrastructureError(
                 f"the rows of an uploaded file cannot be read: {uri}",
-                reason_code="staging_damaged",
+                reason_code=LOST,
                 remedy="upload the file again, or put the staged file back",
             ) from error
 
