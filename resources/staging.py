@@ -9,6 +9,12 @@ import pyarrow as pa
 from domain.shared.error import InfrastructureError
 from resources.lake.store import Store, store_for
 
+LOST = "staging_damaged"
+"""The reason code of rows that are gone or cannot be understood. An object store that does not answer is no
+such trouble."""
+_OF = b"pipeline"
+"""Under this name a file of rows says whose they are. Files from before they did say nothing."""
+
 
 @dataclass(frozen=True)
 class Staging:
@@ -26,7 +32,8 @@ class Staging:
         import pyarrow.parquet as pq
 
         sink = pa.BufferOutputStream()
-        pq.write_table(rows, sink, compression="zstd")
+        marked = rows.replace_schema_metadata({**(rows.schema.metadata or {}), _OF: pipeline_id.encode()})
+        pq.write_table(marked, sink, compression="zstd", write_page_checksum=True)
         self.store.create(f"{self.place}/{pipeline_id}/original", original)
         self.store.create(f"{self.place}/{pipeline_id}/rows.parquet", sink.getvalue().to_pybytes())
 
@@ -42,13 +49,14 @@ class Staging:
 
         uri = f"{self.place}/{pipeline_id}/rows.parquet"
         try:
-            return pq.read_table(pa.BufferReader(self.store.read(uri)))
+            rows = pq.read_table(pa.BufferReader(self.store.read(uri)), page_checksum_verification=True)
         except (FileNotFoundError, pa.ArrowException, OSError) as error:
-            raise InfrastructureError(
-                f"the rows of an uploaded file cannot be read: {uri}",
-                reason_code="staging_damaged",
-                remedy="upload the file again, or put the staged file back",
-            ) from error
+            raise _lost(f"the rows of an uploaded file cannot be read: {uri}") from error
+        about = dict(rows.schema.metadata or {})
+        # A restore may put a file in the place of another: all numbers would be right, of something else.
+        if about.pop(_OF, pipeline_id.encode()) != pipeline_id.encode():
+            raise _lost(f"the rows of an uploaded file are those of another: {uri}")
+        return rows.replace_schema_metadata(about)
 
     def remove(self, pipeline_id: str) -> None:
         for name in ("rows.parquet", "original"):
@@ -56,3 +64,9 @@ class Staging:
 
     def original(self, pipeline_id: str) -> bytes:
         return self.store.read(f"{self.place}/{pipeline_id}/original")
+
+
+def _lost(what: str) -> InfrastructureError:
+    return InfrastructureError(
+        what, reason_code=LOST, remedy="upload the file again, or put the staged file back"
+    )

@@ -114,6 +114,6 @@ def _file(carbon: Carbon, place: str, content: Content) -> File:
         name=parts[-1],
         content=content.data,
         by=f"drop folder, owner {content.owner}",
-        year=next((int(w) for w in words if w.isdigit() and len(w) == 4), None),
+        year=next((int(w) for w in words if w.isascii() and w.isdigit() and len(w) == 4), None),
         data_entry_type=next((w for w in words if w in carbon.catalogue.types), None),
     )

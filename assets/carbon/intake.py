@@ -18,7 +18,9 @@ from domain.carbon.plan import entries_inputs, factors_inputs, units_inputs, yea
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS, UNITS
 from domain.shared.cell import Cell
 from domain.shared.compute import packaged, query
+from domain.shared.error import InfrastructureError
 from domain.shared.table import Table
+from resources.staging import LOST
 
 if TYPE_CHECKING:
     from resources.ledger.uploads import Upload
@@ -162,7 +164,13 @@ def _uploads(carbon: Carbon, ids: Iterable[int]) -> list[Upload]:
 
 
 def _of_year(carbon: Carbon, upload: Upload, year: int) -> pa.Table:
-    rows = carbon.staging.rows(upload.pipeline_id)
+    try:
+        rows = carbon.staging.rows(upload.pipeline_id)
+    except InfrastructureError as error:
+        if error.reason_code != LOST:
+            raise
+        told = f"{upload.name} (upload {upload.id}): {error.message}"
+        raise InfrastructureError(told, reason_code=error.reason_code, remedy=error.remedy) from error
     return rows.filter(pc.equal(rows.column("year"), year))
 
 

@@ -167,7 +167,7 @@ def page_data(
     files    kind, data_entry_type, file, by, at, rows: one row per upload that the figures come from
     unmatched  data_entry_type, emission_type, classification, entries, kinds: what no factor fits
     """
-    places = list(catalogue.types)
+    places = {name: place for place, name in enumerate(catalogue.types)}
     standing = standing or Standing(0)
     return PageData(
         institution=spoken(institution),
@@ -181,13 +181,13 @@ def page_data(
         methods=_methods(catalogue, results, standing.old),
         sources=tuple(
             Source(
-                title=catalogue.type(f["data_entry_type"]).title,
+                title=_title(catalogue, f["data_entry_type"]),
                 source=spoken(f["source"] or ""),
                 factors=f["factors"],
                 stale=f["stale"],
                 mg=f["mg"],
             )
-            for f in sorted(factors, key=lambda f: places.index(catalogue.type(f["data_entry_type"]).name))
+            for f in sorted(factors, key=lambda f: places.get(f["data_entry_type"], len(places)))
         ),
         files=tuple(_brought(catalogue, f) for f in files),
         unmatched=tuple(_unmatched(catalogue, u) for u in unmatched),
@@ -200,22 +200,29 @@ def page_data(
 
 
 def _brought(catalogue: Catalogue, row: Row) -> Brought:
-    what = catalogue.type(row["data_entry_type"]).title if row["kind"] == "data" else row["kind"].capitalize()
+    what = _title(catalogue, row["data_entry_type"]) if row["kind"] == "data" else row["kind"].capitalize()
     return Brought(what, spoken(row["file"]), spoken(row["by"]), row["at"], row["rows"])
 
 
 def _unmatched(catalogue: Catalogue, row: Row) -> Unmatched:
-    kind = catalogue.type(row["data_entry_type"])
-    several = len(kind.emissions) > 1
+    kind = catalogue.types.get(row["data_entry_type"])
+    several = kind is not None and len(kind.emissions) > 1
     words = ", ".join(f"{name} {value}" for name, value in json.loads(row["classification"]).items())
-    return Unmatched(kind.title, row["emission_type"] if several else "", spoken(words), row["entries"])
+    title = _title(catalogue, row["data_entry_type"])
+    return Unmatched(title, row["emission_type"] if several else "", spoken(words), row["entries"])
+
+
+def _title(catalogue: Catalogue, name: str) -> str:
+    """Of a type that the catalogue lost since, its name: a published report is shown all the same."""
+    kind = catalogue.types.get(name)
+    return name if kind is None else kind.title
 
 
 def _methods(catalogue: Catalogue, results: Iterable[Row], old: Mapping[str, str]) -> tuple[Method, ...]:
     """In the catalogue's order, the types that have results or should have newer ones."""
     by_type: dict[str, list[Row]] = defaultdict(list)
     for row in results:
-        by_type[catalogue.type(row["data_entry_type"]).name].append(row)
+        by_type[row["data_entry_type"]].append(row)
     return tuple(
         _method(kind, by_type.get(kind.name, ()), spoken(old.get(kind.name, "")))
         for kind in catalogue.types.values()

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from assets.carbon.carbon import Carbon
 from domain.carbon.tables import DATA_ENTRIES
+from resources.lake.error import DamagedData
 
 _SHOWN = 5
 
@@ -15,11 +16,16 @@ def units_left_out(carbon: Carbon, institution: str, year: int, units: Collectio
     partitions = [p for p in carbon.lake.partitions(DATA_ENTRIES.name) if p.endswith(f"|{year}")]
     if not partitions:
         return None
-    used = carbon.lake.query(
-        f"SELECT DISTINCT unit_id FROM {DATA_ENTRIES.name} WHERE year = $year AND institution = $institution",
-        params={"year": year, "institution": institution},
-        partitions={DATA_ENTRIES.name: partitions},
-    )
+    try:
+        used = carbon.lake.query(
+            f"SELECT DISTINCT unit_id FROM {DATA_ENTRIES.name} "
+            "WHERE year = $year AND institution = $institution",
+            params={"year": year, "institution": institution},
+            partitions={DATA_ENTRIES.name: partitions},
+        )
+    except DamagedData:
+        # Where more was lost, the units come before the entries that are checked against them.
+        return f"which units of {year} have entries cannot be told: the entries are damaged"
     missed = sorted(set(used.column("unit_id").to_pylist()).difference(units))
     if not missed:
         return None

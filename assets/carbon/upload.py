@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from assets.carbon.carbon import Carbon
+from assets.carbon.lost_rows import mend_staged
 from assets.carbon.unit_use import units_left_out
+from assets.carbon.units_known import of_year, units_of, units_of_others
 from domain.carbon.intake.entries_file import Scope, no_entries, read_entries
 from domain.carbon.intake.factors_file import read_factors
 from domain.carbon.intake.sheet import Parsed
 from domain.carbon.intake.units_file import read_units
 from domain.carbon.reading.numbers import Mark
 from domain.carbon.reading.problems import FileRefused
-from domain.carbon.tables import UNITS
 from domain.shared.error import InvalidInput
 from domain.shared.names import LONGEST, fault_of_name, fault_of_text
 from domain.shared.years import YEARS
@@ -117,6 +114,7 @@ def _take(carbon: Carbon, file: File, pipeline: str, parsed: Parsed) -> Receipt:
         _refuse_taken_units(carbon, file, parsed)
     if (same := _newest_is_the_same(carbon, wanted, parsed)) is not None:
         return Receipt(same, known=True)
+    mend_staged(carbon, wanted, file.content, parsed.frame)
     carbon.staging.keep(pipeline, file.content, parsed.frame)
     kept = carbon.ledger.uploads.record(wanted)
     if file.kind == "units":
@@ -155,15 +153,15 @@ def _read(carbon: Carbon, file: File) -> Parsed:
 
 def _left_out(carbon: Carbon, file: File, parsed: Parsed) -> Iterator[str]:
     for year in parsed.years:
-        if told := units_left_out(carbon, file.institution, year, _of_year(parsed.frame, year)):
+        if told := units_left_out(carbon, file.institution, year, of_year(parsed.frame, year)):
             yield told
 
 
 def _of_others(carbon: Carbon, file: File, parsed: Parsed) -> Iterator[str]:
     """One body may count for the units of another. A misspelt name would count them twice."""
     for year in parsed.years:
-        used = _of_year(parsed.frame, year)
-        for institution, units in _units_of(carbon, year).items():
+        used = of_year(parsed.frame, year)
+        for institution, units in units_of(carbon, year).items():
             if institution != file.institution and (theirs := used & units):
                 yield (
                     f"{len(theirs):,} units of {year} in it are those of {institution!r}: its entries are "
@@ -180,44 +178,21 @@ class _UnitsOfYears(dict[int, frozenset[str]]):
 
     def get(self, year: int, default: Any = None) -> Any:  # noqa: ARG002 - a mapping's word
         if year not in self:
-            self[year] = frozenset().union(*_units_of(self._carbon, year).values())
+            self[year] = frozenset().union(*units_of(self._carbon, year).values())
         return self[year]
-
-
-def _units_of(carbon: Carbon, year: int) -> dict[str, frozenset[str]]:
-    """By institution, those of the year: in the lake, or in uploads on their way there."""
-    seen = carbon.observe()
-    coming = seen.newest_uploads("units", "", year)
-    if seen.cell(UNITS.table, str(year)).inputs.get("uploads", "") == ",".join(str(u.id) for u in coming):
-        units = carbon.units(year)
-        rows = zip(units.column("institution").to_pylist(), units.column("unit_id").to_pylist(), strict=True)
-        return _grouped(rows)
-    return {u.institution: _of_year(carbon.staging.rows(u.pipeline_id), year) for u in coming}
-
-
-def _grouped(rows: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = defaultdict(set)
-    for institution, unit in rows:
-        found[institution].add(unit)
-    return {institution: frozenset(units) for institution, units in found.items()}
 
 
 def _refuse_taken_units(carbon: Carbon, file: File, parsed: Parsed) -> None:
     """A unit belongs to one institution: entries name it without saying whose it is."""
     for year in parsed.years:
-        mine = _of_year(parsed.frame, year)
-        for institution, theirs in _units_of(carbon, year).items():
-            if institution != file.institution and (both := sorted(mine & theirs)):
+        mine = of_year(parsed.frame, year)
+        for institution, theirs in units_of_others(carbon, year, file.institution).items():
+            if both := sorted(mine & theirs):
                 raise InvalidInput(
                     f"{file.name}: {both[0]!r} of {year} is a unit of {institution!r} already",
                     reason_code="unit_taken",
                     remedy="give it another unit_id, for example with the institution's name before it",
                 )
-
-
-def _of_year(rows: pa.Table, year: int) -> frozenset[str]:
-    mine = rows.filter(pc.equal(rows.column("year"), year))
-    return frozenset(mine.column("unit_id").to_pylist())
 
 
 def _newest_is_the_same(carbon: Carbon, wanted: Upload, parsed: Parsed) -> Upload | None:

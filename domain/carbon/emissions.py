@@ -27,6 +27,9 @@ from domain.shared.error import InvalidInput
 MOST = 9_007_199_254_740_992
 """Milligrams one result may have: nine million tonnes. What is more, is a mistake in an amount or a factor;
 and beyond it doubles no longer know whole milligrams."""
+MOST_OF_A_TYPE = 100_000_000_000_000_000
+"""Milligrams all results of a type and year may have: a hundred million tonnes. Each may be plausible by
+itself, and their sums, of all types together, have to fit into the tables."""
 
 _STATUS = ("matched", "unmatched", "overridden")
 _MASS = (
@@ -104,6 +107,7 @@ class Calculation:
         return pa.Table.from_batches(self._results(found), schema=_FRAME)
 
     def _results(self, found: pa.Table) -> Iterator[pa.RecordBatch]:
+        whole = 0.0
         for batch in found.to_batches():
             pair, measured = _numbers(batch.column("pair"))
             code, entry = self._codes(pair, measured)
@@ -112,7 +116,10 @@ class Calculation:
             mg = masses[0] if entry is None else np.stack(masses, axis=1).ravel()[entry]
             if entry is not None:
                 batch = batch.take(pa.array(entry // len(masses)))  # noqa: PLW2901
+            whole += float(np.sum(mg, where=self._lists.has_mass[code], dtype=np.float64))
             yield self._batch(batch, code, mg)
+        if whole > MOST_OF_A_TYPE:
+            raise ImplausibleSum(self.kind.name, self.year, whole)
 
     def _codes(
         self, pair: _Codes, measured: npt.NDArray[np.bool_]
@@ -243,3 +250,15 @@ class ImplausibleMass(InvalidInput):
         self.data_entry_type = data_entry_type
         self.entry_key = entry_key
         self.mg = mg
+
+
+class ImplausibleSum(InvalidInput):
+    """Each entry may be right by itself; all of them cannot be."""
+
+    reason_code = "implausible_mass"
+
+    def __init__(self, data_entry_type: str, year: int, mg: float) -> None:
+        super().__init__(
+            f"all entries of {data_entry_type} {year} together would cause {mg / 1e9:,.0f} tonnes",
+            remedy="look at the unit of its amounts and of its factors, and upload the wrong file again",
+        )

@@ -123,6 +123,8 @@ def _told(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: dat
         return told_of_work("carbon", row, verdict, ACTIONS, now, machine_now)
     if row is not None and verdict.due and row.fingerprint == verdict.fingerprint:
         return told_as_called_off("carbon", row, verdict, ACTIONS)
+    # That a type was taken out of the catalogue, somebody meant; what an application tells, nobody did.
+    uncounted = verdict.reason_code == "unknown_type" and verdict.table != PULLED
     locked, lost = verdict.state == "locked", verdict.reason_code in ("no_files", "unknown_type")
     action = "nothing; it comes after them" if verdict.state == "waits" else not_started("carbon")
     if locked or lost:
@@ -130,7 +132,7 @@ def _told(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: dat
     return Finding(
         domain="carbon",
         subject=verdict.key,
-        health="explained" if locked else "broken" if lost else "healing",
+        health="explained" if locked or uncounted else "broken" if lost else "healing",
         reason_code=verdict.reason_code,
         reason=verdict.why,
         since=verdict.since,

@@ -45,7 +45,8 @@ __all__ = [
 
 def plan(catalogue: Catalogue, seen: Observed) -> Plan:
     """Everything a look has an opinion on, upstream first."""
-    verdicts = [*_pulls(catalogue, seen), *_intake(catalogue, seen), *_emissions(catalogue, seen)]
+    verdicts = [*_pulls(catalogue, seen), *_intake(catalogue, seen), *_uncounted(catalogue, seen)]
+    verdicts += _emissions(catalogue, seen)
     verdicts += _reports(catalogue, seen, verdicts)
     return Plan(tuple(verdicts))
 
@@ -108,6 +109,15 @@ def _intake(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
     for partition in seen.entry_partitions(catalogue):
         inputs = entries_inputs(catalogue, seen, partition)
         yield _judge_intake(seen, [DATA_ENTRIES.table], partition, inputs)
+
+
+def _uncounted(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
+    """Entries of types that the catalogue lost: the next report would be smaller, and nobody told."""
+    for partition in seen.partitions(DATA_ENTRIES.table):
+        name, rows = partition.split("|", 1)[0], seen.cell(DATA_ENTRIES.table, partition).version.rows
+        if name not in catalogue.types and rows:
+            why = f"its {rows:,} entries are in no new report: the catalogue has no type {name!r}"
+            yield Verdict(DATA_ENTRIES.table, partition, "waits", "unknown_type", why)
 
 
 def _judge_intake(seen: Observed, tables: list[str], partition: str, inputs: Mapping[str, str]) -> Verdict:

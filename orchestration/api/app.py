@@ -10,7 +10,7 @@ Who may call at all is decided in `callers.py`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import asdict
 from typing import Any
@@ -35,6 +35,8 @@ from resources.ledger.model import Work
 
 CALLS = "GET /sync/jobs/ID, POST /sync/jobs/ID/recover, POST /carbon/uploads"
 Endpoint = Callable[[Request], Awaitable[Response]]
+SAID = ("kind", "type", "year", "name", "institution", "by", "decimal", "accept_valid")
+"""What a caller may say of a file."""
 _STATUS = {
     "unknown_work": 404,
     "already_running": 409,
@@ -103,6 +105,7 @@ def _wants(request: Request) -> bool:
 
 async def _file(request: Request) -> File:
     asked = request.query_params
+    _known(asked.multi_items())
     kind, year, mark = asked.get("kind", ""), asked.get("year", ""), asked.get("decimal")
     if kind not in ("units", "factors", "data"):
         raise InvalidInput(f"kind is {kind!r}", remedy="kind=units, kind=factors or kind=data")
@@ -120,6 +123,15 @@ async def _file(request: Request) -> File:
         data_entry_type=asked.get("type"),
         mark=mark,  # type: ignore[arg-type]
     )
+
+
+def _known(asked: Iterable[tuple[str, str]]) -> None:
+    """`instituion=other` would take the place of what `main` has, and nobody would be told."""
+    names = [name for name, _ in asked]
+    for name in names:
+        if name not in SAID or names.count(name) > 1:
+            fault = "is given more than once" if name in SAID else "is nothing that can be said of a file"
+            raise InvalidInput(f"{name[:40]!r} {fault}", remedy=f"one each of {', '.join(SAID)}")
 
 
 def _by(said: str) -> str:

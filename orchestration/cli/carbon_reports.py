@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput
 from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.environments import load_settings
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from assets.carbon.report import Report
 
 Year = Annotated[int | None, typer.Option("--year", help="The year.")]
+MOST = 100_000
+"""Rows and hours that anybody means."""
 AsOf = Annotated[str | None, typer.Option("--as-of", help="As it was then, for example 2026-11-18T14:30.")]
 
 
@@ -71,6 +74,8 @@ def write_page(
     """Write a report's page; what was written. A page that is there stays until the new one is whole."""
     from assets.carbon.report_page import report_page
 
+    if not path.name:
+        raise InvalidInput(f"{str(path)!r} is no file", remedy="--html report.html")
     text = report_page(carbon, year, unit, at).encode()
     scratch = path.with_name(f".{path.name}.part")
     try:
@@ -82,16 +87,22 @@ def write_page(
 
 
 def moment(text: str | None) -> datetime | None:
-    """A moment somebody typed; without a zone it is UTC, without an hour the end of that day."""
+    """A moment somebody typed; without a zone it is UTC, without an hour the end of that day. The end of this
+    day is now: what is not in the report yet can be said then."""
     if text is None:
         return None
     try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
+        begins = datetime.fromisoformat(text)
+        begins = (begins if begins.tzinfo else begins.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
         raise InvalidInput(f"{text!r} is no moment", remedy="2026-11-18 or 2026-11-18T14:30+01:00") from None
-    if len(text) <= len("2026-11-18"):
-        found += timedelta(days=1)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    now = machine_clock()
+    if begins > now:
+        raise InvalidInput(f"{text} is yet to come", remedy="name a moment that has passed")
+    if len(text) > len("2026-11-18"):
+        return begins
+    ends = begins + timedelta(days=1)
+    return ends if ends <= now else None
 
 
 def diff(
@@ -218,10 +229,12 @@ def pipelines(
     pipeline: Annotated[
         str | None, typer.Argument(help="One of them; the beginning of its id will do.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many, the newest first.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MOST, help="How many, the newest first.")] = 20,
     hours: Annotated[
         int | None,
-        typer.Option("--statistics", min=1, help="Instead: how each kind of work did, these hours."),
+        typer.Option(
+            "--statistics", min=1, max=MOST, help="Instead: how each kind of work did, these hours."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -8,10 +8,13 @@ from typing import Annotated
 import typer
 
 from domain.shared.error import InvalidInput
+from domain.shared.years import YEARS
 from orchestration.cli.carbon_drive import drive, take_dropped
 from orchestration.cli.output import Json, answer, document, say
 from orchestration.environments import load_settings
 from orchestration.services import open_carbon
+
+Year = Annotated[int, typer.Argument(help="The year", min=YEARS[0], max=YEARS[-1])]
 
 
 def heal(json: Json = False) -> None:
@@ -27,7 +30,7 @@ def heal(json: Json = False) -> None:
 
 def withdraw(
     data_entry_type: Annotated[str, typer.Argument(help="The data entry type")],
-    year: Annotated[int, typer.Argument(help="The year")],
+    year: Year,
     institution: Annotated[str, typer.Option("--institution", help="Whose data.")] = "main",
     wait: Annotated[bool, typer.Option("--wait", help="Do it here, with all that follows.")] = False,
     json: Json = False,
@@ -78,7 +81,7 @@ def pull(json: Json = False) -> None:
 
 
 def recalculate(
-    year: Annotated[int, typer.Argument(help="The year")],
+    year: Year,
     module: Annotated[
         list[str] | None, typer.Option("--module", help="Only this module; may be given again.")
     ] = None,

@@ -11,7 +11,7 @@ from orchestration.cli.output import Json, answer, document, say
 from orchestration.environments import load_settings
 from orchestration.services import open_carbon
 
-Year = Annotated[int, typer.Argument(help="The year")]
+Year = Annotated[int, typer.Argument(help="The year", min=0, max=9999)]
 Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept.")]
 
 

@@ -9,7 +9,7 @@ import orjson
 import pyarrow as pa
 
 from domain.carbon.feeds import Heard, Origin
-from domain.shared.names import fault_of_name, fault_of_text
+from domain.shared.names import LONGEST, fault_of_name, fault_of_text
 from domain.shared.years import YEARS
 
 
@@ -18,6 +18,21 @@ def json_object(body: bytes) -> Mapping[str, Any]:
     if not isinstance(answer, dict):
         raise ValueError("the answer is no object")
     return answer
+
+
+CURSOR = 1_000
+"""Characters a cursor may have: it is kept with every look, and goes back in an address."""
+
+
+def cursor_of(told: Mapping[str, Any]) -> str:
+    """Empty if there is none."""
+    value = told.get("cursor")
+    return "" if value in (None, "") else _word(value, "cursor", CURSOR)
+
+
+def version_of(told: Mapping[str, Any]) -> str:
+    """Of two pages without one nobody could say that they belong together."""
+    return _word(told["version"], "version")
 
 
 def change_of(told: Any, origin: Origin) -> Heard:
@@ -31,7 +46,7 @@ def change_of(told: Any, origin: Origin) -> Heard:
         institution=_name(told, "institution"),
         data_entry_type=_name(told, "data_entry_type"),
         year=year,
-        version=_word(told["version"], "version"),
+        version=version_of(told),
     )
 
 
@@ -42,11 +57,11 @@ def _name(told: Mapping[str, Any], name: str) -> str:
     return word
 
 
-def _word(value: Any, name: str) -> str:
+def _word(value: Any, name: str, longest: int = LONGEST) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise ValueError(f"{name} is no text")
     word = str(value)
-    if fault := fault_of_text(word):
+    if fault := fault_of_text(word, longest):
         raise ValueError(f"{name} is {fault}")
     return word
 

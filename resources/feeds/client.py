@@ -25,7 +25,7 @@ from domain.carbon.feeds import ORIGINS, Heard, Origin
 from domain.shared.clock import Clock, machine_clock
 from domain.shared.error import InfrastructureError
 from domain.shared.hashing import digest
-from resources.feeds.answers import change_of, entries_of, joined, json_object
+from resources.feeds.answers import change_of, cursor_of, entries_of, joined, json_object, version_of
 from resources.feeds.errors import BadFeed, ChangedMeanwhile, FeedDown, FeedTokenRefused, WrongFeedAddress
 from resources.wire.http import (
     DEFAULT_TIMEOUTS,
@@ -47,6 +47,8 @@ LISTENING = Timeouts(connect=5.0, read=10.0, total=15.0)
 """What changed is a short answer, and a sensor waits for it."""
 MOST_PAGES = 100_000
 """A bound: a server that always has another page would never be done with."""
+MOST_BYTES = 1 << 30
+"""Of one place, as of one file: its pages are held until the last of them has come."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class FeedClient:
         token: str = "",
         *,
         timeouts: Timeouts = DEFAULT_TIMEOUTS,
+        most: int = MOST_BYTES,
         clock: Clock = machine_clock,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -81,6 +84,7 @@ class FeedClient:
         self.shown_url = without_credentials(self._url)
         self._redactor = Redactor(token)
         self._timeouts = timeouts
+        self._most = most
         self._clock = clock
         self._monotonic = monotonic
 
@@ -102,7 +106,7 @@ class FeedClient:
                 answer = self._get(session, "changes", {"after": after} if after else {}, LISTENING)
                 try:
                     found += [change_of(each, self.origin) for each in answer["changes"]]
-                    cursor, more = str(answer.get("cursor") or ""), answer.get("more") is True
+                    cursor, more = cursor_of(answer), answer.get("more") is True
                 except (KeyError, TypeError, ValueError) as error:
                     raise self._bad("changes", error) from None
                 if not more or self._monotonic() > until:
@@ -128,14 +132,18 @@ class FeedClient:
             "year": str(place.year),
             "institution": place.institution,
         }
-        page = ""
+        page, size = "", 0
         for _ in range(MOST_PAGES):
             answer = self._get(session, "entries", asked | ({"page": page} if page else {}), self._timeouts)
             try:
-                yield str(answer["version"]), entries_of(answer["entries"])
+                version, rows = version_of(answer), entries_of(answer["entries"])
                 following = answer.get("next")
             except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
                 raise self._bad("entries", error) from None
+            yield version, rows
+            size += rows.nbytes
+            if size > self._most:
+                raise self._bad("entries", ValueError(f"a place of more than {self._most >> 20:,} MiB"))
             if following is None:
                 return
             if str(following) in ("", page):

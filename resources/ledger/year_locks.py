@@ -16,11 +16,15 @@ from sqlalchemy.exc import IntegrityError
 
 from domain.shared.clock import Clock
 from domain.shared.error import InvalidInput
+from domain.shared.names import fault_of_text
 from domain.shared.work import Kind
 from resources.ledger.engine import reading, writing
 from resources.ledger.model import Work
 from resources.ledger.rows import as_work, lock_name, select_work
 from resources.ledger.schema import is_running, work, year_lock
+
+LONGEST_REASON = 1_000
+"""Characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,5 +124,8 @@ class YearBusy(InvalidInput):
 
 
 def _said(reason: str) -> None:
+    """It is shown to everybody whom the lock stops, in terminals too."""
     if not reason.strip():
         raise InvalidInput("a reason is needed", reason_code="no_reason", remedy="--reason TEXT")
+    if fault := fault_of_text(reason, LONGEST_REASON):
+        raise InvalidInput(f"the reason is {fault}", reason_code="no_reason", remedy="--reason TEXT")

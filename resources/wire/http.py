@@ -75,7 +75,9 @@ def fault_of(error: Exception, timeouts: Timeouts) -> str:
     if isinstance(error, requests.Timeout | urllib3.exceptions.TimeoutError):
         return f"no answer within {timeouts.read:g} s"
     root = _root(error)
-    return f"{type(root).__name__}: {root}"
+    # Of a server that speaks no HTTP it quotes what it said, which may be commands for a terminal.
+    said = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(root))
+    return f"{type(root).__name__}: {said}"
 
 
 def _root(error: BaseException) -> BaseException:

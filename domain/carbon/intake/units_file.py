@@ -7,7 +7,6 @@ from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from domain.carbon.intake.sheet import Parsed, Sheet
 
@@ -27,27 +26,32 @@ def read_units(source: BinaryIO, *, year: int | None = None) -> Parsed:
     sheet.merge(["year", "unit_id"], ["parent_id", "name"], columns, "unit_id", "this unit")
     _no_circles(sheet, columns)
     parsed = sheet.finish(columns)
+    parents, unknown = _above(parsed.frame)
     warnings = [
         f"line {line}: the unit above, {name!r}, is not in the file: what belongs to it stands on top"
-        for name, line in _unknown_parents(parsed.frame).items()
+        for name, line in unknown.items()
     ]
-    parents = parsed.frame.column("parent_id")
-    nobody = pc.equal(parents, "")
-    frame = parsed.frame.set_column(2, "parent_id", pc.if_else(nobody, pa.scalar(None, pa.string()), parents))
+    frame = parsed.frame.set_column(2, "parent_id", parents)
     return replace(parsed, frame=frame, warnings=(*parsed.warnings, *warnings))
 
 
-def _unknown_parents(frame: pa.Table) -> dict[str, int]:
-    """Each with the first line that names it."""
+def _above(frame: pa.Table) -> tuple[pa.Array, dict[str, int]]:
+    """Of each row the unit above, and those that are not in the file with the first line that names each.
+
+    Such a one is nobody's parent. Were it kept, it could be a unit of another institution, which would have
+    in it what it does not know of; and two such files could stand above each other.
+    """
     years, units, parents, lines = (
         frame.column(n).to_pylist() for n in ("year", "unit_id", "parent_id", "line")
     )
     known = set(zip(years, units, strict=True))
     found: dict[str, int] = {}
+    above: list[str | None] = []
     for year, parent, line in zip(years, parents, lines, strict=True):
         if parent and (year, parent) not in known:
             found.setdefault(parent, line)
-    return found
+        above.append(parent if parent and (year, parent) in known else None)
+    return pa.array(above, pa.string()), found
 
 
 def _no_circles(sheet: Sheet, columns: dict[str, pa.Array]) -> None:

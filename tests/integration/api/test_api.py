@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -195,10 +196,12 @@ def test_a_locked_year_takes_nothing(api: Api, settings: Settings, ledger: Ledge
         ({"kind": "units", "by": "x" * 201}, "200 characters"),
         ({"kind": "units", "type": "\x1b"}, "the type is '\\x1b'"),
         ({"kind": "data", "decimal": "dot"}, "decimal is 'dot'"),
+        ({"kind": "units", "instituion": "other"}, "'instituion' is nothing that can be said of a file"),
+        ({"kind": "units", "year": ["2024", "2025"]}, "'year' is given more than once"),
         ({"kind": "data", "type": "zeppelin", "year": "2025"}, "no data entry type 'zeppelin'"),
     ],
 )
-def test_a_wrong_question_is_told_with_the_right_one(api: Api, asked: dict[str, str], said: str) -> None:
+def test_a_wrong_question_is_told_with_the_right_one(api: Api, asked: dict[str, Any], said: str) -> None:
     answer = api.upload(TRAIN, **asked)
     assert answer.status_code == 400
     assert said in answer.json()["error"]

@@ -6,6 +6,7 @@ import csv
 import getpass
 import io
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,51 @@ def test_a_lock_needs_a_reason_and_a_year_that_has_a_report(office: Office) -> N
         said = office.run("lock", wrong, "--reason", "published")
         assert said.code == 2
         assert "Invalid value" in said.err
+
+
+def test_a_reason_is_a_text_that_can_be_shown_to_everybody_whom_the_lock_stops(office: Office) -> None:
+    for unseen in ("\x1b]0;owned\x07", "two\nlines", "\udcff", "long" * 1_000):
+        for command in ("lock", "unlock"):
+            said = office.run(command, YEAR, "--reason", unseen)
+            assert (said.code, "Traceback" in said.err, "\x1b" in said.err) == (2, False, False), unseen
+            assert "characters that can be seen" in said.err
+    assert not office.carbon.ledger.year_locks.held()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("unlock", "9" * 26, "--reason", "x"),
+        ("withdraw", "train", "9" * 26),
+        ("recalculate", "9" * 26),
+        ("recalculate", "1800"),
+        ("pipelines", "--limit", "9" * 26),
+        ("pipelines", "--statistics", "9" * 26),
+        ("report", YEAR, "--as-of", "9999-12-31"),
+        ("report", YEAR, "--as-of", "0001-01-01T00:00+14:00"),
+        ("report", YEAR, "--as-of", "9999-12-31T23:59-12:00"),
+        ("diff", YEAR, "--from", "9999-12-31"),
+        ("report", YEAR, "--html", "."),
+        ("report", YEAR, "--html", ""),
+        ("report", YEAR, "--html", "/"),
+    ],
+)
+def test_what_nobody_can_mean_is_refused_in_words(office: Office, arguments: tuple[str, ...]) -> None:
+    said = office.run(*arguments)
+    assert (said.code, said.out, "Traceback" in said.err) == (2, "", False)
+
+
+def test_of_a_day_that_is_yet_to_come_there_is_no_report_and_of_this_one_there_is_what_is_known(
+    office: Office,
+) -> None:
+    """As it was at the end of this day is what it is now: with all that is known to be missing in it."""
+    today = datetime.now(UTC)
+    said = office.run("report", YEAR, "--as-of", f"{today + timedelta(days=2):%Y-%m-%d}")
+    assert said.code == 2
+    assert "is yet to come" in said.err
+    office.upload("factors", FACTORS.replace(",8,g/km", ",9,g/km"))
+    said = office.run("report", YEAR, "--as-of", f"{today:%Y-%m-%d}")
+    assert (said.code, "not up to date" in said.err) == (0, True)
 
 
 def test_a_lock_on_an_old_report_says_that_it_is_old_and_unlocking_what_is_due(office: Office) -> None:

@@ -84,4 +84,21 @@ def test_heal_says_what_is_not_well(office: Office) -> None:
         kept.unlink()
     done = office.run("heal")
     assert done.code == 1
-    assert f"broken: {KEY}: the rows of an uploaded file cannot be read" in done.err
+    assert f"broken: {KEY}: data.csv (upload 6): the rows of an uploaded file cannot be read" in done.err
+
+
+def test_where_every_file_and_every_upload_is_lost_the_same_files_bring_all_of_it_back(
+    office: Office,
+) -> None:
+    """What status tells to do can be done, though units and entries are checked against each other."""
+    before, history = office.milligrams(), ("factor_versions", YEAR)
+    versions = office.content()[history]
+    for path in (office.home / "uploads").rglob("rows.parquet"):
+        path.unlink()
+    for path in (office.home / "lake" / "warehouse").rglob("*.parquet"):
+        path.unlink()
+    assert office.run("heal").code == 1
+    office.furnish()
+    assert (office.milligrams(), office.content()[history]) == (before, versions)
+    assert not office.due()
+    assert office.run("heal").code == 0

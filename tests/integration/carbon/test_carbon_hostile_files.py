@@ -6,7 +6,9 @@ from __future__ import annotations
 import csv
 import importlib
 import io
+import os
 import re
+import threading
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -124,6 +126,20 @@ def test_a_file_that_cannot_be_is_refused_at_the_door(with_units: Office) -> Non
     with pytest.raises(InvalidInput, match="2025 is locked"):
         upload(with_units.carbon, File("units", "it.csv", b"unit_id,name\nA,b\n", "x", year=2025))
     assert state(with_units) == before
+
+
+def test_what_tells_no_size_is_read_no_further_than_a_file_may_be_large(
+    with_units: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe, a device: /dev/zero would fill the memory, and all that runs beside it would be killed."""
+    monkeypatch.setattr("assets.carbon.upload.LARGEST", 1 << 20)
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    thread = threading.Thread(target=pipe.write_bytes, args=(b"unit_id,name\n" + b"A,a\n" * (1 << 18),))
+    thread.start()
+    said = with_units.run("upload", "units", str(pipe), "--year", "2025")
+    thread.join()
+    assert (said.code, said.err.splitlines()[0]) == (2, f"error: {pipe} is larger than 1 MiB")
 
 
 FORMULAS = ("=1+2", "+1+2", "-1+2", "@SUM(A1)", "\t=1+2", "\r=1+2", " =1+2", "\u00a0=1+2")

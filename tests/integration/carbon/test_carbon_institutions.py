@@ -28,6 +28,21 @@ def test_data_of_another_bodys_units_are_taken_with_a_warning(office: Office) ->
     assert "those of" not in office.upload("data", TRAIN + "\n", "--type", "train").err
 
 
+def test_a_unit_stands_below_those_of_its_own_institution_only(office: Office) -> None:
+    """What the file was told, that it stands on top, is so; else two could stand above each other."""
+    for name, units in (
+        ("ia", "unit_id,name,parent_id\nA1,a,B1\n"),
+        ("ib", "unit_id,name,parent_id\nB1,b,A1\n"),
+    ):
+        done = office.upload("units", units, "--institution", name)
+        assert (done.code, "stands on top" in done.err) == (0, True)
+    journeys = TRAIN.replace("PHY", "A1").replace("ART", "B1")
+    assert office.upload("data", journeys, "--type", "train", "--institution", "ia", "--wait").code == 0
+    rows = office.run("report", YEAR, "--csv").out.splitlines()[1:]
+    mine = {r.split(",")[2]: r.split(",")[5:7] for r in rows if r.split(",")[2] in ("A1", "B1")}
+    assert {unit: own == total for unit, (own, total) in mine.items()} == {"A1": True, "B1": True}
+
+
 def test_units_that_wait_are_taken_already(office: Office) -> None:
     """Both files came before either was taken in."""
     assert office.upload("units", THEIRS, "--institution", "other").code == 0

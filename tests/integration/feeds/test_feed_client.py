@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import socket
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -165,6 +167,9 @@ def test_how_long_to_wait_is_heard(client: FeedClient, application: Application)
         (b'{"version": "1", "entries": [{"unit_id": "A"}]}', "entries have no entry_id"),
         (b'{"entries": []}', "it lacks 'version'"),
         (b'{"version": "1", "entries": [], "next": ""}', "the next page is this one"),
+        (b'{"version": null, "entries": []}', "version is no text"),
+        (b'{"version": {"a": 1}, "entries": []}', "version is no text"),
+        (b'{"version": "\\u001b[31m", "entries": []}', "characters that can be seen"),
     ],
 )
 def test_entries_that_are_none_are_refused(
@@ -173,6 +178,47 @@ def test_entries_that_are_none_are_refused(
     application.fault = lambda _: Answer(200, body)
     with pytest.raises(BadFeed, match=said):
         client.entries(HEARD)
+
+
+def test_an_application_that_always_has_another_page_is_not_held_in_memory(
+    address: str, application: Application
+) -> None:
+    client = FeedClient("manual", address, TOKEN, most=10_000)
+    entry = b'{"entry_id": "%s"}' % (b"a" * 1_000)
+    pages = iter(range(1, 10_000))
+    application.fault = lambda _: Answer(
+        200, b'{"version": "1", "entries": [%s], "next": %d}' % (entry, next(pages))
+    )
+    with pytest.raises(BadFeed, match="a place of more than"):
+        client.entries(HEARD)
+    assert len(application.calls) < 20
+
+
+@pytest.mark.parametrize("cursor", ['"%s"' % ("a" * 1_001), '{"a": 1}', '"\\u001b[31m"'])
+def test_a_cursor_that_cannot_go_back_in_an_address_is_not_kept(
+    client: FeedClient, application: Application, cursor: str
+) -> None:
+    application.fault = lambda _: Answer(200, f'{{"changes": [], "cursor": {cursor}}}'.encode())
+    with pytest.raises(BadFeed, match="cursor is"):
+        client.changes()
+
+
+def test_what_a_stranger_says_in_place_of_http_commands_no_terminal() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+
+        def answer() -> None:
+            line, _ = stranger.accept()
+            with line:
+                line.recv(10_000)
+                line.sendall(b"\x1b]0;owned\x07\x1b[2J welcome\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(FeedDown) as told:
+            FeedClient("manual", f"http://127.0.0.1:{stranger.getsockname()[1]}").changes()
+        thread.join()
+    assert told.value.message.isprintable()
+    assert "welcome" in told.value.message
 
 
 def test_nobody_answers(client: FeedClient, address: str) -> None:

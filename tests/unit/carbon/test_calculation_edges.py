@@ -11,9 +11,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from domain.carbon.catalogue import EntryType, parse
+from domain.carbon.catalogue import EntryType, catalogue, parse
 from domain.carbon.classification import canonical, factor_id
-from domain.carbon.emissions import MOST, emissions
+from domain.carbon.emissions import MOST, MOST_OF_A_TYPE, emissions
 from domain.carbon.reports import module_rows, report_rows, scopes, summing
 from domain.carbon.tables import EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
 from domain.shared.compute import query
@@ -228,6 +228,22 @@ def test_a_factor_beyond_all_measure_is_an_error(value: float) -> None:
     with pytest.raises(InvalidInput) as refused:
         emissions(PLAIN, entries({"quantity": 1e10}), factors(("plain", "plain", {}, value)))
     assert refused.value.reason_code == "implausible_mass"
+
+
+@pytest.mark.parametrize("column", ["quantity", "kg_co2eq"])
+def test_entries_that_are_plausible_one_by_one_and_absurd_together_are_an_error_that_names_the_type(
+    column: str,
+) -> None:
+    """Grams taken for kilograms in a whole file: no table could hold the sum, and no report would be made."""
+    rows = entries(*[{column: MOST / 1e6} for _ in range(12)])
+    with pytest.raises(InvalidInput) as refused:
+        emissions(PLAIN, rows, factors(("plain", "plain", {}, 1.0)))
+    assert refused.value.reason_code == "implausible_mass"
+    assert "all entries of plain" in refused.value.message
+
+
+def test_the_sums_of_all_types_at_their_most_fit_into_the_tables() -> None:
+    assert len(catalogue().types) * MOST_OF_A_TYPE < 2**63
 
 
 def results(*rows: tuple[str, int]) -> pa.Table:

@@ -7,9 +7,10 @@ from xml.etree.ElementTree import Element, fromstring
 
 import pytest
 
-from assets.carbon.page import Lock, page
-from domain.shared.error import InvalidInput
+from assets.carbon.page import Lock, page, page_data
 from tests.unit.carbon.page_world import CATALOGUE, MOMENT, World, part, words
+
+RESULT = ("data_entry_type", "emission_type", "mg", "entries", "unmatched", "overridden")
 
 
 @pytest.fixture
@@ -146,10 +147,19 @@ def test_versions_tell_the_state_and_may_be_none(world: World):
     assert not list(part(bare, "calculation").iter("table"))
 
 
-def test_a_type_that_no_catalogue_has_is_an_error_and_not_left_out(world: World):
-    world.factors = [{"data_entry_type": "rocket", "source": "", "factors": 1, "stale": 0, "mg": 0}]
-    with pytest.raises(InvalidInput, match="rocket"):
-        world.data()
+def test_a_type_that_the_catalogue_lost_is_shown_by_its_name_and_not_left_out(world: World):
+    """A year that was published with it and locked still has its page."""
+    world.factors = [{"data_entry_type": "rocket", "source": "NASA", "factors": 1, "stale": 0, "mg": 0}]
+    world.files = [
+        {"kind": "data", "data_entry_type": "rocket", "file": "r.csv", "by": "eve", "at": MOMENT, "rows": 1}
+    ]
+    names = ("data_entry_type", "emission_type", "classification", "entries", "kinds")
+    world.unmatched = [dict(zip(names, ("rocket", "boost", "{}", 1, 1), strict=True))]
+    world.emit("u", "hotel", 1, unmatched=1)
+    said = words(world.shown())
+    assert said.count("rocket") == 3
+    results = [*world._results(), dict(zip(RESULT, ("rocket", "boost", 5, 1, 0, 0), strict=True))]
+    assert page_data(CATALOGUE, institution="U", moment=MOMENT, results=results).methods
 
 
 def test_the_words_that_lack_a_factor_are_told(world: World):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from domain.carbon.health import findings
 from tests.unit.carbon.world import (
     ENTRIES,
     FACTS,
     MASSES,
+    NOON,
     PAST,
     TREE,
     World,
@@ -159,7 +161,21 @@ def test_another_formula_makes_the_type_s_entries_due_and_only_those(world: Worl
 def test_files_of_a_type_that_the_catalogue_lost_ask_for_nothing(world: World) -> None:
     world.upload("plane")
     world.catalogue = a_catalogue(lost=frozenset({"plane"}))
-    assert not any("plane" in v.partition for v in world.plan.verdicts)
+    assert not any("plane" in v.partition for v in world.plan.due)
+
+
+def test_entries_of_a_type_that_the_catalogue_lost_are_told_to_be_in_no_report(world: World) -> None:
+    """The next report is smaller. Whoever took the type away meant it; whoever reads the report is told."""
+    world.catalogue = a_catalogue(lost=frozenset({"plane"}))
+    [verdict] = [v for v in world.plan.verdicts if "plane" in v.partition]
+    assert (verdict.key, verdict.state, verdict.reason_code) == (
+        f"{ENTRIES}:{PLANE}",
+        "waits",
+        "unknown_type",
+    )
+    world.settle()
+    [told] = findings(world.plan, (), NOON, NOON)
+    assert (told.subject, told.health) == (f"{ENTRIES}:{PLANE}", "explained")
 
 
 # Files that the ledger forgot: nothing deletes them, but a database may be restored, or cleaned by hand.

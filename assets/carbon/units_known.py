@@ -1,0 +1,63 @@
+"""Whose units there are in a year: what entries are checked against, and what nobody else may take."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assets.carbon.carbon import Carbon
+from domain.carbon.tables import UNITS
+from domain.shared.error import InfrastructureError
+from resources.staging import LOST
+
+
+def units_of(carbon: Carbon, year: int) -> dict[str, frozenset[str]]:
+    """By institution, those of the year: in the lake, or in uploads on their way there."""
+    known = _units_in_lake(carbon, year)
+    return _units_coming(carbon, year) if known is None else known
+
+
+def units_of_others(carbon: Carbon, year: int, mine: str) -> dict[str, frozenset[str]]:
+    """The same of all other institutions. Of one whose units are lost nothing is known until it brings them
+    again, which is then checked against these: of two who lost theirs, one has to be the first."""
+    known = _units_in_lake(carbon, year)
+    found = _units_coming(carbon, year, mine) if known is None else known
+    return {institution: units for institution, units in found.items() if institution != mine}
+
+
+def _units_in_lake(carbon: Carbon, year: int) -> dict[str, frozenset[str]] | None:
+    """None if the lake has not what came last, or cannot be read."""
+    seen = carbon.observe()
+    cell, coming = seen.cell(UNITS.table, str(year)), seen.newest_uploads("units", "", year)
+    if cell.version.damaged or cell.inputs.get("uploads", "") != ",".join(str(u.id) for u in coming):
+        return None
+    units = carbon.units(year)
+    rows = zip(units.column("institution").to_pylist(), units.column("unit_id").to_pylist(), strict=True)
+    return _grouped(rows)
+
+
+def _units_coming(carbon: Carbon, year: int, but: str | None = None) -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for one in carbon.observe().newest_uploads("units", "", year):
+        try:
+            if one.institution != but:
+                found[one.institution] = of_year(carbon.staging.rows(one.pipeline_id), year)
+        except InfrastructureError as error:
+            if but is None or error.reason_code != LOST:
+                raise
+    return found
+
+
+def _grouped(rows: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for institution, unit in rows:
+        found[institution].add(unit)
+    return {institution: frozenset(units) for institution, units in found.items()}
+
+
+def of_year(rows: pa.Table, year: int) -> frozenset[str]:
+    mine = rows.filter(pc.equal(rows.column("year"), year))
+    return frozenset(mine.column("unit_id").to_pylist())
