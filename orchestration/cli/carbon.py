@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
@@ -76,6 +77,9 @@ def upload(
     receipts: list[dict[str, Any]] = []
     refusals = 0
     for path in files:
+        with _readable(path) as opened:
+            opened.read(1)  # all of them before any is taken
+    for path in files:
         file = File(
             kind=kind,  # type: ignore[arg-type]
             name=path.name,
@@ -95,6 +99,13 @@ def upload(
             refusals += 1
             receipts.append(_refusal(error, path.name))
             _tell_refusal(error, path.name, shown=not json)
+            continue
+        except InvalidInput as error:
+            if len(files) == 1:
+                raise
+            refusals += 1
+            receipts.append({"file": path.name, "refused": True, "reason": error.message})
+            say(f"refused: {error.message}" + (f" ({error.remedy})" if error.remedy else ""))
             continue
         receipts.append(receipt.as_json())
         if not json:
@@ -124,14 +135,20 @@ def _foresee(carbon: Carbon, file: File, *, accept_valid: bool, shown: bool) -> 
     return {"file": file.name, "what_if": found.as_json()}
 
 
+@contextmanager
+def _readable(path: Path) -> Iterator[BinaryIO]:
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}") from None
+
+
 def _content(path: Path) -> bytes:
     from assets.carbon.upload import LARGEST
 
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST + 1)  # a device says nothing of its size
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}") from None
+    with _readable(path) as file:
+        content = file.read(LARGEST + 1)  # a device says nothing of its size
     if len(content) > LARGEST:
         raise InvalidInput(f"{path} is larger than {LARGEST >> 20} MiB", remedy="split it by year")
     return content

@@ -20,7 +20,7 @@ class DamagedData(InfrastructureError):
         )
         super().__init__(
             f"{table}: {len(files)} data file(s) holding {shown} cannot be read",
-            remedy="replace these partitions from their source; the damaged files are then dropped",
+            remedy="`perennial status` says what heals it: a replaced partition drops its damaged files",
         )
         self.table = table
         self.partitions = tuple(partitions)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.carbon.office import FACTORS, YEAR, Office
+from tests.integration.carbon.office import FACTORS, PAPER, UNITS, YEAR, Office
 
 
 def test_locking_is_answered_for_programs_too(office: Office) -> None:
@@ -169,3 +169,28 @@ def test_a_file_that_is_read_otherwise_is_another_file(office: Office) -> None:
     [other] = office.upload("data", text, "--type", "train", "--decimal", "point", "--json").json["files"]
     assert not other["known_already"]
     assert office.carbon.staging.rows(other["pipeline"]).column("quantity").to_pylist() == [1234.0]
+
+
+def test_of_several_files_one_that_cannot_be_read_is_told_before_any_is_taken(office: Office) -> None:
+    before = len(office.carbon.ledger.uploads.find())
+    good = office.file("more.csv", PAPER.replace("100", "300"))
+    said = office.run(
+        "upload", "data", str(good), str(good.with_name("none.csv")), "--type", "paper", "--year", YEAR
+    )
+    assert said.code == 2
+    assert "none.csv cannot be read: No such file" in said.err
+    assert len(office.carbon.ledger.uploads.find()) == before
+
+
+def test_of_several_files_one_that_a_lock_refuses_holds_no_other_back(office: Office) -> None:
+    assert office.run("lock", YEAR, "--reason", "published").code == 0
+    header, row = PAPER.splitlines()
+    locked = office.file("locked.csv", f"{header},year\n{row},{YEAR}\n")
+    other = office.file("other.csv", f"{header},year\n{row},2026\n")
+    units = office.file("units26.csv", UNITS)
+    assert office.run("upload", "units", str(units), "--year", "2026").code == 0
+    said = office.run("upload", "data", str(locked), str(other), "--type", "paper", "--wait", "--json")
+    assert said.code == 1
+    assert [one.get("refused", False) for one in said.json["files"]] == [True, False]
+    assert "is locked" in said.json["files"][0]["reason"]
+    assert office.run("report", "2026").code == 0
