@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -66,7 +66,6 @@ def upload(
 ) -> None:
     """Upload files. Each is checked whole before anything is taken."""
     from assets.carbon.upload import File, upload
-    from domain.carbon.reading.problems import FileRefused
 
     if kind not in ("factors", "data", "units"):
         raise InvalidInput(f"there is nothing called {kind!r} to upload", remedy="factors, data or units")
@@ -74,12 +73,11 @@ def upload(
         raise InvalidInput(f"--decimal is {decimal!r}", remedy="point or comma")
     settings = load_settings()
     carbon = open_carbon(settings, write=True)
-    receipts: list[dict[str, Any]] = []
-    refusals = 0
     for path in files:
-        with _readable(path) as opened:
-            opened.read(1)  # all of them before any is taken
-    for path in files:
+        with _told(path):
+            path.stat()  # before any is taken; opened once only, as a pipe is read once
+
+    def one(path: Path) -> dict[str, Any]:
         file = File(
             kind=kind,  # type: ignore[arg-type]
             name=path.name,
@@ -90,32 +88,39 @@ def upload(
             data_entry_type=data_entry_type,
             mark=decimal,  # type: ignore[arg-type]
         )
-        try:
-            if what_if:
-                receipts.append(_foresee(carbon, file, accept_valid=accept_valid, shown=not json))
-                continue
-            receipt = upload(carbon, file, accept_valid=accept_valid)
-        except FileRefused as error:
-            refusals += 1
-            receipts.append(_refusal(error, path.name))
-            _tell_refusal(error, path.name, shown=not json)
-            continue
-        except InvalidInput as error:
-            if len(files) == 1:
-                raise
-            refusals += 1
-            receipts.append({"file": path.name, "refused": True, "reason": error.message})
-            say(f"refused: {error.message}" + (f" ({error.remedy})" if error.remedy else ""))
-            continue
-        receipts.append(receipt.as_json())
+        if what_if:
+            return _foresee(carbon, file, accept_valid=accept_valid, shown=not json)
+        receipt = upload(carbon, file, accept_valid=accept_valid)
         if not json:
             _tell(receipt)
+        return receipt.as_json()
+
+    receipts = [_or_refused(one, path, alone=len(files) == 1, shown=not json) for path in files]
+    refusals = sum("refused" in receipt for receipt in receipts)
     ended = drive(settings, carbon) if wait and not what_if else True
     if not (wait or what_if or json) and len(receipts) > refusals:
         say("a running daemon does the rest; without one `perennial carbon heal` does")
     if json:
         document({"ok": not refusals and ended, "files": receipts})
     raise typer.Exit(1 if refusals or not ended else 0)
+
+
+def _or_refused(
+    take: Callable[[Path], dict[str, Any]], path: Path, *, alone: bool, shown: bool
+) -> dict[str, Any]:
+    """What came of a file. One that is refused holds no other back."""
+    from domain.carbon.reading.problems import FileRefused
+
+    try:
+        return take(path)
+    except FileRefused as error:
+        _tell_refusal(error, path.name, shown=shown)
+        return _refusal(error, path.name)
+    except InvalidInput as error:
+        if alone:
+            raise
+        say(f"refused: {error.message}" + (f" ({error.remedy})" if error.remedy else ""))
+        return {"file": path.name, "refused": True, "reason": error.message}
 
 
 def _foresee(carbon: Carbon, file: File, *, accept_valid: bool, shown: bool) -> dict[str, Any]:
@@ -136,10 +141,9 @@ def _foresee(carbon: Carbon, file: File, *, accept_valid: bool, shown: bool) -> 
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[BinaryIO]:
+def _told(path: Path) -> Iterator[None]:
     try:
-        with path.open("rb") as file:
-            yield file
+        yield
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}") from None
 
@@ -147,7 +151,7 @@ def _readable(path: Path) -> Iterator[BinaryIO]:
 def _content(path: Path) -> bytes:
     from assets.carbon.upload import LARGEST
 
-    with _readable(path) as file:
+    with _told(path), path.open("rb") as file:
         content = file.read(LARGEST + 1)  # a device says nothing of its size
     if len(content) > LARGEST:
         raise InvalidInput(f"{path} is larger than {LARGEST >> 20} MiB", remedy="split it by year")
