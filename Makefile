@@ -10,7 +10,7 @@ MODELS := tests/integration/carbon/test_carbon_model.py
 STAMP := $(VENV)/.installed
 
 help: ## list what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## build .venv from requirements.lock; the command is .venv/bin/perennial
 

@@ -36,7 +36,7 @@ FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 COMMAND = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S+ )*(?:\S*\.venv/bin/)?perennial (?=[a-z-])")
-TARGET = re.compile(r"\bmake ((?:[a-z-]+)(?: (?:lint|arch|test)\b)*)")
+TARGET = re.compile(r"\bmake ((?:[a-z0-9-]+)(?: (?:lint|arch|test)\b)*)")
 
 
 def read(page: str) -> str:
@@ -140,7 +140,7 @@ def anchors(file: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", DOCUMENTS)
 def test_every_make_target_named_exists(page: str):
-    targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z0-9-]+):", read("Makefile"), re.MULTILINE))
     named = {word for piece in code(page) for found in TARGET.findall(piece) for word in found.split()}
     assert named <= targets
 
