@@ -54,14 +54,14 @@ def take_dropped(settings: Settings, carbon: Carbon) -> None:
     seen = look_at_drop(carbon, settings.carbon_drop, "")
     if not seen.lying:
         return
-    say(f"{seen.lying} files lie in the drop folder: {SETTLED:.0f} s to see whether anybody still writes")
+    say(f"files in the drop folder: {seen.lying}; {SETTLED:.0f} s to see whether anybody still writes")
     time.sleep(SETTLED)
     with runner(settings) as run:
         unfinished = unfinished_dispatches(run.instance)
         for start in look_at_drop(carbon, settings.carbon_drop, seen.cursor, unfinished).starts:
             end = run.run([DROPPED], domain="carbon", tags=run_tags(start.id))
             said = "done   " if end.success else "failed "
-            say(f"{said} {DROPPED}: {len(start.rows)} files; those refused lie in its `refused`")
+            say(f"{said} {DROPPED}: {len(start.rows)} of them; what is refused lies in its `refused`")
             for error in end.errors:
                 say(f"        {error}")
 

@@ -57,7 +57,7 @@ def test_heal_takes_files_too_where_no_daemon_runs(office: Office, monkeypatch: 
     (folder.root / "units/bad.csv").write_text("rubbish")
     healed = office.run("heal")
     assert healed.code == 0, healed.err
-    assert "2 files lie in the drop folder" in healed.err
+    assert "files in the drop folder: 2;" in healed.err
     assert office.milligrams() == before + 70_000_000
     assert (folder.root / "taken" / place).is_file()
     assert "no column that a file" in (folder.root / "refused/units/bad.csv.problems.txt").read_text()
