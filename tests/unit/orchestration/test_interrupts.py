@@ -5,11 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
 
 import pytest
 
 from orchestration.cli import interrupt
 from orchestration.cli.interrupt import insistent_interrupts
+
+
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """Where tests run in the background of a shell, an interrupt is ignored from the start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True)
