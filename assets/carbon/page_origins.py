@@ -56,7 +56,7 @@ def _known_gaps(figures: Figures, data: PageData) -> Iterator[Html]:
         yield tag(
             "p", f"{', '.join(empty)}: nothing was entered, which need not mean that there was nothing."
         )
-    if outside := [unit for unit in figures.units if unit.outside and unit.own_mg]:
+    if outside := [unit for unit in figures.units if unit.outside and not unit.empty]:
         yield tag("h3", "Outside the tree of units")
         mass = figures.tonnes.said(sum(unit.own_mg for unit in outside))
         yield tag(

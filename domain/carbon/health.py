@@ -15,7 +15,7 @@ from domain.shared.health import Finding, WorkRow
 from domain.shared.telling import (
     EVERYWHERE,
     UNDER_WAY,
-    Heard,
+    SourceRow,
     fails,
     latest_rows,
     not_started,
@@ -51,7 +51,7 @@ def findings(
     work: Sequence[WorkRow],
     now: datetime,
     machine_now: datetime,
-    feeds: Iterable[Heard] = (),
+    feeds: Iterable[SourceRow] = (),
     pulled: Mapping[str, Pulled] = NOTHING_PULLED,
 ) -> list[Finding]:
     """Everything that is not plainly healthy, the worst first. `feeds` are the applications listened to."""
@@ -74,7 +74,7 @@ def findings(
     return sorted(found, key=lambda f: f.rank)
 
 
-def _failing(feed: Heard) -> Finding:
+def _failing(feed: SourceRow) -> Finding:
     return Finding(
         domain="carbon",
         subject=feed.source,

@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from typing import Literal
 
 from domain.market.trading import TradingCalendar, at, shanghai
-from domain.shared.telling import Heard, fails
+from domain.shared.telling import SourceRow, fails
 
 STALE_FROM = timedelta(hours=48)
 SILENT_BEYOND = timedelta(days=7)
@@ -21,7 +21,7 @@ class Freshness:
     reason: str
 
 
-def freshness(source: Heard, calendar: TradingCalendar, now: datetime) -> Freshness:
+def freshness(source: SourceRow, calendar: TradingCalendar, now: datetime) -> Freshness:
     if fails(source):
         return Freshness("error", source.last_error or "the last attempt failed")
     if source.last_success is None:

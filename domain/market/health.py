@@ -17,7 +17,7 @@ from domain.shared.health import Finding, Health, WorkRow
 from domain.shared.telling import (
     EVERYWHERE,
     UNDER_WAY,
-    Heard,
+    SourceRow,
     latest_rows,
     not_started,
     told_as_called_off,
@@ -52,7 +52,7 @@ ACTIONS: Mapping[str, str] = {
 def findings(
     plan: Plan,
     work: Sequence[WorkRow],
-    sources: Iterable[Heard],
+    sources: Iterable[SourceRow],
     calendar: TradingCalendar,
     now: datetime,
     machine_now: datetime,
@@ -115,7 +115,7 @@ def _from_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_
     )
 
 
-def _sources(sources: Iterable[Heard], calendar: TradingCalendar, now: datetime) -> Iterable[Finding]:
+def _sources(sources: Iterable[SourceRow], calendar: TradingCalendar, now: datetime) -> Iterable[Finding]:
     for source in sources:
         fresh = freshness(source, calendar, now)
         if fresh.status == "healthy":

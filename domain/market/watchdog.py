@@ -11,7 +11,7 @@ from domain.market.derived import coverage_status
 from domain.market.freshness import freshness
 from domain.market.observed import Observed, Rules
 from domain.market.trading import due_at, newest_published, shanghai
-from domain.shared.telling import Heard
+from domain.shared.telling import SourceRow
 
 DAYS_BEHIND = 3
 """How many trading days the newest day in the lake may be behind the newest one published."""
@@ -26,7 +26,7 @@ class Watch:
 
 
 def watch(
-    catalogue: Catalogue, seen: Observed, sources: Iterable[Heard], now: datetime, rules: Rules
+    catalogue: Catalogue, seen: Observed, sources: Iterable[SourceRow], now: datetime, rules: Rules
 ) -> Watch:
     """Healthy if the newest day is near and whole and no source's last attempt failed."""
     problems = list(_calendar(seen, now))

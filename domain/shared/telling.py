@@ -41,8 +41,8 @@ class Wanted(Protocol):
     def since(self) -> datetime | None: ...
 
 
-class Heard(Protocol):
-    """A source outside: when it answered last, and when it failed. The ledger keeps it."""
+class SourceRow(Protocol):
+    """What telling needs to know of a source outside: when it answered last, and when it failed."""
 
     @property
     def source(self) -> str: ...
@@ -54,7 +54,7 @@ class Heard(Protocol):
     def last_error(self) -> str | None: ...
 
 
-def fails(source: Heard) -> bool:
+def fails(source: SourceRow) -> bool:
     """Its last word was a failure."""
     success, failure = source.last_success, source.last_failure
     return failure is not None and (success is None or failure > success)

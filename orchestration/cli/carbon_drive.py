@@ -43,7 +43,7 @@ def drive(settings: Settings, carbon: Carbon) -> bool:
         return drive_with(run, settings, carbon)
 
 
-def take_dropped(settings: Settings, carbon: Carbon) -> None:
+def drive_dropped(settings: Settings, carbon: Carbon) -> None:
     """Take in what lies in the drop folder, once it has been seen to lie still."""
     from domain.carbon.jobs import DROPPED
     from orchestration.cli.runner import runner

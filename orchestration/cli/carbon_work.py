@@ -9,7 +9,7 @@ import typer
 
 from domain.shared.error import InvalidInput
 from domain.shared.years import YEARS
-from orchestration.cli.carbon_drive import drive, take_dropped
+from orchestration.cli.carbon_drive import drive, drive_dropped
 from orchestration.cli.output import Json, answer, document, say
 from orchestration.environments import load_settings
 from orchestration.services import open_carbon
@@ -21,7 +21,7 @@ def heal(json: Json = False) -> None:
     """Take in, calculate and sum whatever is due, files of the drop folder too, in this process."""
     settings = load_settings()
     carbon = open_carbon(settings, write=True)
-    take_dropped(settings, carbon)
+    drive_dropped(settings, carbon)
     ended = drive(settings, carbon)
     if json:
         document({"ok": ended, "plan": [v.key for v in carbon.plan().due]})

@@ -22,7 +22,8 @@ SELECT e.data_entry_type, d.entry_id, e.unit_id, e.emission_type, e.status, e.mg
        df.name AS data_file, d.line AS data_line, df.uploaded_by AS data_by, df.uploaded_at AS data_at,
        e.factor_id, e.factor_version, v.value AS factor_value, v.unit AS factor_unit, v.source AS factor_source,
        v.classification AS factor_words,
-       v.valid_from AS factor_from, ff.name AS factor_file, v.line AS factor_line, ff.uploaded_by AS factor_by, count(*) OVER () AS of_all
+       v.valid_from AS factor_from, ff.name AS factor_file, v.line AS factor_line, ff.uploaded_by AS factor_by,
+       count(*) OVER () AS of_all
 FROM carbon.data_entry_emissions e
 JOIN carbon.data_entries d USING (year, data_entry_type, entry_key)
 LEFT JOIN carbon.factor_versions v
