@@ -6,46 +6,20 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy import event
-from sqlalchemy.pool import Pool
 
+from tests.databases import clear, closed_afterwards
 from tests.integration.carbon.office import Office
 
 
 @contextmanager
-def closed_afterwards() -> Iterator[None]:
-    """Closes every database connection that was opened meanwhile.
-
-    A command leaves that to the end of its process. Here the process goes on, and SQLite, closing a
-    connection whenever the collector comes by, removes the write-ahead log of that *path*: by then
-    another office stands there.
-    """
-    opened: list[Any] = []
-
-    def note(connection: Any, _: object) -> None:
-        opened.append(connection)
-
-    event.listen(Pool, "connect", note)
-    try:
-        yield
-    finally:
-        event.remove(Pool, "connect", note)
-        for connection in opened:
-            connection.close()
-
-
-@contextmanager
 def cleared(place: Path) -> Iterator[None]:
-    """Whatever happens, the next office finds the place empty."""
     try:
         with closed_afterwards():
             yield
     finally:
-        gone = place.rename(place.with_name("gone"))
-        shutil.rmtree(gone)
+        clear(place)
 
 
 @pytest.fixture(scope="session")

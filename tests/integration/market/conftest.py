@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.exchange import Exchange
+from tests.databases import closed_afterwards
 from tests.integration.market.house import PREPARED, House, restore
 
 
@@ -34,7 +35,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def template(place: Path, exchange: Exchange, port: int) -> Path:
     """The home folder of a house that is whole on the evening of its last day."""
-    with pytest.MonkeyPatch.context() as patch:
+    with closed_afterwards(), pytest.MonkeyPatch.context() as patch:
         house = House(place / "home", exchange, port, patch)
         house.start_source()
         try:
@@ -56,7 +57,8 @@ def empty_house(
     restore(None, place / "home")
     house = House(place / "home", exchange, port, monkeypatch)
     house.start_source()
-    yield house
+    with closed_afterwards():
+        yield house
     house.stop_source()
 
 

@@ -31,6 +31,7 @@ from sandbox.exchange import Exchange
 from sandbox.faults import Fault
 from sandbox.server import SandboxServer
 from tests.command import Said, said
+from tests.databases import clear
 
 FETCHED = ("normalized_daily", "normalized_adj_factor", "normalized_daily_basic", "suspensions")
 DERIVED = ("adjusted_daily", "coverage", "revisions")
@@ -246,7 +247,7 @@ def quiet() -> Iterator[None]:
 
 def restore(template: Path | None, home: Path) -> None:
     """Make `home` a copy of `template`, or nothing."""
-    shutil.rmtree(home, ignore_errors=True)
+    clear(home)
     if template is not None:
         shutil.copytree(template, home)
 

@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from tests.databases import closed_afterwards
 from tests.integration.market.house import DERIVED, FETCHED, TODAY, House
 
 ALL = (*FETCHED, *DERIVED)
@@ -124,7 +125,7 @@ def clicked(request: pytest.FixtureRequest, place: Any, exchange: Any, port: int
     """What a click leaves; made once, in a house of its own on the same ground."""
     from tests.integration.market.house import restore
 
-    with pytest.MonkeyPatch.context() as patch:
+    with closed_afterwards(), pytest.MonkeyPatch.context() as patch:
         house = House(place / "home", exchange, port, patch)
         restore(template, house.home)
         house.start_source()
