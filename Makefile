@@ -41,7 +41,7 @@ demo: setup ## a warehouse with a gap that heals, then a university's carbon rep
 	@exec $(BIN)/perennial demo
 
 test: setup ## unit and integration tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not e2e and not hunt"
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not e2e and not hunt"
 
 test-fast: setup ## without the slow and the end-to-end tests
 	$(BIN)/python -m pytest -m "not slow and not e2e and not hunt"

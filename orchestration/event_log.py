@@ -17,7 +17,9 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from dagster._core.events import (
@@ -35,6 +37,7 @@ from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster._serdes import ConfigurableClassData
 from filelock import FileLock
 from sqlalchemy import Connection, Engine, bindparam, create_engine
+from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import NullPool
 
 BUSY_SECONDS = 60
@@ -136,6 +139,26 @@ class EmbeddedEventLog(SqliteEventLogStorage):
             self._engines.popitem(last=False)
         return engine
 
+    def _initdb(self, engine: Engine, for_index_shard: bool = False) -> None:
+        """A run's database becomes in one transaction what Dagster would make of it, reading all of its
+        migrations three times: 65 ms for each run."""
+        if not for_index_shard:
+            with suppress(DatabaseError), engine.connect() as connection:
+                if self._is_made(connection):
+                    return
+        super()._initdb(engine, for_index_shard=for_index_shard)
+
+    def _is_made(self, connection: Connection) -> bool:
+        """Whether it is made, now or before. One that was left half made is Dagster's to mend."""
+        if not connection.exec_driver_sql("SELECT 1 FROM sqlite_master").first():
+            connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            if not connection.exec_driver_sql("SELECT 1 FROM sqlite_master").first():
+                for statement in _as_made():
+                    connection.exec_driver_sql(statement)
+            connection.commit()
+        return connection.exec_driver_sql("SELECT 1 FROM alembic_version").first() is not None
+
     def has_table(self, table_name: str) -> bool:
         """Asked for every event; a table that is there stays."""
         if table_name not in self._tables and super().has_table(table_name):
@@ -224,6 +247,19 @@ class EmbeddedEventLog(SqliteEventLogStorage):
         }
         if not told.event.run_id or not connection.execute(EVALUATED, values).rowcount:
             self.store_asset_check_event(told.event, number)  # nobody planned it: a new row
+
+
+@cache
+def _as_made() -> tuple[str, ...]:
+    """What Dagster does to an empty database."""
+    with TemporaryDirectory() as folder:
+        made = SqliteEventLogStorage(folder)
+        with made.index_connection() as connection:
+            tables = connection.exec_driver_sql(
+                "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
+            ).scalars()
+            [revision] = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalars()
+            return (*tables, f"INSERT INTO alembic_version VALUES ('{revision}')")
 
 
 class EmbeddedStorage(DagsterSqliteStorage):

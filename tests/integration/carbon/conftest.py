@@ -1,25 +1,13 @@
-"""A furnished office is made once and copied. The catalogue holds absolute paths: all stand in one place."""
+"""An office under test is empty, or a copy of one that was furnished once."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.databases import clear, closed_afterwards
-from tests.integration.carbon.office import Office
-
-
-@contextmanager
-def cleared(place: Path) -> Iterator[None]:
-    try:
-        with closed_afterwards():
-            yield
-    finally:
-        clear(place)
+from tests.integration.carbon.office import Office, furnished_once, standing
 
 
 @pytest.fixture(scope="session")
@@ -29,22 +17,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def furnished(place: Path) -> Path:
-    with closed_afterwards(), pytest.MonkeyPatch.context() as patch:
-        place.mkdir()
-        Office(place, patch).furnish()
-    return place.rename(place.with_name("furnished"))
+    return furnished_once(place, "furnished", Office.furnish)
 
 
 @pytest.fixture
 def empty_office(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Office]:
-    place.mkdir()
-    with cleared(place):
+    with standing(place, None):
         yield Office(place, monkeypatch)
 
 
 @pytest.fixture
 def office(place: Path, furnished: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Office]:
     """A year with its report; nothing is due."""
-    shutil.copytree(furnished, place)
-    with cleared(place):
+    with standing(place, furnished):
         yield Office(place, monkeypatch)

@@ -5,6 +5,9 @@ Only the files are written here; everything from the upload to the report is the
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from orchestration.services import open_carbon
 from sensors.carbon.look import Look, look
 from sensors.carbon.recalculation import run_tags, written_with
 from tests.command import Said, said
+from tests.databases import clear, closed_afterwards
 
 YEAR = "2025"
 UNITS = """unit_id,name,parent_id
@@ -121,3 +125,27 @@ class Office:
             for start in seen.starts:
                 run.run(written_with(start.table), domain="carbon", tags=run_tags(start))
         return seen
+
+
+def furnished_once(place: Path, name: str, furnish: Callable[[Office], None]) -> Path:
+    """An office to be copied. The catalogue holds absolute paths, so all stand in one place in turn."""
+    template = place.with_name(name)
+    with standing(place, None), pytest.MonkeyPatch.context() as patch:
+        with closed_afterwards():
+            furnish(Office(place, patch))
+        shutil.copytree(place, template)
+    return template
+
+
+@contextmanager
+def standing(place: Path, template: Path | None) -> Iterator[None]:
+    """A copy of the template stands in the place, or an empty folder."""
+    if template is None:
+        place.mkdir()
+    else:
+        shutil.copytree(template, place)
+    try:
+        with closed_afterwards():
+            yield
+    finally:
+        clear(place)

@@ -22,7 +22,7 @@ from domain.carbon.catalogue import catalogue
 from domain.carbon.reading.problems import FileRefused
 from domain.shared.error import InvalidInput
 from tests.integration.carbon.drops import Drop
-from tests.integration.carbon.office import Office
+from tests.integration.carbon.office import Office, furnished_once, standing
 from tests.unit.carbon.files import UNITS, Case, Refused, Taken, check_refusal
 
 
@@ -54,18 +54,27 @@ def given(case: Case) -> File:
     )
 
 
-@pytest.fixture
-def with_units(empty_office: Office) -> Office:
+def acquainted(office: Office) -> None:
     """With the units that the files speak of, a factor and an entry, so that there is something to harm."""
     for year, names in UNITS.items():
         rows = "".join(f"{name},{name}\n" for name in sorted(names))
-        path = empty_office.file("units.csv", f"unit_id,name\n{rows}")
-        assert empty_office.run("upload", "units", str(path), "--year", str(year)).code == 0
+        path = office.file("units.csv", f"unit_id,name\n{rows}")
+        assert office.run("upload", "units", str(path), "--year", str(year)).code == 0
     factors = 'data_entry_type,classification,value,unit\ntrain,"{""country"": ""CH""}",8,g/km\n'
-    assert empty_office.upload("factors", factors).code == 0
+    assert office.upload("factors", factors).code == 0
     entries = "unit_id,distance,country\nA,7,CH\n"
-    assert empty_office.upload("data", entries, "--type", "train", "--wait").code == 0
-    return empty_office
+    assert office.upload("data", entries, "--type", "train", "--wait").code == 0
+
+
+@pytest.fixture(scope="module")
+def known(place: Path) -> Path:
+    return furnished_once(place, "known", acquainted)
+
+
+@pytest.fixture
+def with_units(place: Path, known: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Office]:
+    with standing(place, known):
+        yield Office(place, monkeypatch)
 
 
 def state(office: Office) -> dict[str, Any]:

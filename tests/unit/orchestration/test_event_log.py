@@ -1,10 +1,12 @@
 """Dagster's event log as we run it: the same events and answers as the one shipped, written together."""
 
+import sqlite3
 import subprocess
 import sys
 import threading
 import warnings
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -144,6 +146,36 @@ def test_either_reads_what_the_other_wrote(tmp_path: Path, instance: dg.DagsterI
         theirs = told(shipped, second)
     with opened(tmp_path / "home") as again:
         assert told(again, second) == theirs
+
+
+def stands(folder: Path, run_id: str) -> tuple[str, list[tuple[str, ...]], list[tuple[str, ...]]]:
+    """How the database of a run is made."""
+    with closing(sqlite3.connect(folder / "history" / "runs" / f"{run_id}.db")) as run:
+        [(mode,)] = run.execute("PRAGMA journal_mode")
+        made = run.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name").fetchall()
+        return mode, made, run.execute("SELECT * FROM alembic_version").fetchall()
+
+
+def test_the_database_of_a_run_is_made_as_dagster_makes_it(tmp_path: Path, instance: dg.DagsterInstance):
+    with opened(tmp_path / "shipped", shipped=True) as shipped:
+        expected = stands(tmp_path / "shipped", run_all(shipped))
+    assert stands(tmp_path / "home", run_all(instance)) == expected
+    assert expected[0] == "wal"
+    assert len(expected[1]) > 10
+
+
+@pytest.mark.parametrize("left", ["", "CREATE TABLE event_logs (id INTEGER PRIMARY KEY)"])
+def test_a_database_that_was_left_half_made_is_finished(
+    tmp_path: Path, instance: dg.DagsterInstance, left: str
+):
+    run_id = str(uuid4())
+    with closing(sqlite3.connect(tmp_path / "home" / "history" / "runs" / f"{run_id}.db")) as run:
+        run.executescript(left)
+    with instance.event_log_storage.run_connection(run_id):
+        pass
+    _, made, [revision] = stands(tmp_path / "home", run_id)
+    assert {"event_logs", "asset_keys", "alembic_version"} <= {name for _, name, _ in made}
+    assert revision
 
 
 def report(instance: dg.DagsterInstance, day: str) -> None:
