@@ -55,14 +55,15 @@ class DropFolder:
             (self.root / kind).mkdir(parents=True, exist_ok=True)
 
     def strays(self) -> list[str]:
-        """What was put where nobody looks: beside the folders instead of into one."""
+        """What was put where nobody looks: beside the folders instead of into one. A README is for people."""
         known = {*get_args(FileKind), TAKEN, REFUSED}
         try:
             with os.scandir(self.root) as found:
                 names = sorted(entry.name for entry in found)
         except OSError:
             return []  # not there, or told by whoever looks for files in it
-        return [name for name in names if name not in known and not name.startswith((".", "~"))]
+        apart = (".", "~", "readme")
+        return [name for name in names if name not in known and not name.lower().startswith(apart)]
 
     def _below(self, folder: Path) -> Iterator[tuple[str, str]]:
         try:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.carbon.carbon import Carbon
+from domain.carbon.observed import Arrived
 from domain.carbon.tables import UNITS
 from domain.shared.error import InfrastructureError
 from resources.staging import LOST
@@ -17,15 +18,26 @@ from resources.staging import LOST
 def units_of(carbon: Carbon, year: int) -> dict[str, frozenset[str]]:
     """By institution, those of the year: in the lake, or in uploads on their way there."""
     known = _units_in_lake(carbon, year)
-    return _units_coming(carbon, year) if known is None else known
+    if known is not None:
+        return known
+    return {one.institution: _kept(carbon, one, year) for one in _coming(carbon, year)}
 
 
 def units_of_others(carbon: Carbon, year: int, mine: str) -> dict[str, frozenset[str]]:
     """The same of all other institutions. Of one whose units are lost nothing is known until it brings them
     again, which is then checked against these: of two who lost theirs, one has to be the first."""
     known = _units_in_lake(carbon, year)
-    found = _units_coming(carbon, year, mine) if known is None else known
-    return {institution: units for institution, units in found.items() if institution != mine}
+    if known is not None:
+        return {institution: units for institution, units in known.items() if institution != mine}
+    found: dict[str, frozenset[str]] = {}
+    for one in _coming(carbon, year):
+        try:
+            if one.institution != mine:
+                found[one.institution] = _kept(carbon, one, year)
+        except InfrastructureError as error:
+            if error.reason_code != LOST:
+                raise
+    return found
 
 
 def _units_in_lake(carbon: Carbon, year: int) -> dict[str, frozenset[str]] | None:
@@ -39,16 +51,12 @@ def _units_in_lake(carbon: Carbon, year: int) -> dict[str, frozenset[str]] | Non
     return _grouped(rows)
 
 
-def _units_coming(carbon: Carbon, year: int, but: str | None = None) -> dict[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
-    for one in carbon.observe().newest_uploads("units", "", year):
-        try:
-            if one.institution != but:
-                found[one.institution] = of_year(carbon.staging.rows(one.pipeline_id), year)
-        except InfrastructureError as error:
-            if but is None or error.reason_code != LOST:
-                raise
-    return found
+def _coming(carbon: Carbon, year: int) -> Sequence[Arrived]:
+    return carbon.observe().newest_uploads("units", "", year)
+
+
+def _kept(carbon: Carbon, upload: Arrived, year: int) -> frozenset[str]:
+    return of_year(carbon.staging.rows(upload.pipeline_id), year)
 
 
 def _grouped(rows: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:

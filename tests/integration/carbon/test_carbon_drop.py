@@ -70,6 +70,7 @@ def test_what_lies_where_nobody_looks_is_told(office: Office) -> None:
     (folder.root / "plane.csv").write_text("lost")
     (folder.root / "factor").mkdir()
     (folder.root / ".part").write_text("on its way")
+    (folder.root / "README.md").write_text("what goes where")
     [finding] = carbon_findings(load_settings())
     assert (finding.reason_code, finding.health) == ("drop_stray", "broken")
     assert finding.reason.startswith("factor, plane.csv: not in units, factors or data")
