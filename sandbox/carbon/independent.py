@@ -141,11 +141,15 @@ def best(columns: Mapping[str, Any], words: Words, factors: Iterable[Factor]) ->
 
 def _bends(column: Mapping[str, Any], wanted: Any, offered: Any) -> bool | None:
     """Whether a factor's word is only the fallback of the entry's; None if it does not fit at all."""
-    wanted, offered = str(wanted).casefold(), str(offered).casefold()  # case does not count
-    if wanted == offered:
+    if _folded(wanted) == _folded(offered):
         return False
     fallback = column.get("fallback")
-    return True if fallback is not None and str(word(fallback)).casefold() == offered else None
+    return True if fallback is not None and _folded(word(fallback)) == _folded(offered) else None
+
+
+def _folded(text: Any) -> Any:
+    """Case does not count."""
+    return text.casefold() if isinstance(text, str) else text
 
 
 # Entries
