@@ -8,6 +8,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 MODELS := tests/integration/carbon/test_carbon_model.py
 STAMP := $(VENV)/.installed
+# Some tests wait for processes of their own: one worker more than there are cores.
+JOBS = $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,7 +43,7 @@ demo: setup ## a warehouse with a gap that heals, then a university's carbon rep
 	@exec $(BIN)/perennial demo
 
 test: setup ## unit and integration tests
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not e2e and not hunt"
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not e2e and not hunt"
 
 test-fast: setup ## without the slow and the end-to-end tests
 	$(BIN)/python -m pytest -m "not slow and not e2e and not hunt"
@@ -49,7 +51,7 @@ test-fast: setup ## without the slow and the end-to-end tests
 test-e2e: setup ## the whole product, as a person has it: `up`, its daemon, a browser
 	$(BIN)/python -m pytest -m e2e
 
-test-hunts: setup ## the hunts in short, with other luck each time; each prints the seed that plays it again
+test-hunts: setup ## faults, kills, races and planted secrets in short, with other luck each time
 	$(BIN)/python -m pytest -m hunt
 
 hunt: setup ## the long hunts: faults, kills, races, carbon; each prints the seed that plays it again
