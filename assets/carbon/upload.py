@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from assets.carbon.carbon import Carbon
-from assets.carbon.lost_rows import mend_staged
+from assets.carbon.lost_rows import mend_staged, retry_with
 from assets.carbon.unit_use import units_left_out
 from assets.carbon.units_known import of_year, units_of, units_of_others
 from domain.carbon.intake.entries_file import Scope, no_entries, read_entries
@@ -58,10 +58,12 @@ class File:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of a file. `known`: the very same file is the newest already, and nothing was done."""
+    """What became of a file. `known`: the very same file is the newest already, nothing was done. `mended`:
+    it brought back the lost rows of this earlier upload, and newer ones still come after it."""
 
     upload: Upload
     known: bool
+    mended: bool = False
     jobs: tuple[int, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -80,6 +82,7 @@ class Receipt:
             "problem_count": one.problem_count,
             "warnings": list(one.warnings),
             "known_already": self.known,
+            "rows_mended": self.mended,
             "jobs": list(self.jobs),
         }
 
@@ -114,7 +117,8 @@ def _take(carbon: Carbon, file: File, pipeline: str, parsed: Parsed) -> Receipt:
         _refuse_taken_units(carbon, file, parsed)
     if (same := _newest_is_the_same(carbon, wanted, parsed)) is not None:
         return Receipt(same, known=True)
-    mend_staged(carbon, wanted, file.content, parsed.frame)
+    if (mended := mend_staged(carbon, wanted, file.content, parsed.frame)) is not None:
+        return Receipt(mended, known=False, mended=True, jobs=retry_with(carbon, mended))
     carbon.staging.keep(pipeline, file.content, parsed.frame)
     kept = carbon.ledger.uploads.record(wanted)
     if file.kind == "units":
