@@ -3,6 +3,7 @@ that brought either, and who uploaded it when."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from assets.carbon.carbon import Carbon
@@ -13,6 +14,13 @@ from domain.shared.error import InvalidInput
 MOST = 1_000
 
 
+@dataclass(frozen=True)
+class Explained:
+    results: list[dict[str, Any]]
+    of_all: int
+    """How many there are, shown or not."""
+
+
 def explained(
     carbon: Carbon,
     year: int,
@@ -21,7 +29,7 @@ def explained(
     data_entry_type: str | None = None,
     entry: str | None = None,
     limit: int = 20,
-) -> list[dict[str, Any]]:
+) -> Explained:
     """The heaviest results of a year, of a unit and those below it, of a type, or of one entry."""
     types = [data_entry_type] if data_entry_type else list(carbon.catalogue.types)
     for name in types:
@@ -44,12 +52,12 @@ def explained(
             DATA_ENTRIES.name: partitions,
             FACTOR_VERSIONS.name: [str(year)],
         },
-    ).to_pylist()
-    if not found:
+    )
+    if not found.num_rows:
         raise InvalidInput(
             f"nothing of {year} fits", reason_code="nothing_found", remedy=f"`perennial carbon report {year}`"
         )
-    return found
+    return Explained(found.drop_columns(["of_all"]).to_pylist(), found.column("of_all")[0].as_py())
 
 
 def stale_factors(carbon: Carbon, year: int | None = None) -> list[dict[str, Any]]:

@@ -152,7 +152,7 @@ def explain(
     from assets.carbon.explain import explained
 
     carbon = open_carbon(load_settings())
-    rows = explained(
+    told = explained(
         carbon,
         year,
         unit=unit,
@@ -160,18 +160,13 @@ def explain(
         entry=entry,
         limit=limit,
     )
-    in_all = rows[0]["of_all"]
     if json:
-        document({"year": year, "of_all": in_all, "results": [_without(row, "of_all") for row in rows]})
+        document({"year": year, "of_all": told.of_all, "results": told.results})
         return
-    for row in rows:
+    for row in told.results:
         answer("\n".join(_explanation(carbon.catalogue.type(row["data_entry_type"]).quantity, row)))
-    if in_all > len(rows):
-        say(f"{len(rows):,} of {in_all:,} results, the heaviest first; --limit shows more")
-
-
-def _without(row: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if key != name}
+    if told.of_all > len(told.results):
+        say(f"{len(told.results):,} of {told.of_all:,} results, the heaviest first; --limit shows more")
 
 
 def _explanation(quantity: str, row: dict[str, Any]) -> Iterator[str]:
