@@ -52,7 +52,7 @@ test-e2e: setup ## the whole product, as a person has it: `up`, its daemon, a br
 	$(BIN)/python -m pytest -m e2e
 
 test-hunts: setup ## faults, kills, races and planted secrets in short, with other luck each time
-	$(BIN)/python -m pytest -n 2 --dist loadfile -rA -m hunt
+	$(BIN)/python -m pytest -n 2 --dist loadfile -rA --show-capture=stdout -m hunt
 
 hunt: setup ## the long hunts: faults, kills, races, carbon; each prints the seed that plays it again
 	@found=0; for what in faults kills races carbon; do $(BIN)/python -m hunts $$what || found=1; done; \
