@@ -18,8 +18,8 @@ def closed_afterwards() -> Iterator[None]:
     """Closes every database connection that was opened meanwhile.
 
     A command leaves that to the end of its process. Here the process goes on, and SQLite, closing a
-    connection whenever the collector comes by, removes the write-ahead log of that *path*: by then
-    another home stands there.
+    connection whenever the collector comes by, removes the write-ahead log: under the hands of whoever
+    removes the home meanwhile.
     """
     opened: list[Any] = []
 
