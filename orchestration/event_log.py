@@ -1,4 +1,4 @@
-"""Dagster's SQLite storage, with a faster event log. Same files, same tables: either reads the other's.
+"""Dagster's event log on SQLite, only faster. Same files, same tables: either reads the other's.
 
 As shipped every event makes SQLAlchemy engines anew, opens and closes two databases and compiles its
 statements again: 10 ms, which for a backfill (an event per table and day, several times) is most of the
@@ -6,19 +6,19 @@ run. Here engines are kept, and `one_transaction` writes many events at once, ea
 by statements that are compiled once. Connections are still closed after each transaction: the UI follows a
 run by the changes of its file, which SQLite makes on closing.
 
-The one place that builds on Dagster's private parts; a test says loudly when an upgrade moves them.
+With `embedded.py` the one place that builds on Dagster's private parts; a test says loudly when an upgrade
+moves them.
 """
 
-# ruff: noqa: SLF001, TID251
+# ruff: noqa: TID251
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -33,9 +33,7 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 from dagster._core.storage.event_log import SqliteEventLogStorage
 from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable, SqlEventLogStorageTable
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME
-from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster._serdes import ConfigurableClassData
-from filelock import FileLock
 from sqlalchemy import Connection, Engine, bindparam, create_engine
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import NullPool
@@ -141,15 +139,15 @@ class EmbeddedEventLog(SqliteEventLogStorage):
 
     def _initdb(self, engine: Engine, for_index_shard: bool = False) -> None:
         """A run's database becomes in one transaction what Dagster would make of it, reading all of its
-        migrations three times: 65 ms for each run."""
-        if not for_index_shard:
-            with suppress(DatabaseError), engine.connect() as connection:
-                if self._is_made(connection):
-                    return
+        migrations three times: 65 ms for each run. One that was left half made is Dagster's to mend."""
+        with suppress(DatabaseError), engine.connect() as connection:
+            if not for_index_shard:
+                self._make(connection)
+            if is_stamped(connection):
+                return
         super()._initdb(engine, for_index_shard=for_index_shard)
 
-    def _is_made(self, connection: Connection) -> bool:
-        """Whether it is made, now or before. One that was left half made is Dagster's to mend."""
+    def _make(self, connection: Connection) -> None:
         if not connection.exec_driver_sql("SELECT 1 FROM sqlite_master").first():
             connection.exec_driver_sql("PRAGMA journal_mode=WAL")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -157,7 +155,6 @@ class EmbeddedEventLog(SqliteEventLogStorage):
                 for statement in _as_made():
                     connection.exec_driver_sql(statement)
             connection.commit()
-        return connection.exec_driver_sql("SELECT 1 FROM alembic_version").first() is not None
 
     def has_table(self, table_name: str) -> bool:
         """Asked for every event; a table that is there stays."""
@@ -249,6 +246,11 @@ class EmbeddedEventLog(SqliteEventLogStorage):
             self.store_asset_check_event(told.event, number)  # nobody planned it: a new row
 
 
+def is_stamped(connection: Connection) -> bool:
+    """Whether Dagster is done with making this database; an error where it has hardly begun."""
+    return connection.exec_driver_sql("SELECT 1 FROM alembic_version").first() is not None
+
+
 @cache
 def _as_made() -> tuple[str, ...]:
     """What Dagster does to an empty database."""
@@ -260,31 +262,3 @@ def _as_made() -> tuple[str, ...]:
             ).scalars()
             [revision] = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalars()
             return (*tables, f"INSERT INTO alembic_version VALUES ('{revision}')")
-
-
-class EmbeddedStorage(DagsterSqliteStorage):
-    """What `dagster.yaml` names."""
-
-    def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
-        # Of several processes that make the databases at once, some would note another schema version beside
-        # the right one, and nobody could open them ever after: one goes first.
-        with _alone(Path(base_dir)):
-            super().__init__(base_dir, inst_data)
-            shipped = self._event_log_storage
-            self._event_log_storage = EmbeddedEventLog(shipped._base_dir)
-
-    @classmethod
-    def from_config_value(
-        cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]
-    ) -> EmbeddedStorage:
-        return cls.from_local(inst_data=inst_data, **config_value)
-
-
-@contextmanager
-def _alone(place: Path) -> Iterator[None]:
-    """Where nobody can write, nobody makes databases either: then there is nothing to wait for."""
-    with ExitStack() as held:
-        with suppress(OSError):
-            place.mkdir(parents=True, exist_ok=True)
-            held.enter_context(FileLock(place / "storage.lock", timeout=BUSY_SECONDS))
-        yield

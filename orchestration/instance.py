@@ -72,7 +72,7 @@ def embedded_config(base: str) -> dict[str, Any]:
     return {
         "storage": {
             "custom": {
-                "module": "orchestration.event_log",
+                "module": "orchestration.embedded",
                 "class": "EmbeddedStorage",
                 "config": {"base_dir": base},
             }
