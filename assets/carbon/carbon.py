@@ -65,7 +65,7 @@ class Carbon:
     def observe(self) -> Observed:
         """Everything the plan judges: versions and facts, which are kept. No row is read."""
         work = {row.key: row.status for row in attention(self.ledger.engine, tuple(k.name for k in KINDS))}
-        uploads = [_arrived(u) for u in self.ledger.uploads.standing()]
+        uploads = self._uploads()
         cells = self.cells(TABLES)
         return Observed(
             cells=cells,
@@ -78,6 +78,14 @@ class Carbon:
             now=self.clock(),
             feeds=digest(sorted(feed.fingerprint() for feed in self.feeds.values())),
         )
+
+    def observe_table(self, table: Table) -> Observed:
+        """The same of one table, beside the files that came: enough to tell whether it has them."""
+        uploads = self._uploads()
+        return Observed(cells=self.cells([table]), uploads=uploads)
+
+    def _uploads(self) -> list[Arrived]:
+        return [_arrived(u) for u in self.ledger.uploads.standing()]
 
     def _heard(self) -> list[Heard]:
         """Of the applications that there are now; what was read of others stays as it is."""
@@ -103,13 +111,15 @@ class Carbon:
     def cells(self, tables: Sequence[Table]) -> dict[tuple[str, str], Cell]:
         """Every partition of these tables that is or was: what the lake holds beside what was recorded."""
         facts = self.provenance.facts([t.name for t in tables])
-        found: dict[tuple[str, str], Cell] = {}
-        for table in tables:
-            recorded = {p for name, p in facts if name == table.name}
-            partitions = sorted(recorded.union(self.lake.partitions(table.name)))
-            versions = self.lake.versions(table.name, partitions)
-            found |= {(table.table, p): cell_of(v, facts.get((table.name, p))) for p, v in versions.items()}
-        return found
+        recorded: dict[str, list[str]] = {t.name: [] for t in tables}
+        for name, partition in facts:
+            recorded[name].append(partition)
+        held = self.lake.holdings(recorded, and_present=True)
+        return {
+            (t.table, p): cell_of(version, facts.get((t.name, p)))
+            for t in tables
+            for p, version in held[t.name].items()
+        }
 
     def _factor_digests(self, cells: Mapping[tuple[str, str], Cell]) -> dict[int, Mapping[str, str]]:
         """Of every year whose factors can be read; a year without factors has none of any type."""

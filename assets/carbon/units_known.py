@@ -42,7 +42,7 @@ def units_of_others(carbon: Carbon, year: int, mine: str) -> dict[str, frozenset
 
 def _units_in_lake(carbon: Carbon, year: int) -> dict[str, frozenset[str]] | None:
     """None if the lake has not what came last, or cannot be read."""
-    seen = carbon.observe()
+    seen = carbon.observe_table(UNITS)
     cell, coming = seen.cell(UNITS.table, str(year)), seen.newest_uploads("units", "", year)
     if cell.version.damaged or cell.inputs.get("uploads", "") != ",".join(str(u.id) for u in coming):
         return None
@@ -52,7 +52,7 @@ def _units_in_lake(carbon: Carbon, year: int) -> dict[str, frozenset[str]] | Non
 
 
 def _coming(carbon: Carbon, year: int) -> Sequence[Arrived]:
-    return carbon.observe().newest_uploads("units", "", year)
+    return carbon.observe_table(UNITS).newest_uploads("units", "", year)
 
 
 def _kept(carbon: Carbon, upload: Arrived, year: int) -> frozenset[str]:

@@ -161,8 +161,8 @@ class Market:
         facts = self.provenance.facts(names, partitions)
         return {
             (name.split(".", 1)[1], p): cell_of(version, facts.get((name, p)))
-            for name in names
-            for p, version in self.lake.versions(name, partitions).items()
+            for name, versions in self.lake.holdings(dict.fromkeys(names, partitions)).items()
+            for p, version in versions.items()
         }
 
     def days_had(self) -> set[str]:

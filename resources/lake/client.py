@@ -208,6 +208,18 @@ class Lake:
         """What each partition holds now: ABSENT where nothing is, `damaged` where it cannot be read."""
         return self._versions.versions(self._views.of(self._table(table)), partitions)
 
+    def holdings(
+        self, partitions: Mapping[str, Iterable[str]], *, and_present: bool = False
+    ) -> dict[str, dict[str, Version]]:
+        """The `versions` of partitions of several tables at one moment; with `and_present` also of all others
+        that have rows."""
+        views = self._views.of_all([self._table(name) for name in partitions])
+        found = {}
+        for name, named in partitions.items():
+            present = self._versions.partitions(views[name]) if and_present else ()
+            found[name] = self._versions.versions(views[name], sorted({*named, *present}))
+        return found
+
     def partitions(self, table: str) -> list[str]:
         """The partitions that have rows, sorted."""
         return self._versions.partitions(self._views.of(self._table(table)))

@@ -12,6 +12,7 @@ import pytest
 from domain.shared.error import InvalidInput
 from domain.shared.table import ABSENT, ALL, Column
 from resources.lake.error import SnapshotGone
+from resources.lake.versions import VersionReader
 from tests.unit.lake.frames import (
     BY_KIND,
     BY_KIND_AND_YEAR,
@@ -200,6 +201,31 @@ class LakeBehaviour:
         days = days_from("2026-10-28", 8)
         commit = lakes().replace_range("market.prices", days, prices(*days))
         assert lakes(fresh_home=True).versions("market.prices", days) == commit.versions
+
+    def test_several_tables_are_held_against_each_other_at_one_moment(
+        self, lakes: Lakes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        lake = lakes()
+        lake.replace_range("market.prices", [MON, TUE], prices(MON, TUE))
+        lake.merge("market.stocks", stocks(a="Ping An"))
+        before = {"market.prices": lake.versions("market.prices", [MON, TUE])}
+        before["market.stocks"] = lake.versions("market.stocks", [ALL])
+        versions = VersionReader.versions
+
+        def meanwhile(*given: object) -> object:
+            monkeypatch.undo()
+            lakes().replace("market.prices", MON, prices(MON, scale=2))
+            lakes().merge("market.stocks", stocks(a="another"))
+            return versions(*given)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(VersionReader, "versions", meanwhile)
+        named = {"market.prices": [WED], "market.stocks": []}
+        found = lakes().holdings(named, and_present=True)
+        assert found == {**before, "market.prices": {**before["market.prices"], WED: ABSENT}}
+        after = lakes().holdings({"market.prices": [WED, MON], "market.stocks": []})
+        assert after["market.stocks"] == {}
+        assert list(after["market.prices"]) == [MON, WED]
+        assert after["market.prices"][MON] != before["market.prices"][MON]
 
     def test_absent_is_what_was_never_written(self, lakes: Lakes) -> None:
         lake = lakes()
