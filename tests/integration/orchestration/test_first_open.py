@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 AT_ONCE = 3
 
 
-@pytest.mark.slow
+@pytest.mark.hunt
 def test_an_empty_home_can_be_opened_by_many_at_once(tmp_path: Path) -> None:
     foreign = ("PERENNIAL_", "TUSHARE_", "DAGSTER_")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}

@@ -100,6 +100,7 @@ def claim_each(catalog_url: str, home: str, start: Barrier, met: Any) -> None:
             met.put((number, "owned"))
 
 
+@pytest.mark.hunt
 class LakeRaces:
     def test_every_warehouse_claimed_by_two_at_once_has_one_owner(
         self, tmp_path: Path, catalog_url: str
