@@ -15,17 +15,9 @@ from dagster._core.storage.dagster_run import DagsterRun
 from sqlalchemy.exc import DatabaseError
 
 from orchestration import embedded, event_log
-from orchestration.instance import embedded_config, write_yaml
+from tests.dagster_home import opened
 
 DATABASES = ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")
-
-
-def opened(folder: Path, *, shipped: bool = False) -> dg.DagsterInstance:
-    config = embedded_config(str(folder))
-    if shipped:
-        config["storage"] = {"sqlite": {"base_dir": str(folder)}}
-    write_yaml(folder / "dagster.yaml", config)
-    return dg.DagsterInstance.from_config(str(folder))
 
 
 @pytest.fixture

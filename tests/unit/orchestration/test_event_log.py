@@ -17,7 +17,7 @@ from dagster._core.storage.event_log import SqliteEventLogStorage
 
 from assets.policies.events import written_together
 from orchestration import event_log
-from orchestration.instance import embedded_config, write_yaml
+from tests.dagster_home import opened
 
 DAYS = dg.StaticPartitionsDefinition([f"2026-11-{day:02}" for day in range(1, 21)])
 PRICES = dg.AssetKey(["market", "prices"])
@@ -49,14 +49,6 @@ with warnings.catch_warnings():
 @pytest.fixture(autouse=True)
 def batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DAGSTER_EVENT_BATCH_SIZE", "7")
-
-
-def opened(folder: Path, *, shipped: bool = False) -> dg.DagsterInstance:
-    config = embedded_config(str(folder))
-    if shipped:
-        config["storage"] = {"sqlite": {"base_dir": str(folder)}}
-    write_yaml(folder / "dagster.yaml", config)
-    return dg.DagsterInstance.from_config(str(folder))
 
 
 @pytest.fixture
