@@ -51,7 +51,7 @@ test-fast: setup ## without the slow and the end-to-end tests
 test-e2e: setup ## the whole product, as a person has it: `up`, its daemon, a browser
 	$(BIN)/python -m pytest -m e2e
 
-test-hunts: setup ## faults, kills, races and planted secrets in short, with other luck each time
+test-hunts: setup ## faults, kills, races, models and planted secrets in short, with fresh luck
 	$(BIN)/python -m pytest -n 2 --dist loadfile -rA --show-capture=stdout -m hunt
 
 hunt: setup ## the long hunts: faults, kills, races, carbon; each prints the seed that plays it again

@@ -74,7 +74,7 @@ def _version(folder: Path) -> float:
 @contextmanager
 def running_server() -> Iterator[Server]:
     # Not under pytest's folder: a socket's path may have some 100 characters, and the user must reach it.
-    home = Path(tempfile.mkdtemp(prefix="pg", dir=_roomiest()))
+    home = Path(tempfile.mkdtemp(prefix="pg", dir=in_memory() or "/tmp"))
     try:
         owner = _owner(home)
         with _reachable(find_binaries(), owner) as binaries:
@@ -117,12 +117,13 @@ def _started(binaries: Path, home: Path, owner: str | None) -> Iterator[Server]:
                 process.wait()
 
 
-def _roomiest() -> str:
-    """Memory where there is plenty of it: a database per test writes many small files."""
+def in_memory(*, programs: bool = False) -> str | None:
+    """A folder in memory with plenty of room, if there is one: for what writes many small files that nobody
+    keeps, and with `programs` may also be started from there."""
     memory = Path("/dev/shm")
-    if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM:
-        return str(memory)
-    return "/tmp"
+    if not os.access(memory, os.W_OK) or shutil.disk_usage(memory).free < ROOM:
+        return None
+    return None if programs and os.statvfs(memory).f_flag & os.ST_NOEXEC else str(memory)
 
 
 _CLUSTER = ["-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]

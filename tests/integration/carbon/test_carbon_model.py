@@ -290,10 +290,12 @@ def play(home: Home) -> None:
     )
 
 
+@pytest.mark.hunt
 def test_on_files_whatever_happens_reports_are_what_the_files_say(tmp_path: Path) -> None:
     play(lambda: Settings(home=tmp_path / uuid.uuid4().hex))
 
 
+@pytest.mark.hunt
 def test_on_postgres_whatever_happens_reports_are_what_the_files_say(
     tmp_path: Path, databases: Callable[[], str]
 ) -> None:

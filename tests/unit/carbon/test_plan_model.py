@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -639,6 +640,7 @@ class PlanModel(RuleBasedStateMachine):
         assert plan(self.world.catalogue, backwards) == found
 
 
+@pytest.mark.hunt
 def test_whatever_happens_the_plan_wants_what_was_hurt_or_is_out_of_date_and_nothing_else() -> None:
     run_state_machine_as_test(
         PlanModel,

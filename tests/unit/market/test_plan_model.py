@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -580,6 +581,7 @@ class PlanModel(RuleBasedStateMachine):
         self.market.now = moment
 
 
+@pytest.mark.hunt
 def test_over_weeks_the_plan_wants_what_was_hurt_and_nothing_else() -> None:
     run_state_machine_as_test(
         PlanModel,
