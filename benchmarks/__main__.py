@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 from collections.abc import Callable
 
 WHAT: dict[str, tuple[str, str]] = {
@@ -31,6 +32,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := set(arguments.what) - WHAT.keys():
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
+    # Where this is set, our modules are compiled by every process anew and those of installed packages never.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     ratios: dict[str, float] = {}
     for name in arguments.what or [name for name in WHAT if name not in LONG]:
         module, function = WHAT[name]

@@ -11,50 +11,48 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TIMES = 5
+TIMES = 9
+
+
+CONTESTANTS: dict[str, tuple[str, ...]] = {
+    "bare": ("-c", "import duckdb, pyarrow, sqlalchemy"),
+    "status": ("-m", "orchestration.cli", "status"),
+    "sql": ("-m", "orchestration.cli", "sql", "SELECT count(*) FROM market.normalized_daily"),
+    "load": ("-c", "import orchestration.definitions"),
+    "dagster": ("-c", "import dagster"),
+    "needed": ("-c", "import dagster, sqlalchemy, pyarrow.compute, duckdb"),
+}
 
 
 def run() -> dict[str, float]:
     with tempfile.TemporaryDirectory() as home:
         environment = {**os.environ, "PERENNIAL_HOME": home, "PERENNIAL_SOURCE": "sandbox"}
-        _run(environment, "orchestration.cli", "market", "heal")
-        bare = _median(environment, "-c", "import duckdb, pyarrow, sqlalchemy")
-        status = _median(environment, "-m", "orchestration.cli", "status")
-        sql = _median(
-            environment, "-m", "orchestration.cli", "sql", "SELECT count(*) FROM market.normalized_daily"
-        )
-        load = _median(environment, "-c", "import orchestration.definitions")
-        dagster = _median(environment, "-c", "import dagster")
-        needed = _median(environment, "-c", "import dagster, sqlalchemy, pyarrow.compute, duckdb")
-    print(f"looks: bare imports {bare:.2f} s, sql {sql:.2f} s, status {status:.2f} s")
+        _seconds(environment, "-m", "orchestration.cli", "market", "heal")
+        took = _medians(environment)
+    bare, dagster, needed, load = (took[name] for name in ("bare", "dagster", "needed", "load"))
+    print(f"looks: bare imports {bare:.2f} s, sql {took['sql']:.2f} s, status {took['status']:.2f} s")
     print(
         f"code location: import dagster {dagster:.2f} s, with what every run needs {needed:.2f} s, "
         f"definitions {load:.2f} s"
     )
     return {
-        "status_over_bare_imports": status / bare,
-        "sql_over_bare_imports": sql / bare,
+        "status_over_bare_imports": took["status"] / bare,
+        "sql_over_bare_imports": took["sql"] / bare,
         "code_location_over_dagster": load / dagster,
         "code_location_over_what_runs_need": load / needed,
     }
 
 
-def _run(environment: dict[str, str], module: str, *arguments: str) -> None:
-    subprocess.run(
-        [sys.executable, "-m", module, *arguments],
-        cwd=ROOT,
-        env=environment,
-        check=False,
-        capture_output=True,
-    )
-
-
-def _median(environment: dict[str, str], *arguments: str) -> float:
-    times = []
+def _medians(environment: dict[str, str]) -> dict[str, float]:
+    """In turns, so that a slow minute of the machine is one of all of them."""
+    times: dict[str, list[float]] = {name: [] for name in CONTESTANTS}
     for _ in range(TIMES):
-        began = time.monotonic()
-        subprocess.run(
-            [sys.executable, *arguments], cwd=ROOT, env=environment, check=False, capture_output=True
-        )
-        times.append(time.monotonic() - began)
-    return statistics.median(times)
+        for name, arguments in CONTESTANTS.items():
+            times[name].append(_seconds(environment, *arguments))
+    return {name: statistics.median(some) for name, some in times.items()}
+
+
+def _seconds(environment: dict[str, str], *arguments: str) -> float:
+    began = time.monotonic()
+    subprocess.run([sys.executable, *arguments], cwd=ROOT, env=environment, check=True, capture_output=True)
+    return time.monotonic() - began
