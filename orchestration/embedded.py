@@ -1,6 +1,6 @@
 """Dagster's SQLite storage as we run it, which `dagster.yaml` names.
 
-As shipped each opening reads all of Dagster's migrations four times, only to learn that nothing is to do:
+As shipped each opening reads all of Dagster's migrations three times, only to learn that nothing is to do:
 90 ms of every command. And each question about a run makes an engine anew and compiles its statement again:
 4 ms in the place of 2, for a daemon that asks all day. Here databases that are made are taken as they are,
 and engines are kept. Files and tables are the same; what is missing or half made is left to Dagster.
