@@ -227,7 +227,7 @@ class Lake:
     def version_of(self, table: str, data: pa.Table) -> Version:
         """The version this frame's partition would have if it were committed."""
         definition = self._table(table)
-        found = versions_of(definition, [conform(definition, data)])
+        found = versions_of(definition, [conform(definition, data).rows])
         if len(found) != 1:
             raise InvalidInput(
                 f"{table}: a version is of one partition, the frame has rows of {sorted(found)}"

@@ -86,7 +86,7 @@ def _row_hashes(batch: pa.RecordBatch, words: _Words) -> _Bits:
             continue
         mixed = _mixed(name, values, words)
         if values.null_count:
-            mixed[values.is_null().to_numpy(zero_copy_only=False)] = 0
+            mixed = np.where(values.is_valid().to_numpy(zero_copy_only=False), mixed, np.uint64(0))
         total += mixed
     return _mix(total)
 
@@ -99,7 +99,9 @@ def _mixed(name: str, values: pa.Array, words: _Words) -> _Bits:
     where = (held.offset, len(held), *(b.address for b in held.buffers() if b is not None))
     if (name, where) not in words:
         words[name, where] = _mix(_bits(held) ^ _seed(name))
-    picked: _Bits = words[name, where][numbers(values.indices)]
+    made = words[name, where]
+    # Where all rows have one value, one number stands for all of them.
+    picked: _Bits = made if len(made) == 1 else made[numbers(values.indices)]
     return picked
 
 

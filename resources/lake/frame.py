@@ -17,7 +17,7 @@ from domain.shared.distinct import are_distinct
 from domain.shared.error import InvalidInput
 from domain.shared.table import ALL, Column, Table
 from resources.lake.layout import parse_partition, partition_key
-from resources.lake.order import pieced, tells_apart
+from resources.lake.order import Laid, laid
 from resources.lake.repeats import compact, decoded, is_encoded, numbers, plain, well_encoded, words_of
 
 _SHOWN = 5
@@ -25,7 +25,7 @@ _COUNTED = 1 << 20
 """Up to so many combinations are counted: sorting the rows takes ten times as long."""
 
 
-def conform(table: Table, data: pa.Table) -> pa.Table:
+def conform(table: Table, data: pa.Table) -> Laid:
     """The frame in the table's own columns, types and order, or InvalidInput saying what is wrong.
 
     Columns that come encoded stay so, and words that repeat become it: see repeats.py.
@@ -41,16 +41,17 @@ def conform(table: Table, data: pa.Table) -> pa.Table:
         )
     columns = [_column(table, column, data.column(column.name)) for column in table.columns]
     fields = [pa.field(c.name, v.type, c.nullable) for c, v in zip(table.columns, columns, strict=True)]
-    frame = pieced(table, pa.Table.from_arrays(columns, schema=pa.schema(fields)))
-    _check_key(table, frame)
-    return frame
+    found = laid(table, pa.Table.from_arrays(columns, schema=pa.schema(fields)))
+    if not found.distinct:
+        _check_key(table, found.rows)
+    return found
 
 
-def check_partitions(table: Table, frame: pa.Table, allowed: Collection[str]) -> None:
-    """Every row must belong to one of the allowed partitions."""
+def check_partitions(table: Table, present: Collection[str], allowed: Collection[str]) -> None:
+    """Every partition that has rows must be one of the allowed."""
     for partition in allowed:
         parse_partition(table, partition)
-    if strangers := [p for p in partitions_of(table, frame) if p not in allowed]:
+    if strangers := sorted(set(present) - set(allowed)):
         raise InvalidInput(
             f"{table.name}: {', '.join(table.partition_columns)} has rows of {_some(strangers)}, "
             f"which are not among the partitions to write ({_some(sorted(allowed))})"
@@ -85,8 +86,6 @@ def select_partitions(table: Table, frame: pa.Table, partitions: Collection[str]
     columns = table.partition_columns
     if not columns:
         return frame if ALL in partitions else frame.slice(0, 0)
-    if set(partitions_of(table, frame)) <= set(partitions):
-        return frame
     wanted = [parse_partition(table, p) for p in partitions]
     belongs = [
         reduce(pc.and_, (pc.equal(decoded(frame.column(c)), v) for c, v in zip(columns, each, strict=True)))
@@ -135,7 +134,7 @@ def _first_misfit(values: pa.ChunkedArray, wanted: pa.DataType) -> object:
 
 def _check_key(table: Table, frame: pa.Table) -> None:
     keys = frame.select(list(dict.fromkeys(table.key)))
-    if tells_apart(table, frame) or are_distinct(keys):
+    if are_distinct(keys):
         return
     import pyarrow.compute as pc
 

@@ -6,6 +6,7 @@ Sorting ten million rows takes longer than calculating them, so it is found out 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import pairwise, takewhile
 from typing import Any
@@ -23,20 +24,33 @@ _PIECES = 4096
 _Places = npt.NDArray[np.int64]
 
 
-def pieced(table: Table, frame: pa.Table) -> pa.Table:
-    """The rows in order if they are a few pieces that only have to change places; else as they came.
+@dataclass(frozen=True)
+class Laid:
+    """Rows as they lie."""
 
-    A query of several threads answers so: what each thread found is in order, and they took turns.
+    rows: pa.Table
+    in_order: bool
+    distinct: bool
+    """The order alone shows that no two rows have the same key: each row comes after the last."""
+
+
+def laid(table: Table, frame: pa.Table) -> Laid:
+    """The rows in order if they came in it, or in a few pieces that only have to change places; else as they
+    came.
+
+    A query of several threads answers in such pieces: each thread's rows are in order, and they took turns.
     """
     found = _steps(frame, table.sort_order)
-    if found is None or not 0 < len(found[0]) <= _RUNS:
-        return frame
-    pieces = _turns(table, frame, found[0])
-    if len(pieces) > _PIECES:
-        return frame
-    moved = pa.concat_tables([frame.slice(start, end - start) for start, end in pieces])
-    again = _steps(moved, table.sort_order)
-    return moved if again is not None and not len(again[0]) else frame
+    if found is not None and 0 < len(found[0]) <= _RUNS:
+        pieces = _turns(table, frame, found[0])
+        if len(pieces) <= _PIECES:
+            moved = pa.concat_tables([frame.slice(start, end - start) for start, end in pieces])
+            again = _steps(moved, table.sort_order)
+            if again is not None and not len(again[0]):
+                frame, found = moved, again
+    if found is None or len(found[0]):
+        return Laid(frame, in_order=False, distinct=False)
+    return Laid(frame, in_order=True, distinct=not found[1] and set(table.sort_order) <= set(table.key))
 
 
 def _turns(table: Table, frame: pa.Table, steps: _Places) -> list[tuple[int, int]]:
@@ -77,14 +91,6 @@ def ordered(table: Table, frame: pa.Table) -> pa.Table:
 
     keys = {name: _sortable(frame.column(name)) for name in table.sort_order}
     return frame.take(pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys]))
-
-
-def tells_apart(table: Table, frame: pa.Table) -> bool:
-    """Whether the order alone shows that no two rows have the same key: each row comes after the last."""
-    if not set(table.sort_order) <= set(table.key):
-        return False
-    found = _steps(frame, table.sort_order)
-    return found is not None and not len(found[0]) and not found[1]
 
 
 def _steps(frame: pa.Table, columns: Sequence[str]) -> tuple[_Places, bool] | None:

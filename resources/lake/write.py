@@ -55,10 +55,14 @@ class Rows:
     frame: pa.Table
     made: Mapping[str, Version]
     """What the frame is, by partition."""
+    in_order: bool = False
+    """Known to be; else it is looked at before it is written."""
 
     @classmethod
-    def of(cls, table: Table, partitions: tuple[str, ...], frame: pa.Table) -> Rows:
-        return cls(partitions, frame, versions_of(table, [frame]))
+    def of(
+        cls, table: Table, partitions: tuple[str, ...], frame: pa.Table, *, in_order: bool = False
+    ) -> Rows:
+        return cls(partitions, frame, versions_of(table, [frame]), in_order)
 
 
 class _Unprepared(Exception):
@@ -84,17 +88,18 @@ class Writer:
         allow_empty: bool,
         guard: Guard | None,
     ) -> Commit:
-        frame = conform(table, data)
+        found = conform(table, data)
         wanted = tuple(sorted(set(partitions)))
-        check_partitions(table, frame, wanted)
+        # Once, before the lock: it depends on nothing that is stored.
+        rows = Rows.of(table, wanted, found.rows, in_order=found.in_order)
+        check_partitions(table, rows.made, wanted)
         if not allow_empty:
-            _refuse_empty(table, wanted, frame)
-        rows = Rows.of(table, wanted, frame)  # once, before the lock: it depends on nothing that is stored
+            _refuse_empty(table, wanted, rows.made)
         return self._change(table, lambda _: rows, guard)
 
     def merge(self, table: Table, data: pa.Table, guard: Guard | None) -> Commit:
-        frame = conform(table, data)
-        _refuse_empty(table, (), frame)
+        frame = conform(table, data).rows
+        _refuse_empty(table, (), partitions_of(table, frame))
         return self._change(table, lambda view: self._merged(view, frame), guard)
 
     def _merged(self, view: View, frame: pa.Table) -> Rows:
@@ -160,10 +165,13 @@ class Writer:
         kept, damaged = self._other_rows(view, victims, changed)
         if damaged:
             _warn_lost(table, damaged, changed)
-        new = select_partitions(table, rows.frame, changed)
+        whole = set(rows.made) <= set(changed)
+        new = rows.frame if whole else select_partitions(table, rows.frame, changed)
         if kept.num_rows:
             new = pa.concat_tables([kept, plain(new)])
-        snapshot_id = self.swap(view, ordered(table, new), victims, guard)
+        if kept.num_rows or not rows.in_order:
+            new = ordered(table, new)
+        snapshot_id = self.swap(view, new, victims, guard)
         self.versions.remember(self.views.of(table), {p: wanted[p] for p in changed})
         return Commit(snapshot_id, None if current is None else current.id, wanted, True)
 
@@ -247,10 +255,9 @@ def _days_by_group(table: Table, frame: pa.Table) -> dict[str | None, tuple[str,
     return {group: tuple(days) for group, days in groups.items()}
 
 
-def _refuse_empty(table: Table, partitions: Sequence[str], frame: pa.Table) -> None:
-    present = set(partitions_of(table, frame))
+def _refuse_empty(table: Table, partitions: Sequence[str], present: Collection[str]) -> None:
     missing = [p for p in partitions if p not in present]
-    if missing or frame.num_rows == 0:
+    if missing or not present:
         named = f" {', '.join(missing[:5])}" if missing else ""
         raise InvalidInput(
             f"{table.name}: no rows for{named or ' anything'}: an empty frame would delete what is there",

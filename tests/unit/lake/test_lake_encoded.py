@@ -13,7 +13,7 @@ from domain.shared.error import InvalidInput
 from domain.shared.table import Column, Table
 from resources.lake.client import Lake
 from resources.lake.content_hash import versions_of
-from resources.lake.order import ordered, pieced, tells_apart
+from resources.lake.order import laid, ordered
 from tests.unit.lake.frames import on_files
 
 TABLE = Table(
@@ -116,8 +116,9 @@ def test_pieces_of_threads_that_took_turns_are_put_in_order_without_sorting(thre
     frame, size = encoded(rows()), 4096
     pieces = [frame.slice(start, size) for start in range(0, COUNT, size)]
     answered = pa.concat_tables([p for n in range(threads) for p in pieces[n::threads]])
-    assert pieced(TABLE, answered).equals(pa.concat_tables(pieces))
-    assert tells_apart(TABLE, pieced(TABLE, answered))
+    found = laid(TABLE, answered)
+    assert found.rows.equals(pa.concat_tables(pieces))
+    assert (found.in_order, found.distinct) == (True, True)
 
 
 def test_pieces_of_several_partitions_are_put_in_order_without_sorting() -> None:
@@ -125,16 +126,18 @@ def test_pieces_of_several_partitions_are_put_in_order_without_sorting() -> None
     frames, size = [encoded(rows(kind, count=20_000)) for kind in ("train", "plane", "road")], 4096
     pieces = [[f.slice(start, size) for start in range(0, f.num_rows, size)] for f in frames]
     answered = pa.concat_tables([p for of in pieces for n in range(2) for p in of[n::2]]).unify_dictionaries()
-    moved = pieced(TABLE, answered)
-    assert moved["kind"].to_pylist() == ["plane"] * 20_000 + ["road"] * 20_000 + ["train"] * 20_000
-    assert tells_apart(TABLE, moved)
+    found = laid(TABLE, answered)
+    assert found.rows["kind"].to_pylist() == ["plane"] * 20_000 + ["road"] * 20_000 + ["train"] * 20_000
+    assert (found.in_order, found.distinct) == (True, True)
 
 
 def test_rows_in_any_order_are_sorted_by_their_words() -> None:
     luck = np.random.default_rng(7)
     both = encoded(pa.concat_tables([rows("train"), rows("plane")]))
     mixed = both.take(pa.array(luck.permutation(both.num_rows)))
-    assert pieced(TABLE, mixed) is mixed
+    found = laid(TABLE, mixed)
+    assert found.rows is mixed
+    assert (found.in_order, found.distinct) == (False, False)
     keys = ordered(TABLE, mixed).select(["kind", "number"])
     assert keys["kind"].to_pylist() == ["plane"] * COUNT + ["train"] * COUNT
     numbers = keys["number"].to_pylist()
