@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 
 from assets.carbon.carbon import Carbon
 from assets.carbon.making import Built, Tell, make
-from domain.carbon.emissions import Calculation, ImplausibleMass, distinct_pairs
+from assets.carbon.telling import told
+from domain.carbon.emissions import NEEDED, ImplausibleMass, calculated
 from domain.carbon.observed import Observed
 from domain.carbon.patience import UNSUMMED_SINCE, unsummed_since
 from domain.carbon.pipelines import newest_chains
 from domain.carbon.plan import emissions_inputs, module_inputs, report_inputs, year_of
 from domain.carbon.reports import module_rows, report_rows, summing
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS
-from domain.shared.compute import packaged, query
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
 from domain.shared.error import TransientResourceError
 from domain.shared.table import Version
 
@@ -34,22 +34,26 @@ def calculate_emissions(carbon: Carbon, partitions: Sequence[str], run_id: str, 
     factors = _Factors(carbon)
 
     def build(partition: str, _: int) -> Built | None:
+        name, year = partition.split("|", 1)[0], year_of(partition)
+        of_year = {FACTORS.name: [str(year)], REPORTS.name: [str(year)]}
         # What it is made from is noted before it is read: a change in between is seen by the next look.
-        seen = carbon.observe()
+        seen = carbon.observe_cells(of_year | {t.name: [partition] for t in (DATA_ENTRIES, EMISSIONS)})
         inputs = emissions_inputs(carbon.catalogue, seen, partition)
         if inputs is None:
             raise InputMissing(f"the entries or factors of {partition} are not whole: they come first")
-        used = factors.of(year_of(partition))
+        used = factors.of(year)
         try:
-            frame = _calculated(carbon, partition, used)
+            entries = carbon.lake.read(DATA_ENTRIES.name, [partition], NEEDED)
+            results = calculated(carbon.catalogue.type(name), year, entries, used)
         except ImplausibleMass as error:
             raise _named(carbon, partition, error) from error
         since = unsummed_since(seen, partition) or carbon.clock()
         return Built(
-            {EMISSIONS.name: frame},
+            {EMISSIONS.name: results.frame},
             inputs,
             detail={UNSUMMED_SINCE: since.isoformat()},
-            metadata=_told(frame, used),
+            metadata=told(results.groups, used),
+            shorter={EMISSIONS.name: results.groups},
             carried=_carried(seen, partition),
         )
 
@@ -76,23 +80,6 @@ class _Factors:
         return self.carbon.lake.version(FACTORS.name, str(year))
 
 
-def _calculated(carbon: Carbon, partition: str, factors: pa.Table) -> pa.Table:
-    """The results of a partition. The entries stay in the lake's query: they are read where they lie."""
-    from resources.lake.layout import sql_filter
-
-    kind, year = carbon.catalogue.type(partition.split("|", 1)[0]), year_of(partition)
-    where, only = sql_filter(DATA_ENTRIES, [partition]), {DATA_ENTRIES.name: [partition]}
-    # Both queries see the same entries, whatever comes in between.
-    snapshot = carbon.lake.snapshot_id(DATA_ENTRIES.name)
-    moment = None if snapshot is None else {DATA_ENTRIES.name: snapshot}
-    pairs = carbon.lake.query(distinct_pairs(DATA_ENTRIES.name, where), as_of=moment, partitions=only)
-    calculation = Calculation.of(kind, year, pairs, factors)
-    sql, choices = calculation.sql(DATA_ENTRIES.name, where), {"choices": calculation.choices}
-    return calculation.frame(
-        carbon.lake.query(sql, as_of=moment, extra=choices, partitions=only, as_written=True)
-    )
-
-
 def _named(carbon: Carbon, partition: str, error: ImplausibleMass) -> ImplausibleMass:
     """With the words by which people know the entry."""
     rows = carbon.rows(DATA_ENTRIES, [partition], "entry_key, entry_id, unit_id")
@@ -110,20 +97,14 @@ def _carried(seen: Observed, partition: str) -> tuple[str, ...]:
     return newest_chains(old.detail.get("pipelines", ()))
 
 
-def _told(frame: pa.Table, factors: pa.Table) -> dict[str, Any]:
-    """What people want to see of a calculation: its sum, what is missing, and the factors it used."""
-    groups = query(packaged(__file__, "emissions_grouped"), {"emissions": frame})
-    [row] = query(packaged(__file__, "emissions_told"), {"groups": groups}).to_pylist()
-    used = query(packaged(__file__, "factors_used"), {"groups": groups, "factors": factors}).to_pylist()
-    return {**row, "factors_used": used}
-
-
 def sum_modules(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
     def build(partition: str, _: int) -> Built | None:
         module = carbon.catalogue.module(partition.split("|", 1)[0])
         year = year_of(partition)
-        inputs = module_inputs(carbon.catalogue, carbon.observe(), partition)
-        sums = _sums(carbon, [t.name for t in module.types], year)
+        emissions = [f"{t.name}|{year}" for t in module.types]
+        seen = carbon.observe_cells({EMISSIONS.name: emissions})
+        inputs = module_inputs(carbon.catalogue, seen, partition)
+        sums = _sums(carbon, emissions)
         rows = module_rows(carbon.catalogue, module, year, sums)
         return Built({REPORT_MODULES.name: rows}, inputs, metadata=_sums_told(rows, "unmatched"))
 
@@ -133,19 +114,20 @@ def sum_modules(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Te
 def sum_reports(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
     def build(partition: str, _: int) -> Built | None:
         year = int(partition)
-        inputs = report_inputs(carbon.catalogue, carbon.observe(), partition)
-        sums = _sums(carbon, list(carbon.catalogue.types), year)
+        emissions = [f"{name}|{year}" for name in carbon.catalogue.types]
+        seen = carbon.observe_cells({EMISSIONS.name: emissions, UNITS.name: [partition]})
+        inputs = report_inputs(carbon.catalogue, seen, partition)
+        sums = _sums(carbon, emissions)
         rows = report_rows(carbon.catalogue, year, sums, carbon.units(year))
         return Built({REPORTS.name: rows}, inputs, metadata=_sums_told(rows, "own_unmatched"))
 
     make(carbon, REPORTS, partitions, run_id, tell, build)
 
 
-def _sums(carbon: Carbon, types: Sequence[str], year: int) -> pa.Table:
+def _sums(carbon: Carbon, partitions: Sequence[str]) -> pa.Table:
     """Summed inside the query: millions of rows never become an Arrow table here."""
     from resources.lake.layout import sql_filter
 
-    partitions = [f"{name}|{year}" for name in types]
     sql = summing(EMISSIONS.name, sql_filter(EMISSIONS, partitions))
     return carbon.lake.query(sql, partitions={EMISSIONS.name: partitions})
 

@@ -42,6 +42,8 @@ class Built:
     """For people: what changed."""
     carried: tuple[str, ...] = ()
     """Chains behind what is replaced now, that nothing has been made from yet; the newest of them."""
+    shorter: Mapping[str, pa.Table] = field(default_factory=dict)
+    """By table, fewer rows that come to the same figures as its frame."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,7 @@ def _commit(carbon: Carbon, hold: Hold, batch: Sequence[_Ready], run_id: str, te
                 snapshot_id=commit.snapshot_id,
                 seconds=time.monotonic() - one.began,
                 metadata=one.built.metadata,
-                figures=figures(table, one.built.frames[name]),
+                figures=figures(table, one.built.shorter.get(name, one.built.frames[name])),
                 before=_figures_before(facts.get((name, one.partition))),
             )
             for one in batch

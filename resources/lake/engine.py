@@ -13,9 +13,12 @@ import pyarrow as pa
 
 from domain.shared.error import InfrastructureError, InvalidInput
 from domain.shared.table import Table
+from resources.lake.encoded_read import read_files
 from resources.lake.error import DamagedData
 from resources.lake.file_index import FileEntry
 from resources.lake.iceberg_read import read_with_deletes
+from resources.lake.layout import sql_filter
+from resources.lake.repeats import encoded
 from resources.lake.state import schema_map
 from resources.lake.store import Store, readable
 from resources.lake.types import duckdb_type, iceberg_type
@@ -121,6 +124,24 @@ class Engine:
         with self.connect() as connection, self.explained(view.table, files):
             query = f"SELECT * FROM ({self.relation(connection, view, files)}) WHERE {where}"
             return in_own_types(view.table, connection.sql(query).to_arrow_table())
+
+    def read_encoded(self, view: View, partitions: Sequence[str], columns: Sequence[str]) -> pa.Table:
+        """Some columns of some partitions, words as Arrow's dictionaries: so millions of rows are numbers."""
+        rows = self._whole_files(view, set(partitions), columns)
+        if rows is None:
+            where = sql_filter(view.table, partitions)
+            rows = encoded(self.read(view, view.files, where).select(list(columns)))
+        return rows
+
+    def _whole_files(self, view: View, partitions: set[str], columns: Sequence[str]) -> pa.Table | None:
+        """The same if no row of the files has to be left out."""
+        if view.state is None or view.listing is None or view.listing.has_deletes or not view.files:
+            return None
+        if any(not set(f.certain_partitions(view.table) or ("?",)) <= partitions for f in view.files):
+            return None
+        filesystem, paths = self.store.for_arrow([f.path for f in view.files])
+        with self.explained(view.table, view.files):
+            return read_files(view.table, view.state, filesystem, paths, columns)
 
     @contextmanager
     def explained(self, table: Table, files: Sequence[FileEntry]) -> Iterator[None]:

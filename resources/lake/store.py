@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -43,6 +43,9 @@ class Store(Protocol):
 
     def lend(self, connection: Any) -> None:
         """Make the files readable on a DuckDB connection."""
+
+    def for_arrow(self, uris: Sequence[str]) -> tuple[Any, list[str]]:
+        """A filesystem of pyarrow's, and by which paths it knows the files."""
 
     def list(self, prefix: str) -> Iterator[Stored]:
         """Every file below a prefix."""
@@ -81,6 +84,11 @@ class LocalStore:
 
     def lend(self, connection: Any) -> None:
         pass  # DuckDB reads local files itself
+
+    def for_arrow(self, uris: Sequence[str]) -> tuple[Any, list[str]]:
+        from pyarrow.fs import LocalFileSystem
+
+        return LocalFileSystem(), [_local(uri) for uri in uris]
 
     def list(self, prefix: str) -> Iterator[Stored]:
         for folder, _, names in os.walk(_local(prefix)):
@@ -161,6 +169,9 @@ class ObjectStore:
         # fsspec's own wrapper answers to the name of the filesystem it wraps, which need not be the scheme.
         lent = type("LentFilesystem", (ArrowFSWrapper,), {"protocol": self._scheme})
         connection.register_filesystem(lent(self._filesystem))
+
+    def for_arrow(self, uris: Sequence[str]) -> tuple[Any, list[str]]:
+        return self._filesystem, [self._key(uri) for uri in uris]
 
     def list(self, prefix: str) -> Iterator[Stored]:
         from pyarrow.fs import FileSelector, FileType

@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from domain.carbon.catalogue import EntryType, catalogue, parse
 from domain.carbon.classification import canonical, factor_id
-from domain.carbon.emissions import MOST, MOST_OF_A_TYPE, emissions
+from domain.carbon.emissions import MOST, MOST_OF_A_TYPE, calculated, emissions
 from domain.carbon.reports import module_rows, report_rows, scopes, summing
 from domain.carbon.tables import EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
 from domain.shared.compute import query
@@ -354,3 +355,41 @@ def test_a_module_has_its_own_types_only_with_their_scopes() -> None:
         "keyed.upstream": 3,
         "plain.plain": 2,
     }
+
+
+# What it comes to
+
+
+@pytest.mark.parametrize("count", [0, 1, 100_000])
+def test_what_a_calculation_comes_to_is_what_its_rows_add_up_to(count: int) -> None:
+    """To the last milligram, though masses are as large as they may be and of either sign."""
+    luck = np.random.default_rng(count)
+    text = ["x any 1", "y any 1", "z any 1"]
+    rows = pa.table(
+        {
+            "year": pa.array(np.full(count, YEAR), pa.int32()),
+            "entry_key": np.arange(count),
+            "unit_id": pa.array(["A", "B"]).take(pa.array(luck.integers(0, 2, count))),
+            "quantity": (luck.random(count) - 0.5) * 1.99 * MOST / 1e6,
+            "unit": pa.array(["kg", "g"]).take(pa.array(luck.integers(0, 2, count))),
+            "classification": pa.array([canonical(words(t)) for t in text]).take(
+                pa.array(luck.integers(0, 3, count))
+            ),
+            "kg_co2eq": pa.array((luck.random(count) - 0.5) * 1e9, mask=luck.random(count) < 0.9),
+        }
+    )
+    upstream = keyed(("x any 1", 0.25), emission="upstream")
+    known = factors(*keyed(("x any 1", 1.0), ("y any 1", 0.5)), *upstream)
+    found = calculated(KEYED, YEAR, rows, known)
+    wanted: dict[tuple[Any, ...], list[int]] = {}
+    names = ("emission_type", "status", "factor_id", "factor_version", "mg_co2e")
+    for *group, mg in zip(*(found.frame[name].to_pylist() for name in names), strict=True):
+        so_far = wanted.setdefault(tuple(group), [0, 0])
+        wanted[tuple(group)] = [so_far[0] + 1, so_far[1] + (mg or 0)]
+    told: dict[tuple[Any, ...], list[int]] = {}
+    for row in found.groups.to_pylist():
+        group = tuple(row[name] for name in names[:4])
+        assert (row["mg_co2e"] is None) == (row["status"] == "unmatched")
+        so_far = told.setdefault(group, [0, 0])
+        told[group] = [so_far[0] + row["results"], so_far[1] + int(row["mg_co2e"] or 0)]
+    assert told == wanted

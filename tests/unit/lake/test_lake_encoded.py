@@ -13,8 +13,10 @@ from domain.shared.error import InvalidInput
 from domain.shared.table import Column, Table
 from resources.lake.client import Lake
 from resources.lake.content_hash import versions_of
+from resources.lake.engine import Engine
+from resources.lake.error import DamagedData
 from resources.lake.order import laid, ordered
-from tests.unit.lake.frames import on_files
+from tests.unit.lake.frames import data_files, on_files
 
 TABLE = Table(
     name="test.encoded",
@@ -145,15 +147,27 @@ def test_rows_in_any_order_are_sorted_by_their_words() -> None:
     assert numbers[:COUNT] == numbers[COUNT:]
 
 
-def test_a_query_as_written_streams_what_stands_left(tmp_path: Path) -> None:
-    """DuckDB takes a table of the lake for one row, and would else keep it all to pass the words by it."""
+def test_files_of_the_partitions_asked_for_are_read_without_spelling_out_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = on_files(tmp_path, tables=(TABLE,))
+    for kind in ("plane", "train"):
+        lake.replace(TABLE.name, f"{kind}|2025", rows(kind))
+    columns = [n for n in rows().column_names if n != "year"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "connect", None)
+        found = lake.read(TABLE.name, ["train|2025"], columns)
+    assert found["unit"].num_chunks > 1, "row groups"
+    assert all(c.dictionary.equals(found["unit"].chunk(0).dictionary) for c in found["unit"].chunks)
+    assert found.cast(rows().select(columns).schema).equals(rows("train").select(columns))
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     lake = on_files(tmp_path, tables=(TABLE,))
     lake.replace(TABLE.name, "plane|2025", rows())
-    words = pa.table({"unit": ["a", "b"], "size": [1, 2]})
-    sql = "SELECT number, size FROM test.encoded JOIN words USING (unit)"
-    found = lake.query(sql, extra={"words": words}, as_written=True)
-    numbers = found["number"].to_numpy()
-    # In order but for where another thread's rows begin: kept and probed they come in none.
-    assert len(numbers)
-    assert int((numbers[1:] < numbers[:-1]).sum()) < 8
-    assert lake.query("SELECT current_setting('disabled_optimizers') AS s")["s"].to_pylist() == [""]
+    [file] = data_files(tmp_path, TABLE)
+    whole = file.read_bytes()
+    for broken in (whole[: len(whole) // 2], whole[:20_000] + bytes(2000) + whole[22_000:], None):
+        file.unlink() if broken is None else file.write_bytes(broken)
+        with pytest.raises(DamagedData, match=r"plane\|2025"):
+            lake.read(TABLE.name, ["plane|2025"], ["unit", "number", "factor", "kind"])

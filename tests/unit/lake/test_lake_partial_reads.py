@@ -43,6 +43,12 @@ def test_a_named_partition_that_is_damaged_is_an_error(home: Path) -> None:
         )
 
 
+def test_columns_of_a_named_partition_are_read_past_the_damage_of_others(home: Path) -> None:
+    assert on_files(home).read("market.prices", [WHOLE_DAY], ["close"]).num_rows == prices(WHOLE_DAY).num_rows
+    with pytest.raises(DamagedData, match=ROTTEN_DAY):
+        on_files(home).read("market.prices", [WHOLE_DAY, ROTTEN_DAY], ["close"])
+
+
 def test_partitions_of_an_unknown_table_are_refused(home: Path) -> None:
     with pytest.raises(InvalidInput, match="no table"):
         on_files(home).sql("SELECT 1", partitions={"market.price": [WHOLE_DAY]})

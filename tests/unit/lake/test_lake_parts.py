@@ -199,6 +199,8 @@ def test_duckdb_reads_an_object_store_through_the_lent_filesystem(tmp_path: Path
     with Engine(store, "s3://bucket", "100MB", 1).connect() as connection:
         path = store.sql_path("s3://bucket/a.parquet")
         assert connection.sql(f"SELECT sum(x) AS s FROM read_parquet('{path}')").fetchall() == [(3,)]
+    filesystem, paths = store.for_arrow(["s3://bucket/a.parquet"])
+    assert pq.read_table(*paths, filesystem=filesystem).to_pydict() == {"x": [1, 2]}
     assert [f.uri for f in store.list("s3://bucket")] == ["s3://bucket/a.parquet"]
     assert store.exists("s3://bucket/a.parquet")
     store.delete("s3://bucket/a.parquet")
