@@ -51,10 +51,11 @@ GROUPS = pa.schema(
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Sums:
     """By code, how many results there are and their milligrams, which stay whole: the upper and the lower
-    half of the numbers are summed apart, and a batch of halves is less than a double knows exactly."""
+    half of the numbers are summed apart, and the halves of a batch, of up to 32 kinds of emissions, are less
+    than a double knows exactly."""
 
     results: npt.NDArray[np.int64]
     upper: npt.NDArray[np.int64]

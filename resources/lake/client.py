@@ -20,7 +20,7 @@ from resources.lake.engine import Engine, quoted
 from resources.lake.error import metadata_damaged
 from resources.lake.file_index import FileIndex, FileList
 from resources.lake.frame import conform
-from resources.lake.layout import check_table
+from resources.lake.layout import check_table, parse_partition
 from resources.lake.maintenance import Maintenance, MaintenanceReport
 from resources.lake.moved import UnmovedPointers
 from resources.lake.ownership import Ownership
@@ -141,11 +141,9 @@ class Lake:
     ) -> pa.RecordBatchReader:
         """Stream rows of one table; `where` is a SQL condition of our own code, not a person's text."""
         definition = self._table(table)
-        names = [c.name for c in definition.columns]
-        if unknown := [c for c in columns or () if c not in names]:
-            raise InvalidInput(f"{table} has no columns {unknown}", remedy=f"its columns are {names}")
+        wanted = [c.name for c in definition.columns] if columns is None else list(columns)
+        _check_columns(definition, wanted)
         view = self._views.of(definition, as_of)
-        wanted = list(columns) if columns is not None else names
         schema = pa.schema(
             [pa.field(f.name, f.type, f.nullable) for f in map(definition.schema.field, wanted)]
         )
@@ -198,7 +196,11 @@ class Lake:
 
     def read(self, table: str, partitions: Sequence[str], columns: Sequence[str]) -> pa.Table:
         """Some columns of the rows of some partitions, as they lie; words as numbers into lists of them."""
-        view = self._views.of(self._table(table))
+        definition = self._table(table)
+        _check_columns(definition, columns)
+        for partition in partitions:
+            parse_partition(definition, partition)
+        view = self._views.of(definition)
         with self._views.kept([view]):
             return self._engine.read_encoded(view.holding(partitions), partitions, columns)
 
@@ -281,3 +283,9 @@ class Lake:
             raise
         except Exception as error:  # the Avro reader fails in any way there is
             raise metadata_damaged(name, f"a manifest of snapshot {snapshot_id}") from error
+
+
+def _check_columns(table: Table, columns: Sequence[str]) -> None:
+    names = [c.name for c in table.columns]
+    if unknown := [c for c in columns if c not in names]:
+        raise InvalidInput(f"{table.name} has no columns {unknown}", remedy=f"its columns are {names}")

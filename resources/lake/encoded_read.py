@@ -21,7 +21,7 @@ def read_files(
     table: Table, state: TableState, filesystem: Any, paths: Sequence[str], columns: Sequence[str]
 ) -> pa.Table | None:
     """Some columns of all rows of some files, NULL where a file is older than a column. None if a file's
-    names are not the table's."""
+    names are not the table's. Raises whatever Arrow says of files it cannot read, or should not."""
     from pyarrow import dataset
 
     types = {name: table.schema.field(name).type for name in columns}
@@ -33,7 +33,10 @@ def read_files(
     wanted = {name: ids.get(name) for name in columns}
     if not all(_names_alike(file.physical_schema, wanted) for file in found.get_fragments()):
         return None
-    return found.to_table().unify_dictionaries()
+    rows = found.to_table()
+    # Arrow itself does not look whether a number has a word in its list: in a file that rotted it may not.
+    rows.validate(full=True)
+    return rows.unify_dictionaries()
 
 
 def _names_alike(schema: pa.Schema, wanted: dict[str, int | None]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -18,15 +19,16 @@ from resources.lake.error import DamagedData
 from resources.lake.file_index import FileEntry
 from resources.lake.iceberg_read import read_with_deletes
 from resources.lake.layout import sql_filter
-from resources.lake.repeats import encoded
+from resources.lake.repeats import with_lists
 from resources.lake.state import schema_map
 from resources.lake.store import Store, readable
 from resources.lake.types import duckdb_type, iceberg_type
 from resources.lake.view import View
 
 READ_ERRORS = (duckdb.Error, pa.ArrowException, OSError)
-"""What reading data files may raise, through DuckDB or (under row-level deletes) through pyarrow."""
+"""What reading data files may raise, through DuckDB or through pyarrow."""
 
+log = logging.getLogger(__name__)
 
 KEPT = 4
 """Idle databases a process keeps: as many as it has threads at the lake."""
@@ -117,12 +119,20 @@ class Engine:
         schema = schema_map(view.table, view.state)
         return f"SELECT {columns} FROM read_parquet([{paths}], schema = {schema}, hive_partitioning = false)"
 
-    def read(self, view: View, files: Sequence[FileEntry], where: str = "true") -> pa.Table:
+    def read(
+        self,
+        view: View,
+        files: Sequence[FileEntry],
+        where: str = "true",
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
         """Rows of some files; raises DamagedData naming the files that cannot be read."""
         if not files:
-            return in_own_types(view.table, view.table.schema.empty_table())
+            empty = view.table.schema.empty_table()
+            return in_own_types(view.table, empty if columns is None else empty.select(list(columns)))
         with self.connect() as connection, self.explained(view.table, files):
-            query = f"SELECT * FROM ({self.relation(connection, view, files)}) WHERE {where}"
+            chosen = "*" if columns is None else ", ".join(map(quoted, columns))
+            query = f"SELECT {chosen} FROM ({self.relation(connection, view, files)}) WHERE {where}"
             return in_own_types(view.table, connection.sql(query).to_arrow_table())
 
     def read_encoded(self, view: View, partitions: Sequence[str], columns: Sequence[str]) -> pa.Table:
@@ -130,22 +140,26 @@ class Engine:
         rows = self._whole_files(view, set(partitions), columns)
         if rows is None:
             where = sql_filter(view.table, partitions)
-            rows = encoded(self.read(view, view.files, where).select(list(columns)))
-        return rows
+            rows = with_lists(self.read(view, view.files, where, columns))
+        fields = [f.with_nullable(view.table.schema.field(f.name).nullable) for f in rows.schema]
+        return pa.Table.from_arrays(rows.columns, schema=pa.schema(fields))
 
     def _whole_files(self, view: View, partitions: set[str], columns: Sequence[str]) -> pa.Table | None:
-        """The same if no row of the files has to be left out."""
+        """The same if no row of the files has to be left out, and Arrow can read them."""
         if view.state is None or view.listing is None or view.listing.has_deletes or not view.files:
             return None
         if any(not set(f.certain_partitions(view.table) or ("?",)) <= partitions for f in view.files):
             return None
         filesystem, paths = self.store.for_arrow([f.path for f in view.files])
-        with self.explained(view.table, view.files):
+        try:
             return read_files(view.table, view.state, filesystem, paths, columns)
+        except (*READ_ERRORS, UnicodeDecodeError) as error:
+            log.info("%s: Arrow cannot read its files, DuckDB shall: %s", view.table.name, error)
+            return None  # some encodings Arrow does not know; and what is damaged, DuckDB's way tells
 
     @contextmanager
     def explained(self, table: Table, files: Sequence[FileEntry]) -> Iterator[None]:
-        """Turn DuckDB's complaint about unreadable files into one that names what is lost."""
+        """Turn a complaint about unreadable files into one that names what is lost."""
         try:
             yield
         except READ_ERRORS as error:
@@ -215,8 +229,8 @@ def empty_relation(table: Table) -> str:
 
 
 def in_own_types(table: Table, rows: pa.Table) -> pa.Table:
-    schema = pa.schema([pa.field(f.name, f.type, f.nullable) for f in table.schema])
-    return rows.cast(schema)
+    own = map(table.schema.field, rows.column_names)
+    return rows.cast(pa.schema([pa.field(f.name, f.type, f.nullable) for f in own]))
 
 
 def quoted(name: str) -> str:

@@ -84,8 +84,6 @@ def select_partitions(table: Table, frame: pa.Table, partitions: Collection[str]
     import pyarrow.compute as pc
 
     columns = table.partition_columns
-    if not columns:
-        return frame if ALL in partitions else frame.slice(0, 0)
     wanted = [parse_partition(table, p) for p in partitions]
     belongs = [
         reduce(pc.and_, (pc.equal(decoded(frame.column(c)), v) for c, v in zip(columns, each, strict=True)))

@@ -50,7 +50,7 @@ def plain(frame: pa.Table) -> pa.Table:
     return pa.Table.from_arrays([decoded(c) for c in frame.columns], schema=pa.schema(fields))
 
 
-def encoded(frame: pa.Table) -> pa.Table:
+def with_lists(frame: pa.Table) -> pa.Table:
     """The same rows, all words as numbers into one list for each column."""
     for place, field in enumerate(frame.schema):
         if pa.types.is_string(field.type):

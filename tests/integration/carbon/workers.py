@@ -7,7 +7,7 @@ that is never let go on again is dead to all others: no lease of it is renewed, 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
@@ -98,6 +98,12 @@ class SteppedLake(Lake):
         stop("before it reads")
         return super().query(*arguments, **named)
 
+    def read(self, *arguments: Any, **named: Any) -> pa.Table:
+        stop("before it reads")
+        found = super().read(*arguments, **named)
+        stop("has read")
+        return found
+
     def replace_range(self, *arguments: Any, **named: Any) -> Commit:
         stop("before it commits")
         made = super().replace_range(*arguments, **named)
@@ -130,6 +136,11 @@ class SteppedCarbon(Carbon):
 
     def observe(self) -> Observed:
         found = super().observe()
+        stop("observed")
+        return found
+
+    def observe_cells(self, partitions: Mapping[str, Sequence[str]]) -> Observed:
+        found = super().observe_cells(partitions)
         stop("observed")
         return found
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from domain.shared.error import InvalidInput
@@ -171,3 +174,55 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         file.unlink() if broken is None else file.write_bytes(broken)
         with pytest.raises(DamagedData, match=r"plane\|2025"):
             lake.read(TABLE.name, ["plane|2025"], ["unit", "number", "factor", "kind"])
+
+
+def written_anew(lake: Lake, home: Path, **settings: Any) -> Path:
+    """The partition's file as another writer lays it out: each row group has its own list of words."""
+    lake.replace(TABLE.name, "plane|2025", rows(count=20_000))
+    [file] = data_files(home, TABLE)
+    whole = pq.read_table(file)
+    names = pa.array([f"unit {n % 2003}" for n in range(whole.num_rows)])
+    pq.write_table(whole.set_column(3, whole.schema.field("unit"), names), file, **settings)
+    return file
+
+
+def answer(ask: Callable[[], pa.Table]) -> dict[str, list[Any]] | None:
+    """None if the file is told to be damaged."""
+    try:
+        return ask().to_pydict()
+    except DamagedData:
+        return None
+
+
+def test_a_flipped_bit_gives_no_other_rows_than_a_query_does(tmp_path: Path) -> None:
+    """Arrow looks neither whether a number has a word in its list, nor whether words are text."""
+    lake, luck = on_files(tmp_path, tables=(TABLE,)), np.random.default_rng(5)
+    file = written_anew(lake, tmp_path, row_group_size=5000, compression="none", use_dictionary=["unit"])
+    whole = file.read_bytes()
+    column = pq.ParquetFile(file).metadata.row_group(2).column(3)
+    told = 0
+    for offset in luck.integers(0, column.total_compressed_size, 150).tolist():
+        rotten = bytearray(whole)
+        rotten[column.dictionary_page_offset + offset] ^= 1 << (offset % 8)
+        file.write_bytes(rotten)
+        read = answer(lambda: lake.read(TABLE.name, ["plane|2025"], ["number", "unit"]))
+        assert read == answer(lambda: lake.query("SELECT number, unit FROM test.encoded")), offset
+        told += read is None
+    assert told > 10
+
+
+def test_words_that_arrow_cannot_take_as_a_list_are_read_all_the_same(tmp_path: Path) -> None:
+    lake = on_files(tmp_path, tables=(TABLE,))
+    delta = {"number": "PLAIN", "unit": "DELTA_LENGTH_BYTE_ARRAY"}
+    written_anew(lake, tmp_path, use_dictionary=False, column_encoding=delta)
+    found = lake.read(TABLE.name, ["plane|2025"], ["number", "unit"])
+    assert found["unit"].to_pylist() == [f"unit {n % 2003}" for n in range(20_000)]
+
+
+def test_what_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
+    lake = on_files(tmp_path, tables=(TABLE,))
+    lake.replace(TABLE.name, "plane|2025", rows())
+    with pytest.raises(InvalidInput, match=r"has no columns \['unti'\]"):
+        lake.read(TABLE.name, ["plane|2025"], ["unti"])
+    with pytest.raises(InvalidInput, match="plain"):
+        lake.read(TABLE.name, ["plane|2025", "plain"], ["unit"])
