@@ -1,0 +1,63 @@
+"""What changes while it is calculated is calculated again: inputs are noted before they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from assets.carbon.calculate import calculate_emissions
+from assets.carbon.carbon import Carbon
+from assets.carbon.intake import take_in_entries, take_in_factors
+from resources.lake.client import Lake
+from tests.integration.carbon.office import FACTORS, TRAIN, YEAR, Office
+
+KEY = f"train|{YEAR}"
+
+
+def nobody(_: object) -> None:
+    """Nobody is told: what Dagster shows is not asked here."""
+
+
+def entries_change(office: Office) -> int:
+    """By how many milligrams the report must say more from now on."""
+    assert office.upload("data", TRAIN.replace("500", "600"), "--type", "train").code == 0
+    take_in_entries(office.carbon, [KEY], "another run", nobody)
+    return 100 * 30_000
+
+
+def factors_change(office: Office) -> int:
+    assert office.upload("factors", FACTORS.replace(",8,g/km", ",9,g/km")).code == 0
+    take_in_factors(office.carbon, [YEAR], "another run", nobody)
+    return 1000 * 2 * 1_000
+
+
+@pytest.mark.parametrize("change", [entries_change, factors_change])
+@pytest.mark.parametrize(("of", "name"), [(Carbon, "observe_cells"), (Lake, "read")], ids=["noted", "read"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_what_changes_while_it_is_calculated_is_calculated_again(
+    office: Office,
+    monkeypatch: pytest.MonkeyPatch,
+    of: type,
+    name: str,
+    moment: str,
+    change: Callable[[Office], int],
+) -> None:
+    usual, more, before = getattr(of, name), list[int](), office.milligrams()
+
+    def meanwhile(self: Any, *given: Any, **named: Any) -> Any:
+        monkeypatch.setattr(of, name, usual)  # once
+        if moment == "before":
+            more.append(change(office))
+        found = usual(self, *given, **named)
+        if moment == "after":
+            more.append(change(office))
+        return found
+
+    monkeypatch.setattr(of, name, meanwhile)
+    calculate_emissions(office.carbon, [KEY], "a run", nobody)
+    for _ in range(3):
+        office.look()
+    assert [office.milligrams() - before] == more
+    assert not office.due()
