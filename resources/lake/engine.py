@@ -153,7 +153,7 @@ class Engine:
         filesystem, paths = self.store.for_arrow([f.path for f in view.files])
         try:
             return read_files(view.table, view.state, filesystem, paths, columns)
-        except (*READ_ERRORS, UnicodeDecodeError) as error:
+        except (*READ_ERRORS, ValueError) as error:
             log.info("%s: Arrow cannot read its files, DuckDB shall: %s", view.table.name, error)
             return None  # some encodings Arrow does not know; and what is damaged, DuckDB's way tells
 
