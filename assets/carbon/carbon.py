@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from resources.feeds.client import FeedClient
     from resources.lake.client import Lake
     from resources.ledger.client import Ledger
-    from resources.ledger.provenance import Provenance
+    from resources.ledger.provenance import Fact, Provenance
     from resources.ledger.uploads import Standing
     from resources.ledger.year_locks import YearLock
     from resources.staging import Staging
@@ -88,12 +88,7 @@ class Carbon:
         """The same of some partitions, by the name of their table: enough to tell what is made from them."""
         named = {p for of in partitions.values() for p in of}
         facts = self.provenance.facts(list(partitions), named)
-        held = self.lake.holdings(partitions)
-        cells = {
-            (self.lake.tables[name].table, p): cell_of(version, facts.get((name, p)))
-            for name, of in held.items()
-            for p, version in of.items()
-        }
+        cells = self._cells(self.lake.holdings(partitions), facts)
         return Observed(cells=cells, factor_digests=self._factor_digests(cells))
 
     def _uploads(self) -> list[Arrived]:
@@ -126,11 +121,15 @@ class Carbon:
         recorded: dict[str, list[str]] = {t.name: [] for t in tables}
         for name, partition in facts:
             recorded[name].append(partition)
-        held = self.lake.holdings(recorded, and_present=True)
+        return self._cells(self.lake.holdings(recorded, and_present=True), facts)
+
+    def _cells(
+        self, held: Mapping[str, Mapping[str, Version]], facts: Mapping[tuple[str, str], Fact]
+    ) -> dict[tuple[str, str], Cell]:
         return {
-            (t.table, p): cell_of(version, facts.get((t.name, p)))
-            for t in tables
-            for p, version in held[t.name].items()
+            (self.lake.tables[name].table, p): cell_of(version, facts.get((name, p)))
+            for name, of in held.items()
+            for p, version in of.items()
         }
 
     def _factor_digests(self, cells: Mapping[tuple[str, str], Cell]) -> dict[int, Mapping[str, str]]:

@@ -126,9 +126,9 @@ class _Calculation:
                 mass[measured] = kg.to_numpy() * 1e6
         mass = np.fmax(np.fmin(mass, _BEYOND), -_BEYOND)
         whole = np.rint(mass)
-        even = np.abs(mass - whole) == 0.5
-        if even.any():
-            whole[even] = np.trunc(mass[even]) + np.copysign(1, mass[even])
+        halves = np.abs(mass - whole) == 0.5  # which `rint` rounds to the even neighbour
+        if halves.any():
+            whole[halves] = np.trunc(mass[halves]) + np.copysign(1, mass[halves])
         made: npt.NDArray[np.int64] = whole.astype(np.int64)
         return made
 
