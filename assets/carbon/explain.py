@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assets.carbon.carbon import Carbon
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS
 from domain.shared.compute import packaged
 from domain.shared.error import InvalidInput
 
@@ -61,17 +61,11 @@ def explained(
 
 
 def stale_factors(carbon: Carbon, year: int | None = None) -> list[dict[str, Any]]:
-    """Factors that the latest file of their types lacks. They are still used; how much, is told."""
-    where = "" if year is None else f"AND f.year = {year}"
-    query = f"""
-        SELECT f.year, f.data_entry_type, f.emission_type, f.classification, f.value, f.unit,
-               f.last_seen_job_id, coalesce(u.entries, 0) AS entries, coalesce(u.tonnes, 0.0) AS tonnes
-        FROM {FACTORS.name} f LEFT JOIN (
-            SELECT year, factor_id, count(*) AS entries, sum(mg_co2e) / 1e9 AS tonnes
-            FROM {EMISSIONS.name} GROUP BY ALL
-        ) u USING (year, factor_id)
-        WHERE f.stale {where}
-        ORDER BY tonnes DESC, f.year, f.data_entry_type, f.emission_type, f.classification
-    """
-    rows: list[dict[str, Any]] = carbon.lake.query(query).to_pylist()
+    """Factors that the latest file of their types lacks. They are still used; how much, is told, and who
+    brought them."""
+    uploads = carbon.ledger.views()["carbon.upload"]()
+    found = carbon.lake.query(
+        packaged(__file__, "stale"), params={"year": year}, extra={"uploads": uploads}
+    )
+    rows: list[dict[str, Any]] = found.to_pylist()
     return rows

@@ -199,8 +199,11 @@ def _spelled(value: Any) -> str:
 
 
 def _origin(row: dict[str, Any], what: str, at: datetime | None) -> str:
-    place = f"{row[f'{what}_file']} line {row[f'{what}_line']}"
-    return f"    {place}, uploaded {_when(at)} by {row[f'{what}_by']}"
+    return f"    {_brought(row[f'{what}_file'], row[f'{what}_line'], at, row[f'{what}_by'])}"
+
+
+def _brought(file: str | None, line: int | None, at: datetime | None, who: str | None) -> str:
+    return f"{file} line {line}, uploaded {_when(at)} by {who}"
 
 
 def _when(at: datetime | None) -> str:
@@ -217,7 +220,21 @@ def stale(year: Year = None, json: Json = False) -> None:
     elif not rows:
         answer("no factor is stale")
     else:
-        table(list(rows[0]), [list(r.values()) for r in rows])
+        table(
+            ["year", "type", "emission", "for", "value", "unit", "entries", "tonnes", "brought by"],
+            [
+                [
+                    *(row[name] for name in ("year", "data_entry_type", "emission_type")),
+                    _worded(row["classification"]),
+                    f"{row['value']:g}",
+                    row["unit"],
+                    f"{row['entries']:,}",
+                    f"{row['tonnes']:,.3f}",
+                    _brought(row["file"], row["line"], row["uploaded_at"], row["uploaded_by"]),
+                ]
+                for row in rows
+            ],
+        )
 
 
 def pipelines(

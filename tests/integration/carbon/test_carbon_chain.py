@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from getpass import getuser
 
 import pytest
 
@@ -90,6 +91,10 @@ def test_a_factor_that_is_gone_is_stale_kept_and_used_and_seen_again_it_is_not(o
     [stale] = office.run("stale", "--json").json["factors"]
     assert json.loads(stale["classification"]) == {"country": "CH"}
     assert stale["entries"] == 1
+    assert (stale["file"], stale["line"], stale["uploaded_by"]) == ("factors.csv", 2, getuser())
+    told = office.run("stale").out
+    assert "country CH" in told
+    assert "factors.csv line 2, uploaded" in told
     assert office.upload("factors", FACTORS + "\n", "--wait").code == 0
     assert not office.run("stale", "--json").json["factors"]
     assert {r["factor_id"] for r in office.sql("SELECT factor_id FROM carbon.factors")} == ids
