@@ -6,7 +6,6 @@ lists and numbers into them (Arrow's dictionaries): ten million results are 400 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,6 +19,7 @@ from domain.carbon.catalogue import EntryType
 from domain.carbon.choice import Choice, choose
 from domain.carbon.outcomes import AT_ONCE, FRAME, Codes, Outcomes, Sums, encoded
 from domain.carbon.tables import EMISSIONS
+from domain.shared.abreast import abreast
 from domain.shared.error import InvalidInput
 
 MOST = 9_007_199_254_740_992
@@ -84,24 +84,21 @@ class _Calculation:
         return cls(kind, year, pairs, places, chosen)
 
     def results(self, entries: pa.Table) -> Results:
-        sums = Sums.none(len(self._outcomes.status))
-        frame = pa.Table.from_batches(self._batches(entries, sums), schema=FRAME)
-        groups = self._outcomes.groups(sums)
+        made = abreast(self._made, entries.to_batches(max_chunksize=AT_ONCE))
+        frame = pa.Table.from_batches([rows for rows, _ in made], schema=FRAME)
+        groups = self._outcomes.groups(Sums.together(len(self._outcomes.status), [sums for _, sums in made]))
         whole = int(pc.sum(groups.column("mg_co2e"), min_count=0).as_py())
         if whole > MOST_OF_A_TYPE:
             raise ImplausibleSum(self.kind.name, self.year, whole)
         return Results(frame, groups)
 
-    def _batches(self, entries: pa.Table, sums: Sums) -> Iterator[pa.RecordBatch]:
-        for batch in entries.to_batches(max_chunksize=AT_ONCE):
-            measured = batch.column("kg_co2eq").is_valid().to_numpy(zero_copy_only=False)
-            code, entry = self._codes(self.places[_combinations(batch)], measured)
-            # A row per entry already, unless there are several kinds of emissions.
-            rows = batch if entry is None else batch.take(pa.array(entry))
-            mg = self._milligrams(rows, code)
-            made = self._batch(rows, code, mg)
-            sums.add(code, mg)
-            yield made
+    def _made(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Sums]:
+        measured = batch.column("kg_co2eq").is_valid().to_numpy(zero_copy_only=False)
+        code, entry = self._codes(self.places[_combinations(batch)], measured)
+        # A row per entry already, unless there are several kinds of emissions.
+        rows = batch if entry is None else batch.take(pa.array(entry))
+        mg = self._milligrams(rows, code)
+        return self._batch(rows, code, mg), Sums.of(len(self._outcomes.status), code, mg)
 
     def _codes(
         self, pair: Codes, measured: npt.NDArray[np.bool_]

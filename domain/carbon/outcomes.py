@@ -62,14 +62,19 @@ class Sums:
     lower: npt.NDArray[np.int64]
 
     @classmethod
-    def none(cls, codes: int) -> Sums:
-        return cls(*np.zeros((3, codes), dtype=np.int64))
+    def of(cls, codes: int, code: Codes, mg: npt.NDArray[np.int64]) -> Sums:
+        halves = (np.bincount(code, of, codes).astype(np.int64) for of in (mg >> 32, mg & 0xFFFFFFFF))
+        return cls(np.bincount(code, minlength=codes), *halves)
 
-    def add(self, code: Codes, mg: npt.NDArray[np.int64]) -> None:
-        many = len(self.results)
-        self.results[:] += np.bincount(code, minlength=many)
-        for half, of in ((self.upper, mg >> 32), (self.lower, mg & 0xFFFFFFFF)):
-            half[:] += np.bincount(code, of, minlength=many).astype(np.int64)
+    @classmethod
+    def together(cls, codes: int, some: Sequence[Sums]) -> Sums:
+        none = cls(*np.zeros((3, codes), dtype=np.int64))
+        every = [none, *some]
+        return cls(
+            sum(one.results for one in every),
+            sum(one.upper for one in every),
+            sum(one.lower for one in every),
+        )
 
     def milligrams(self, code: int) -> int:
         return (int(self.upper[code]) << 32) + int(self.lower[code])

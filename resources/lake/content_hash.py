@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from domain.shared.abreast import abreast
 from domain.shared.table import ABSENT, Table, Version
 from resources.lake.layout import partition_key
 from resources.lake.repeats import numbers
@@ -28,6 +29,7 @@ _Bits = npt.NDArray[np.uint64]
 _Words = dict[tuple[str, Any], _Bits]
 """Of lists of values that are alive, by column and address."""
 _AT_ONCE = 1 << 16
+_WHOLE = (1 << 64) - 1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -36,15 +38,14 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 def versions_of(table: Table, batches: Iterable[pa.RecordBatch | pa.Table]) -> dict[str, Version]:
     """The version of every partition that has rows in the batches."""
     rows: dict[str, int] = {}
-    sums: dict[str, np.uint64] = {}
+    sums: dict[str, int] = {}
     for batch in batches:
         words: _Words = {}
-        with np.errstate(over="ignore"):
-            for piece in _pieces(batch):
-                for partition, count, total in _by_partition(table, piece, _row_hashes(piece, words)):
-                    rows[partition] = rows.get(partition, 0) + count
-                    sums[partition] = np.add(sums.get(partition, np.uint64(0)), total)
-    return {p: Version(rows=rows[p], digest=f"{int(sums[p]):016x}") for p in rows}
+        for found in abreast(lambda piece, words=words: _of_piece(table, piece, words), _pieces(batch)):
+            for partition, count, total in found:
+                rows[partition] = rows.get(partition, 0) + count
+                sums[partition] = (sums.get(partition, 0) + total) & _WHOLE
+    return {p: Version(rows=rows[p], digest=f"{sums[p]:016x}") for p in rows}
 
 
 def _pieces(batch: pa.RecordBatch | pa.Table) -> Iterable[pa.RecordBatch]:
@@ -59,14 +60,19 @@ def version_of(table: Table, frame: pa.Table) -> Version:
     return next(iter(found.values())) if found else ABSENT
 
 
-def _by_partition(table: Table, batch: pa.RecordBatch, hashes: _Bits) -> Iterable[tuple[str, int, np.uint64]]:
+def _of_piece(table: Table, piece: pa.RecordBatch, words: _Words) -> list[tuple[str, int, int]]:
+    with np.errstate(over="ignore"):
+        return list(_by_partition(table, piece, _row_hashes(piece, words)))
+
+
+def _by_partition(table: Table, batch: pa.RecordBatch, hashes: _Bits) -> Iterable[tuple[str, int, int]]:
     encoded = [batch.column(c).dictionary_encode() for c in table.partition_columns]
     shape = tuple(len(e.dictionary) for e in encoded)
     if prod(shape) == 1:
         yield (
             partition_key([e.dictionary[0].as_py() for e in encoded]),
             len(hashes),
-            hashes.sum(dtype=np.uint64),
+            int(hashes.sum(dtype=np.uint64)),
         )
         return
     labels = np.ravel_multi_index(tuple(e.indices.to_numpy(zero_copy_only=False) for e in encoded), shape)
@@ -76,7 +82,7 @@ def _by_partition(table: Table, batch: pa.RecordBatch, hashes: _Bits) -> Iterabl
     values = product(*(e.dictionary.to_pylist() for e in encoded))
     for parts, count, total in zip(values, counts, totals, strict=True):
         if count:
-            yield partition_key(parts), int(count), total
+            yield partition_key(parts), int(count), int(total)
 
 
 def _row_hashes(batch: pa.RecordBatch, words: _Words) -> _Bits:

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from domain.shared.abreast import abreast
 from resources.lake.repeats import decoded, is_encoded, numbers, repeats_much, words_of
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table as IcebergTable
 
-WRITERS = 2
 ROWS_PER_FILE = 2_500_000
 """Of one partition: more are several files, so that both cores write."""
 _LONGEST_LIST = 8192
@@ -49,8 +48,7 @@ def write_files(stored: IcebergTable, frame: pa.Table) -> list[DataFile]:
         )
     ]
     together = uuid.uuid4()
-    with ThreadPoolExecutor(WRITERS) as writers:
-        return list(writers.map(lambda job: _write(stored, f"00000-{job[0]}-{together}", job[1]), jobs))
+    return abreast(lambda job: _write(stored, f"00000-{job[0]}-{together}", job[1]), jobs)
 
 
 def _file_schema(stored: IcebergTable, frame: pa.Table) -> pa.Schema:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from domain.shared.abreast import abreast
 from domain.shared.table import Table
 from resources.lake.state import TableState
 
@@ -31,7 +32,8 @@ def read_files(
     found = dataset.dataset(list(paths), schema=schema, format=layout, filesystem=filesystem)
     ids = {f.name: f.id for f in state.fields}
     wanted = {name: ids.get(name) for name in columns}
-    if not all(_names_alike(file.physical_schema, wanted) for file in found.get_fragments()):
+    schemas = abreast(lambda file: file.physical_schema, found.get_fragments())  # each is a request elsewhere
+    if not all(_names_alike(schema, wanted) for schema in schemas):
         return None
     rows = found.to_table()
     # Arrow itself does not look whether a number has a word in its list: in a file that rotted it may not.
