@@ -27,7 +27,7 @@ NUMBER = 0
 def files(world: World, kind: EntryType) -> list[str]:
     view = world.open().lake._views.of(DATA_ENTRIES)  # noqa: SLF001 - the very files that (a) reads
     partition = f"{kind.name}|{YEAR}"
-    return [LocalStore().sql_path(f.path) for f in view.files if f.may_hold(DATA_ENTRIES, partition)]
+    return [LocalStore().sql_path(f.path) for f in view.may_hold(partition)]
 
 
 def rates(kind: EntryType) -> pa.Table:

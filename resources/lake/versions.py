@@ -29,7 +29,7 @@ class VersionReader:
         stamps: dict[str, str] = {}
         for partition in partitions:
             parse_partition(view.table, partition)
-            files = [f for f in view.files if f.may_hold(view.table, partition)]
+            files = view.may_hold(partition)
             if not files:
                 found[partition] = ABSENT
                 continue
@@ -48,7 +48,7 @@ class VersionReader:
         stamps: dict[str, str] = {}
         entries = {}
         for partition, version in versions.items():
-            files = [f for f in view.files if f.may_hold(view.table, partition)]
+            files = view.may_hold(partition)
             if files:
                 entries[partition] = (self._key(view, files, stamps), version)
         self.cache.put(view.table, entries)

@@ -30,6 +30,10 @@ class View:
     def files(self) -> tuple[FileEntry, ...]:
         return () if self.listing is None else self.listing.files
 
+    def may_hold(self, partition: str) -> list[FileEntry]:
+        """The files that may have rows of a partition."""
+        return [] if self.listing is None else self.listing.may_hold(self.table, partition)
+
     def holding(self, partitions: Sequence[str]) -> View:
         """The same table, reduced to the files that may hold `partitions`."""
         if self.listing is None:
