@@ -1,7 +1,8 @@
 """Concurrency pools: what the instance should allow, and how far it is from that.
 
 Limits live in Dagster's storage, not in `dagster.yaml`, so someone has to put them there: before the
-daemon starts, because the default limit is not enforced in a pool's first pass of the queue.
+daemon starts, because the default limit is not enforced in a pool's first pass of the queue. An instance may
+be shared: pools that are not declared here belong to somebody else.
 """
 
 from __future__ import annotations
@@ -16,15 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, order=True)
 class Drift:
-    """One pool whose limit is not what it should be. `actual` None: not set; `desired` None: not ours."""
+    """One pool whose limit is not what it should be. `actual` None: it has none."""
 
     pool: str
-    desired: int | None
+    desired: int
     actual: int | None
 
     def __str__(self) -> str:
-        if self.desired is None:
-            return f"pool {self.pool} has the limit {self.actual} but is declared nowhere"
         if self.actual is None:
             return f"pool {self.pool} should have the limit {self.desired} but has none of its own"
         return f"pool {self.pool} should have the limit {self.desired} but has {self.actual}"
@@ -35,14 +34,20 @@ def drift(instance: DagsterInstance, desired: Mapping[str, int]) -> list[Drift]:
     # A pool that ran before anyone set it carries the default limit: that is not a decision.
     actual = {p.name: p.limit for p in instance.event_log_storage.get_pool_limits() if not p.from_default}
     return [
-        Drift(pool, desired.get(pool), actual.get(pool))
-        for pool in sorted(desired.keys() | actual.keys())
-        if desired.get(pool) != actual.get(pool)
+        Drift(pool, limit, actual.get(pool))
+        for pool, limit in sorted(desired.items())
+        if actual.get(pool) != limit
     ]
 
 
+def ensure_pools(instance: DagsterInstance, desired: Mapping[str, int]) -> None:
+    """Give each pool its limit that has none. A limit that somebody set is somebody's decision."""
+    missing = {d.pool: d.desired for d in drift(instance, desired) if d.actual is None}
+    apply_pools(instance, missing)
+
+
 def apply_pools(instance: DagsterInstance, desired: Mapping[str, int]) -> list[Drift]:
-    """Make the instance what `desired` says; returns what was different. Applying twice changes nothing."""
+    """Make these pools what `desired` says; returns what was different. Applying twice changes nothing."""
     from sqlalchemy.exc import IntegrityError
 
     found = drift(instance, desired)
@@ -58,7 +63,4 @@ def apply_pools(instance: DagsterInstance, desired: Mapping[str, int]) -> list[D
 
 def _apply(instance: DagsterInstance, found: Sequence[Drift]) -> None:
     for difference in found:
-        if difference.desired is None:
-            instance.event_log_storage.delete_concurrency_limit(difference.pool)
-        else:
-            instance.event_log_storage.set_concurrency_slots(difference.pool, difference.desired)
+        instance.event_log_storage.set_concurrency_slots(difference.pool, difference.desired)

@@ -64,8 +64,6 @@ def stale_factors(carbon: Carbon, year: int | None = None) -> list[dict[str, Any
     """Factors that the latest file of their types lacks. They are still used; how much, is told, and who
     brought them."""
     uploads = carbon.ledger.views()["carbon.upload"]()
-    found = carbon.lake.query(
-        packaged(__file__, "stale"), params={"year": year}, extra={"uploads": uploads}
-    )
+    found = carbon.lake.query(packaged(__file__, "stale"), params={"year": year}, extra={"uploads": uploads})
     rows: list[dict[str, Any]] = found.to_pylist()
     return rows

@@ -68,13 +68,12 @@ class Sums:
 
     @classmethod
     def together(cls, codes: int, some: Sequence[Sums]) -> Sums:
-        none = cls(*np.zeros((3, codes), dtype=np.int64))
-        every = [none, *some]
-        return cls(
-            sum(one.results for one in every),
-            sum(one.upper for one in every),
-            sum(one.lower for one in every),
-        )
+        whole = cls(*np.zeros((3, codes), dtype=np.int64))
+        for one in some:
+            whole.results += one.results
+            whole.upper += one.upper
+            whole.lower += one.lower
+        return whole
 
     def milligrams(self, code: int) -> int:
         return (int(self.upper[code]) << 32) + int(self.lower[code])

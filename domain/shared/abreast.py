@@ -1,4 +1,4 @@
-"""Work on the pieces of many rows, two at a time: numpy and Arrow let go of the interpreter while they count."""
+"""Work on the pieces of many rows, two at a time: numpy and Arrow let others run while they count."""
 
 from __future__ import annotations
 

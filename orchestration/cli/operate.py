@@ -27,14 +27,14 @@ def up() -> None:
         from assets.carbon.drop_folder import DropFolder
         from assets.policies.pools import LIMITS
         from orchestration.instance import open_instance
-        from orchestration.pools import apply_pools
+        from orchestration.pools import ensure_pools
         from orchestration.services import open_ledger
 
         open_ledger(settings, write=True)
         if "carbon" in settings.domains:
             DropFolder(settings.carbon_drop).prepare()
         with open_instance(settings) as instance:
-            apply_pools(instance, LIMITS)
+            ensure_pools(instance, LIMITS)
 
     raise typer.Exit(run_up(settings, before_start=before))
 
@@ -105,7 +105,7 @@ def show_pools(json: Json = False) -> None:
 
 @pools_app.command("apply")
 def apply(json: Json = False) -> None:
-    """Make the instance's limits what is declared."""
+    """Make the limits of our pools what is declared, whoever set them."""
     from assets.policies.pools import LIMITS
     from orchestration.instance import open_instance
     from orchestration.pools import apply_pools

@@ -137,13 +137,13 @@ def runner(settings: Settings) -> Iterator[Runner]:
     from assets.policies.pools import LIMITS
     from orchestration.environments import batch_events
     from orchestration.instance import open_instance
-    from orchestration.pools import apply_pools
+    from orchestration.pools import ensure_pools
 
     batch_events()
     with insistent_interrupts():
         try:
             with open_instance(settings) as instance:
-                apply_pools(instance, LIMITS)
+                ensure_pools(instance, LIMITS)
                 yield Runner(settings, instance)
         except KeyboardInterrupt as error:
             raise Interrupted from error

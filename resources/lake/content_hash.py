@@ -10,7 +10,7 @@ sum of its columns; a partition is the sum of its rows. NULLs add nothing, so a 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from hashlib import blake2b
 from itertools import product
 from math import prod
@@ -41,7 +41,7 @@ def versions_of(table: Table, batches: Iterable[pa.RecordBatch | pa.Table]) -> d
     sums: dict[str, int] = {}
     for batch in batches:
         words: _Words = {}
-        for found in abreast(lambda piece, words=words: _of_piece(table, piece, words), _pieces(batch)):
+        for found in abreast(partial(_of_piece, table, words), _pieces(batch)):
             for partition, count, total in found:
                 rows[partition] = rows.get(partition, 0) + count
                 sums[partition] = (sums.get(partition, 0) + total) & _WHOLE
@@ -60,7 +60,7 @@ def version_of(table: Table, frame: pa.Table) -> Version:
     return next(iter(found.values())) if found else ABSENT
 
 
-def _of_piece(table: Table, piece: pa.RecordBatch, words: _Words) -> list[tuple[str, int, int]]:
+def _of_piece(table: Table, words: _Words, piece: pa.RecordBatch) -> list[tuple[str, int, int]]:
     with np.errstate(over="ignore"):
         return list(_by_partition(table, piece, _row_hashes(piece, words)))
 

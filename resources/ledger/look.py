@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, and_, delete, func, not_, or_, select
 from resources.ledger.engine import reading, writing
 from resources.ledger.model import Event, Work
 from resources.ledger.rows import as_work, chunks, select_work
-from resources.ledger.schema import CANCELLED, FAILED, is_running, work, work_event
+from resources.ledger.schema import ACTIVE, CANCELLED, FAILED, is_running, work, work_event
 from resources.ledger.standing import BY_A_PERSON, stands
 
 PURGE_BATCH = 5_000
@@ -40,7 +40,10 @@ def find(
     if key_prefix:
         query = query.where(work.c.key.startswith(key_prefix, autoescape=True))
     if status is not None:
-        query = query.where(work.c.status.in_([status] if isinstance(status, str) else list(status)))
+        wanted = {status} if isinstance(status, str) else set(status)
+        query = query.where(work.c.status.in_(sorted(wanted)))
+        if wanted <= set(ACTIVE):
+            query = query.where(work.c.finished_at.is_(None))  # the words of an index that stays small
     if limit is not None:
         query = query.limit(limit)
     with reading(engine) as connection:

@@ -33,7 +33,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-HEAD = "0003"
+HEAD = "0004"
 VERSION_TABLE = "ledger_version"
 """Not Alembic's default name: Dagster keeps its own `alembic_version`, often in the same database."""
 
@@ -141,6 +141,9 @@ Index(
     **_where(f"status IN ({_listed(WAITING)})"),
 )
 Index("ix_work_finished_at", work.c.finished_at, **_where("finished_at IS NOT NULL"))
+Index(
+    "ix_work_unfinished", work.c.kind, work.c.status, work.c.id, **_where("finished_at IS NULL")
+)  # every look asks what is under way; what ever was grows with the years
 
 
 def is_waiting(rows: FromClause = work) -> ColumnElement[bool]:
@@ -287,6 +290,12 @@ Index(
     partition_revision.c.partition,
     partition_revision.c.generation,
     unique=True,
+)
+Index(
+    "ix_partition_revision_pending",
+    partition_revision.c.id,
+    sqlite_where=text("recorded IS 0"),
+    postgresql_where=text("recorded IS false"),
 )
 
 source_freshness = Table(

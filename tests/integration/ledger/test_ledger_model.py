@@ -863,6 +863,8 @@ class LedgerModel(RuleBasedStateMachine):
         for status in ({"running"}, WAITING):
             places = [(row.kind, row.key) for row in now.values() if row.status in status]
             assert len(places) == len(set(places)), f"two {status} rows of one key"
+            unfinished = [r for r in now.values() if r.status in status and r.finished_at is None]
+            assert self.ledgers[0].find(status=status, limit=None) == unfinished
         assert self.before.keys() - now.keys() <= self.purged, "a row is lost"
         for row in now.values():
             assert stories[row.id][-1][1:] == (row.status, row.attempts), "a transition nobody was told of"

@@ -99,6 +99,23 @@ def test_sqlite_finds_due_rows_by_their_index(tmp_path):
     assert all("ix_work_due" in plan for plan in plans)
 
 
+def test_sqlite_finds_what_is_under_way_without_reading_what_is_done(tmp_path):
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/l.db", kinds=[], clock=machine_clock)
+    ledger.migrate()
+    asked: list[tuple[str, object]] = []
+    event.listen(ledger.engine, "before_cursor_execute", lambda *args: asked.append((args[2], args[3])))
+    ledger.find("k", status=("queued", "running"), limit=None)
+    ledger.provenance.pending_revisions()
+    with ledger.engine.connect() as connection:
+        plans = [
+            str(connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {said}", values).all())
+            for said, values in list(asked)
+            if "FROM work" in said or "FROM partition_revision" in said
+        ]
+    ledger.close()
+    assert ["ix_work_unfinished" in plans[0], "ix_partition_revision_pending" in plans[1]] == [True, True]
+
+
 def test_a_moment_without_a_zone_is_refused(tmp_path):
     engine = open_engine(f"sqlite:///{tmp_path}/l.db")
     with pytest.raises(ValueError, match="no time zone"):

@@ -8,7 +8,7 @@ from dagster import DagsterInstance
 from sqlalchemy.exc import IntegrityError
 
 from orchestration.instance import open_instance
-from orchestration.pools import Drift, apply_pools, drift
+from orchestration.pools import Drift, apply_pools, drift, ensure_pools
 from orchestration.settings import Settings
 
 DESIRED = {"tushare": 3, "trino": 2}
@@ -28,16 +28,19 @@ def test_a_new_instance_lacks_every_pool(instance: DagsterInstance):
     assert drift(instance, DESIRED) == [Drift("trino", 2, None), Drift("tushare", 3, None)]
 
 
-def test_applying_sets_changes_and_removes_and_then_has_nothing_to_do(instance: DagsterInstance):
-    apply_pools(instance, {"tushare": 5, "forgotten": 1})
-    assert apply_pools(instance, DESIRED) == [
-        Drift("forgotten", None, 1),
-        Drift("trino", 2, None),
-        Drift("tushare", 3, 5),
-    ]
-    assert limits(instance) == DESIRED
+def test_applying_sets_and_changes_what_is_declared_and_then_has_nothing_to_do(instance: DagsterInstance):
+    apply_pools(instance, {"tushare": 5, "of another team": 1})
+    assert apply_pools(instance, DESIRED) == [Drift("trino", 2, None), Drift("tushare", 3, 5)]
+    assert limits(instance) == DESIRED | {"of another team": 1}
     assert drift(instance, DESIRED) == []
     assert apply_pools(instance, DESIRED) == []
+
+
+def test_before_a_run_only_what_is_missing_is_set(instance: DagsterInstance):
+    apply_pools(instance, {"tushare": 5, "of another team": 1})
+    ensure_pools(instance, DESIRED)
+    assert limits(instance) == {"tushare": 5, "trino": 2, "of another team": 1}
+    assert drift(instance, DESIRED) == [Drift("tushare", 3, 5)], "which `doctor` tells"
 
 
 def test_a_pool_that_only_has_the_default_limit_is_nobodys_decision(instance: DagsterInstance):
@@ -50,7 +53,6 @@ def test_a_pool_that_only_has_the_default_limit_is_nobodys_decision(instance: Da
 def test_differences_read_as_sentences():
     assert str(Drift("tushare", 3, 1)) == "pool tushare should have the limit 3 but has 1"
     assert str(Drift("tushare", 3, None)).endswith("has none of its own")
-    assert str(Drift("old", None, 1)).endswith("is declared nowhere")
 
 
 def test_two_that_apply_at_once_both_succeed(instance: DagsterInstance, monkeypatch: pytest.MonkeyPatch):
