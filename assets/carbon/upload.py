@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -59,12 +59,14 @@ class File:
 @dataclass(frozen=True)
 class Receipt:
     """What became of a file. `known`: the very same file is the newest already, nothing was done. `mended`:
-    it brought back the lost rows of this earlier upload, and newer ones still come after it."""
+    it brought back the lost rows of this earlier upload, and newer ones still come after it. `replaced`: the
+    upload whose place it took."""
 
     upload: Upload
     known: bool
     mended: bool = False
     jobs: tuple[int, ...] = ()
+    replaced: Upload | None = None
 
     def as_json(self) -> dict[str, Any]:
         one = self.upload
@@ -84,18 +86,24 @@ class Receipt:
             "known_already": self.known,
             "rows_mended": self.mended,
             "jobs": list(self.jobs),
+            "replaced": self.replaced and {"upload": self.replaced.id, "file": self.replaced.name},
         }
 
 
-def upload(carbon: Carbon, file: File, *, accept_valid: bool = False) -> Receipt:
-    """Take a file in, or raise FileRefused, having noted it. What follows is the plan's."""
+def upload(
+    carbon: Carbon, file: File, *, accept_valid: bool = False, beside: Collection[int] = ()
+) -> Receipt:
+    """Take a file in, or raise FileRefused, having noted it. What follows is the plan's.
+
+    `beside`: the uploads it comes together with, none of which it may replace.
+    """
     pipeline = new_pipeline_id()
     try:
         parsed = checked(carbon, file, accept_valid=accept_valid)
     except FileRefused as error:
         carbon.ledger.uploads.record(_refused(file, pipeline, error))
         raise
-    return _take(carbon, file, pipeline, parsed)
+    return _take(carbon, file, pipeline, parsed, beside)
 
 
 def place_of(file: File) -> Upload:
@@ -110,7 +118,7 @@ def upload_nothing(carbon: Carbon, file: File) -> Receipt:
     return _take(carbon, file, new_pipeline_id(), Parsed(no_entries(kind), rows=0, bad_rows=0))
 
 
-def _take(carbon: Carbon, file: File, pipeline: str, parsed: Parsed) -> Receipt:
+def _take(carbon: Carbon, file: File, pipeline: str, parsed: Parsed, beside: Collection[int] = ()) -> Receipt:
     wanted = _accepted(file, pipeline, parsed)
     carbon.refuse_locked(wanted.years)
     if file.kind == "units":
@@ -119,11 +127,20 @@ def _take(carbon: Carbon, file: File, pipeline: str, parsed: Parsed) -> Receipt:
         return Receipt(same, known=True)
     if (mended := mend_staged(carbon, wanted, file.content, parsed.frame)) is not None:
         return Receipt(mended, known=False, mended=True, jobs=retry_with(carbon, mended))
+    # Files of factors add to each other, type by type.
+    replaced = carbon.ledger.uploads.newest_of(wanted) if file.kind != "factors" else None
+    if replaced is not None and replaced.id in beside:
+        raise InvalidInput(
+            f"{file.name}: it is of the same type, year and institution as {replaced.name}, which came with "
+            "it, and would take its place",
+            reason_code="same_place",
+            remedy="put all rows of them into one file",
+        )
     carbon.staging.keep(pipeline, file.content, parsed.frame)
     kept = carbon.ledger.uploads.record(wanted)
     if file.kind == "units":
         _refuse_if_taken_meanwhile(carbon, file, parsed, kept)
-    return Receipt(kept, known=False, jobs=_wish(carbon, kept))
+    return Receipt(kept, known=False, jobs=_wish(carbon, kept), replaced=replaced)
 
 
 def _refuse_if_taken_meanwhile(carbon: Carbon, file: File, parsed: Parsed, kept: Upload) -> None:

@@ -77,6 +77,8 @@ def upload(
         with _told(path):
             path.stat()  # before any is taken; opened once only, as a pipe is read once
 
+    taken: set[int] = set()
+
     def one(path: Path) -> dict[str, Any]:
         file = File(
             kind=kind,  # type: ignore[arg-type]
@@ -90,7 +92,8 @@ def upload(
         )
         if what_if:
             return _foresee(carbon, file, accept_valid=accept_valid, shown=not json)
-        receipt = upload(carbon, file, accept_valid=accept_valid)
+        receipt = upload(carbon, file, accept_valid=accept_valid, beside=taken)
+        taken.add(receipt.upload.id)
         if not json:
             _tell(receipt)
         return receipt.as_json()
@@ -133,7 +136,9 @@ def _foresee(carbon: Carbon, file: File, *, accept_valid: bool, shown: bool) -> 
         answer(f"{file.name}: {found.rows:,} rows" + (f"; factors: {told}" if told else ""))
         for effect in found.effects:
             answer(f"    it {effect.sentence}")
-        if not found.effects:
+        if file.kind == "units":
+            answer("    it changes no result; who has the results above it in the tree, it may")
+        elif not found.effects:
             answer("    it changes no result")
         for note in found.notes:
             say(f"note: {file.name}: {note}")
@@ -174,6 +179,8 @@ def _tell(receipt: Receipt) -> None:
     answer(
         f"{one.name}: {one.taken:,} rows of {years} taken{left}; upload {one.id}, pipeline {one.pipeline_id}"
     )
+    if (old := receipt.replaced) is not None:
+        answer(f"    in the place of upload {old.id}, {old.name}, {old.taken:,} rows")
     for warning in one.warnings[:10]:
         say(f"warning: {one.name}: {warning}")
     if one.problem_count:

@@ -152,8 +152,9 @@ class Sheet:
         """Settle the decimal mark of the file, by all its number columns."""
         written = [c for c in columns if self.has(c) and c not in self.cells.numeric]
         texts = {c: trimmed(self.texts(c)) for c in written}
-        semicolons = self.cells.delimiter == ";"
-        self.marks = Marks(given) if given else marks_of(list(texts.values()), semicolons=semicolons)
+        # Spreadsheets write semicolons where the comma is decimal, and tabs wherever they are.
+        spreadsheet = self.cells.delimiter not in ("", ",")
+        self.marks = Marks(given) if given else marks_of(list(texts.values()), points_in_doubt=spreadsheet)
         for column, values in texts.items():
             reason = "may mean thousands or decimals: say which, with --decimal point or --decimal comma"
             self.flag(self.marks.in_doubt(values), column, "ambiguous_number", reason)

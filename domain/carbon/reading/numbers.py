@@ -69,12 +69,12 @@ def trimmed(values: Any) -> Any:
     return values
 
 
-def marks_of(columns: Sequence[Any], *, semicolons: bool = False) -> Marks:
+def marks_of(columns: Sequence[Any], *, points_in_doubt: bool = False) -> Marks:
     """The marks of a file's (trimmed) number columns.
 
     Where both are decimal marks for sure, the more frequent one is the file's and the other one is in doubt.
-    Where neither is, a comma is in doubt. A point is none: programs write it so. Except in a file with
-    semicolons: those come from spreadsheets of countries that write 1.234 for a thousand.
+    Where neither is, a comma is in doubt. A point is none: programs write it so. Except where the file looks
+    like a spreadsheet's, with `points_in_doubt`: half of the world writes 1.234 for a thousand.
     """
     point = sum(_count(c, _SURELY["point"]) for c in columns)
     comma = sum(_count(c, _SURELY["comma"]) for c in columns)
@@ -82,7 +82,7 @@ def marks_of(columns: Sequence[Any], *, semicolons: bool = False) -> Marks:
         return Marks("point", ("comma",)) if point >= comma else Marks("comma", ("point",))
     if point or comma:
         return Marks("point" if point else "comma")
-    return Marks("point", ("comma", "point") if semicolons else ("comma",))
+    return Marks("point", ("comma", "point") if points_in_doubt else ("comma",))
 
 
 def _count(values: Any, pattern: str) -> int:

@@ -106,6 +106,27 @@ def test_a_file_of_one_type_makes_no_factor_of_another_stale(office: Office) -> 
     assert not office.run("stale", "--json").json["factors"]
 
 
+def test_the_receipt_names_what_the_file_took_the_place_of(office: Office) -> None:
+    done = office.upload("data", TRAIN.replace("500", "600"), "--type", "train", name="trains-again.csv")
+    assert "in the place of upload 3, data.csv, 2 rows" in done.out
+    done = office.upload("data", TRAIN, "--type", "train", "--json")
+    assert done.json["files"][0]["replaced"] == {"upload": 6, "file": "trains-again.csv"}
+
+
+def test_of_two_files_of_one_place_in_one_command_the_second_is_refused(office: Office) -> None:
+    first, second = (office.file(f"{n}.csv", TRAIN.replace("500", n)) for n in ("601", "602"))
+    both = office.run("upload", "data", str(first), str(second), "--type", "train", "--year", YEAR, "--wait")
+    assert both.code == 1
+    assert "602.csv: it is of the same type, year and institution as 601.csv" in both.err
+    assert "put all rows of them into one file" in both.err
+    assert office.milligrams() == TRAIN_MG + 101 * 30_000 + ELECTRICITY_MG + PAPER_MG
+
+
+def test_a_tree_that_changes_is_not_said_to_change_nothing(office: Office) -> None:
+    moved = UNITS.replace("PHY,Physics,SCI", "PHY,Physics,ART")
+    assert "who has the results above it" in office.upload("units", moved, "--what-if").out
+
+
 def test_data_of_a_type_is_replaced_by_its_next_file_and_only_that(office: Office) -> None:
     before = office.content()
     assert office.upload("data", TRAIN.replace("500", "600"), "--type", "train", "--wait").code == 0

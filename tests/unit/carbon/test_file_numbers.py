@@ -67,6 +67,12 @@ REFUSED = (
         Refused([(2, "distance", "ambiguous_number")], ["--decimal"]),
     ),
     entry_file(
+        "a point in a spreadsheet's text with tabs",
+        "unit_id\tdistance\nA\t480.000\nA\t7\n",
+        Refused([(2, "distance", "ambiguous_number")], ["--decimal"]),
+    ),
+    entry_file("a point in a file of bars", "unit_id|distance\nA|1.234\nA|7\n", wrong("ambiguous_number", 2)),
+    entry_file(
         "both marks in a file of semicolons",
         "unit_id;distance\nA;1.234\nA;1,234\n",
         wrong("ambiguous_number", 2, 3),
