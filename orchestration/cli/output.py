@@ -11,6 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
+from domain.shared.printable import printable
+
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 
 
@@ -73,4 +75,4 @@ def _text(cell: Any) -> str:
     if isinstance(cell, int) and not isinstance(cell, bool):
         return f"{cell:,}"
     # A source's words may carry commands for the terminal.
-    return escape("".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in str(cell)))
+    return escape(printable(str(cell), keep="\n"))

@@ -224,8 +224,9 @@ class Hold:
         while not self._stop.wait(HEARTBEAT.total_seconds()):
             try:
                 self._beat()
-            except (PerennialError, SQLAlchemyError):
-                # Not fatal yet: the next beat may get through, and `check` guards every commit.
+            except Exception:
+                # Whatever it was, it is not fatal yet: the next beat may get through, and `check` guards
+                # every commit.
                 log.warning("a heartbeat of %s failed", self._request.run_id, exc_info=True)
 
     def _stay(self, outcome: Outcome) -> None:

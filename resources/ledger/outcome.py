@@ -10,12 +10,15 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from domain.shared.error import InvalidInput, PerennialError, PermanentRunnerError, TransientResourceError
+from domain.shared.printable import printable
 
 ErrorKind = Literal["transient", "permanent", "invalid_input", "unclassified", "abandoned"]
 Verb = Literal["complete", "skip", "defer", "fail", "release"]
 
 ERROR_LIMIT = 2_000
 """Characters of an error a row keeps; the run's log has the rest."""
+_SPACES = "\n\t\u00a0\u3000"
+"""Not printable by themselves, and yet part of what people and sources write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +42,9 @@ class Outcome:
 
 
 def shortened(words: str) -> str:
-    """The first line first, the rest after it, all of it of bearable length."""
+    """The first line first, the rest after it, all of it printable and of bearable length."""
     lines = [line.strip() for line in words.strip().splitlines() if line.strip()]
-    whole = "\n".join(lines) or "no message"
+    whole = printable("\n".join(lines), keep=_SPACES) or "no message"
     return whole if len(whole) <= ERROR_LIMIT else whole[: ERROR_LIMIT - 1] + "…"
 
 

@@ -13,6 +13,8 @@ import requests
 import urllib3
 from requests.adapters import HTTPAdapter
 
+from domain.shared.printable import printable
+
 LARGEST_BODY = 64 * 2**20
 _CHUNK = 2**18
 _ONE_DAY = timedelta(days=1)
@@ -76,8 +78,7 @@ def fault_of(error: Exception, timeouts: Timeouts) -> str:
         return f"no answer within {timeouts.read:g} s"
     root = _root(error)
     # Of a server that speaks no HTTP it quotes what it said, which may be commands for a terminal.
-    said = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(root))
-    return f"{type(root).__name__}: {said}"
+    return f"{type(root).__name__}: {printable(str(root))}"
 
 
 def _root(error: BaseException) -> BaseException:

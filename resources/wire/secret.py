@@ -8,6 +8,8 @@ from base64 import b64encode
 from collections.abc import Iterator
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from domain.shared.printable import printable
+
 MASK = "<token>"
 _URL_SAFE = str.maketrans("+/", "-_")
 _TELLTALE = 6
@@ -31,10 +33,10 @@ class Redactor:
         return self._token
 
     def clean(self, text: str, *, limit: int = 300) -> str:
-        """`text` without the token, on one line, shortened. Blanking comes first: a cut hides no half."""
+        """`text` without the token, on one printable line, shortened. Blanked first: a cut hides no half."""
         for spelling in self._spellings:
             text = text.replace(spelling, MASK)
-        text = " ".join(self._without_cut_off_token(text).split())
+        text = printable(" ".join(self._without_cut_off_token(text).split()))
         return text if len(text) <= limit else text[: limit - 1] + "…"
 
     def _without_cut_off_token(self, text: str) -> str:

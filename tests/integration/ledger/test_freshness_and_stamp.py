@@ -31,6 +31,12 @@ def test_a_source_that_only_ever_failed_has_no_success(ledger):
     assert only(ledger).rows_latest is None
 
 
+@pytest.mark.parametrize("character", ["\0", "\ud800"])
+def test_a_failure_is_told_whatever_the_source_said(ledger, character):
+    ledger.freshness.failed("daily", TransientResourceError(f"no JSON: {character}"))
+    assert only(ledger).last_error == "no JSON: \ufffd"
+
+
 def test_older_news_that_comes_late_changes_nothing(ledger, clock):
     ledger.freshness.succeeded("daily", 10, 10, at=clock())
     ledger.freshness.succeeded("daily", 5, 5, at=clock() - timedelta(hours=1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -42,6 +44,12 @@ def half_done(held: Hold) -> None:
 
     with pytest.raises(TransientResourceError):
         run()
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Whether another thread brings it about."""
+    never = threading.Event()
+    return any(condition() or never.wait(0.01) for _ in range(1_000))
 
 
 # Opening
@@ -315,8 +323,6 @@ def test_answering_twice_or_for_a_strange_key_is_a_loud_mistake(ledger):
 
 
 def test_the_heartbeat_renews_and_writes_answers_meanwhile(ledger, machine, monkeypatch):
-    import threading
-
     monkeypatch.setattr("resources.ledger.hold.HEARTBEAT", timedelta(milliseconds=5))
     beaten = threading.Event()
     with ledger.hold(FILL, ["a", "b"], "run") as held:
@@ -346,6 +352,32 @@ def test_250_keys_are_a_handful_of_statements(ledger):
         held.check()
     assert ledger.counts() == {FILL: {"completed": 250}}
     assert len(said) < 40
+
+
+def test_the_heartbeat_outlives_an_error_of_any_sort(ledger, machine, monkeypatch):
+    monkeypatch.setattr("resources.ledger.hold.HEARTBEAT", timedelta(milliseconds=5))
+    refused = threading.Event()
+
+    def refuse(*_: object) -> None:
+        if not refused.is_set():
+            refused.set()
+            raise ValueError("what no driver should raise")
+
+    with ledger.hold(FILL, ["a"], "run"):
+        event.listen(ledger.engine, "before_cursor_execute", refuse)
+        assert refused.wait(10)
+        machine.advance(seconds=30)
+        renewed = machine() + timedelta(seconds=60)
+        assert eventually(lambda: the(ledger, "a").lease_until == renewed)
+
+
+@pytest.mark.parametrize("character", ["\0", "\ud800"])
+@pytest.mark.parametrize("final", [True, False])
+def test_an_error_with_a_character_that_a_database_refuses_is_kept_without_it(ledger, final, character):
+    leave_with(ledger, TransientResourceError(f"no JSON: {character}x"), "a", final=final)
+    row = the(ledger, "a")
+    assert (row.status, row.error) == ("deferred" if final else "running", "no JSON: \ufffdx")
+    assert ledger.events(row.id)[-1].error == row.error
 
 
 def test_errors_are_shortened_first_line_first(ledger):

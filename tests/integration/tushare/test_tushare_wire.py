@@ -92,6 +92,16 @@ def test_a_compressed_and_chunked_answer_is_read(server: Any, client: TushareCli
     assert server.connections == 1
 
 
+@pytest.mark.parametrize("status", ["200 OK", "502 Bad Gateway"])
+def test_a_packed_answer_that_does_not_say_so_is_quoted_in_characters_that_can_be_seen(
+    server: Any, client: TushareClient, wire: Any, status: str
+) -> None:
+    server.answer = lambda _: wire.reply(gzip.compress(b"busy", mtime=0), status=status)
+    with pytest.raises(SourceDown) as told:
+        client.fetch(DAILY)
+    assert told.value.message.isprintable()
+
+
 def test_a_huge_answer_is_read_whole(server: Any, client: TushareClient, wire: Any) -> None:
     reply = wire.rows(FIELDS, ITEMS * 100_000)
     server.answer = lambda _: reply

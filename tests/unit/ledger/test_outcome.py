@@ -61,6 +61,12 @@ def test_words_alone_are_what_the_caller_says():
     assert cause_of("down", otherwise="permanent").kind == "permanent"
 
 
+def test_what_cannot_be_seen_is_kept_as_a_mark_but_for_spaces():
+    words = "no JSON: \x1f\x8b\0 \ud800\n\tthe\u00a0source\u3000says\x1b[2J"
+    assert cause_of(words).error == "no JSON: \ufffd\ufffd\ufffd \ufffd\nthe\u00a0source\u3000says\ufffd[2J"
+    assert cause_of("a\tb").error == "a\tb"
+
+
 def test_an_error_is_kept_first_line_first_and_of_bearable_length():
     assert cause_of("\n  first \n\n second \n").error == "first\nsecond"
     assert len(cause_of("x" * 99_999).error) == ERROR_LIMIT

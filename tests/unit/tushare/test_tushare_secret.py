@@ -27,6 +27,10 @@ def test_other_text_is_kept_on_one_line() -> None:
     assert Redactor(TOKEN).clean("502\n  Bad\tGateway ") == "502 Bad Gateway"
 
 
+def test_what_cannot_be_seen_is_shown_as_a_mark() -> None:
+    assert Redactor(TOKEN).clean("\x1f\x8b\x08\0 \x1b[2J") == "\ufffd\ufffd\ufffd \ufffd[2J"
+
+
 def test_a_token_with_quotes_and_umlauts_is_found_in_json_too() -> None:
     assert "geheim" not in Redactor('geheim"ü').clean('{"token": "geheim\\"\\u00fc"}')
 
