@@ -18,7 +18,7 @@ from domain.shared.clock import Clock
 from domain.shared.work import Item, Kind
 from resources.ledger import dispatch as dispatching
 from resources.ledger import enqueue as wishes
-from resources.ledger import look, person, sweep
+from resources.ledger import look, pauses, person, sweep
 from resources.ledger.engine import open_engine, reading, speaking
 from resources.ledger.feed_places import FeedPlaces
 from resources.ledger.freshness import Freshness
@@ -89,6 +89,7 @@ class Ledger:
             pass
 
     def close(self) -> None:
+        pauses.end_of_ledger(self.engine)
         self.engine.dispose()
 
     # Wishes and their dispatch

@@ -20,6 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from domain.shared.clock import Clock
 from domain.shared.error import PerennialError
 from domain.shared.work import Kind
+from resources.ledger import pauses
 from resources.ledger.claims import Claimant, Claims, take
 from resources.ledger.engine import writing
 from resources.ledger.model import HeldElsewhere, LeaseLost, Work
@@ -67,6 +68,8 @@ class Hold:
         self._lock = threading.RLock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._lease = LEASE
+        self._pause: pauses.Pause | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -129,11 +132,9 @@ class Hold:
         request = self._request
         claimant = Claimant(request.run_id, self._clock(), self._machine_clock() + LEASE)
         self._claims = take(self._engine, request.kind, request.keys, claimant, request.fingerprints)
+        pauses.end_of_rows(self._engine, [row.id for row in self._claims.held.values()])
         if request.heartbeat and self._claims.held:
-            self._thread = threading.Thread(
-                target=self._keep_alive, name=f"lease of {request.kind.name}", daemon=True
-            )
-            self._thread.start()
+            self._start_heartbeat()
         return self
 
     def __exit__(
@@ -142,9 +143,7 @@ class Hold:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
+        self._stop_heartbeat()
         if error is None:
             self._answer_rest(Outcome("complete"))
             self._flush()
@@ -217,11 +216,23 @@ class Hold:
                 return
             with writing(self._engine) as connection:
                 fences = {row.id: row.fence for row in rows.values()}
-                renewed = renew(connection, fences, self._machine_clock() + LEASE)
+                renewed = renew(connection, fences, self._machine_clock() + self._lease)
             self._lost |= {key for key, row in rows.items() if row.id not in renewed}
 
+    def _start_heartbeat(self) -> None:
+        self._stop.clear()
+        self._thread = threading.Thread(
+            target=self._keep_alive, name=f"lease of {self._request.kind.name}", daemon=True
+        )
+        self._thread.start()
+
+    def _stop_heartbeat(self) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
     def _keep_alive(self) -> None:
-        while not self._stop.wait(HEARTBEAT.total_seconds()):
+        while self._open_rows() and not self._stop.wait(HEARTBEAT.total_seconds()):
             try:
                 self._beat()
             except Exception:
@@ -233,7 +244,8 @@ class Hold:
         """Keep what is unanswered while the run waits for its next pass."""
         rows = self._open_rows()
         now = self._clock()
-        lease_until = self._machine_clock() + self._request.retry_in + LEASE
+        self._lease = self._request.retry_in + LEASE
+        lease_until = self._machine_clock() + self._lease
         with writing(self._engine) as connection:
             changes: list[Change] = []
             current = {row.id: row for row in lock_ids(connection, [row.id for row in rows.values()])}
@@ -245,6 +257,10 @@ class Hold:
                 after = between_passes(found, outcome, now=now, lease_until=lease_until)
                 changes.append(Change(found, after, "pass_failed"))
             write(connection, changes, now)
+        ours = frozenset(row.id for row in self._open_rows().values())
+        if self._request.heartbeat and ours:
+            self._start_heartbeat()
+            self._pause = pauses.begin(pauses.Pause(self._engine, ours, self._stop_heartbeat))
 
     def _raise_if_lost(self) -> None:
         if self._lost:

@@ -46,6 +46,10 @@ def half_done(held: Hold) -> None:
         run()
 
 
+def heartbeats() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("lease of")]
+
+
 def eventually(condition: Callable[[], bool]) -> bool:
     """Whether another thread brings it about."""
     never = threading.Event()
@@ -339,7 +343,7 @@ def test_the_heartbeat_renews_and_writes_answers_meanwhile(ledger, machine, monk
         else:
             pytest.fail("no heartbeat came")
         assert the(ledger, "b").status == "running"
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("lease of")]
+    assert not heartbeats()
 
 
 def test_250_keys_are_a_handful_of_statements(ledger):
@@ -352,6 +356,60 @@ def test_250_keys_are_a_handful_of_statements(ledger):
         held.check()
     assert ledger.counts() == {FILL: {"completed": 250}}
     assert len(said) < 40
+
+
+def fail_a_pass(ledger, *keys: str) -> None:
+    with (
+        pytest.raises(TransientResourceError),
+        ledger.hold(FILL, keys, "run", final=False, retry_in=timedelta(seconds=40)),
+    ):
+        raise TransientResourceError("down")
+
+
+def test_between_passes_the_lease_is_renewed_however_long_the_next_one_takes_to_come(
+    ledger, machine, monkeypatch
+):
+    monkeypatch.setattr("resources.ledger.hold.HEARTBEAT", timedelta(milliseconds=5))
+    fail_a_pass(ledger, "a", "b")
+    for _ in range(3):
+        machine.advance(minutes=10)
+        whole = machine() + timedelta(seconds=100)
+        assert eventually(lambda whole=whole: all(the(ledger, key).lease_until == whole for key in "ab"))
+        assert ledger.sweep(finished_runs=()) == []
+    with hold(ledger, "a", "b"):
+        assert not heartbeats(), "the pass looks after its rows itself"
+        assert the(ledger, "a").attempts == 1
+    assert the(ledger, "b").status == "completed"
+
+
+def test_what_the_next_pass_does_not_take_is_kept_beside_it(ledger, machine, monkeypatch):
+    monkeypatch.setattr("resources.ledger.hold.HEARTBEAT", timedelta(milliseconds=5))
+    fail_a_pass(ledger, "a", "b")
+    with hold(ledger, "a"):
+        pass
+    machine.advance(minutes=10)
+    assert eventually(lambda: the(ledger, "b").lease_until == machine() + timedelta(seconds=100))
+    with hold(ledger, "b"):
+        pass
+    assert eventually(lambda: not heartbeats())
+
+
+def test_what_is_taken_from_a_run_between_its_passes_is_kept_no_longer(ledger, monkeypatch):
+    monkeypatch.setattr("resources.ledger.hold.HEARTBEAT", timedelta(milliseconds=5))
+    fail_a_pass(ledger, "a")
+    assert [one.why for one in ledger.sweep(finished_runs={"run"})] == ["run_finished"]
+    assert eventually(lambda: not heartbeats())
+    assert the(ledger, "a").status == "queued"
+
+
+def test_a_process_that_dies_between_passes_keeps_its_work_for_the_wait_and_a_lease(ledger, machine):
+    fail_a_pass(ledger, "a")
+    ledger.close()
+    assert not heartbeats(), "with the process its threads end"
+    machine.advance(seconds=99)
+    assert ledger.sweep(finished_runs=()) == []
+    machine.advance(seconds=2)
+    assert [one.why for one in ledger.sweep(finished_runs=())] == ["lease_expired"]
 
 
 def test_the_heartbeat_outlives_an_error_of_any_sort(ledger, machine, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,6 +10,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from domain.shared.backoff import Backoff
+from domain.shared.error import TransientResourceError
+from domain.shared.work import Kind
 from resources.ledger.client import Ledger
 from sensors.processes import PROCESS, identity
 from sensors.work_sweep import LONG_SILENT_AFTER, sweep
@@ -93,3 +97,58 @@ def test_a_run_that_waits_for_its_start_is_not_judged_by_its_silence(instance, l
     run = instance.create_run_for_job(at_work_job, status=dg.DagsterRunStatus.NOT_STARTED)
     assert sweep(instance, ledger, datetime.now(UTC) + DAY) == (0, 0)
     assert not instance.get_run_by_id(run.run_id).is_finished
+
+
+FETCH = Kind("fetch", transient=Backoff(base=timedelta(seconds=60)))
+
+
+@pytest.mark.parametrize("other_keys", [(), ("other day",)], ids=["holding nothing", "holding work"])
+def test_a_run_whose_other_step_takes_long_before_a_retry_comes_is_left_alone(
+    instance, tmp_path, monkeypatch, other_keys
+):
+    """Dagster does not sit out a retry: it does the next step first, and that may take an hour."""
+    monkeypatch.setattr("resources.ledger.hold.HEARTBEAT", timedelta(milliseconds=5))
+    machine = [datetime.now(UTC)]
+    ledger = Ledger.open(
+        f"sqlite:///{tmp_path}/two_steps.db",
+        kinds=[FETCH],
+        clock=lambda: machine[0],
+        machine_clock=lambda: machine[0],
+    )
+    ledger.migrate()
+    looks = []
+
+    @dg.op(retry_policy=dg.RetryPolicy(max_retries=1, delay=0.3))
+    def first(context) -> None:
+        again = context.retry_number > 0
+        with ledger.hold(FETCH.name, ["day"], context.run_id, final=again, retry_in=timedelta(seconds=10)):
+            if not again:
+                raise TransientResourceError("HTTP 503")
+
+    @dg.op
+    def second(context) -> None:
+        with ledger.hold(FETCH.name, other_keys, context.run_id):
+            for _ in range(6):
+                machine[0] += timedelta(minutes=10)
+                looks.append(eventually_alive(ledger, machine[0]) and sweep(instance, ledger))
+
+    @dg.job(executor_def=dg.in_process_executor)
+    def two_steps_job() -> None:
+        first()
+        second()
+
+    result = two_steps_job.execute_in_process(instance=instance)
+    rows = ledger.find(FETCH.name)
+    ledger.close()
+    assert looks == [(0, 0)] * 6
+    assert result.success
+    assert {row.key for row in rows} == {"day", *other_keys}
+    assert {(row.status, row.attempts, row.strikes) for row in rows} == {("completed", 1, 0)}
+
+
+def eventually_alive(ledger: Ledger, machine_now: datetime) -> bool:
+    """Whether every holder says in time that it lives."""
+    never = threading.Event()
+    return any(
+        all(row.lease_until > machine_now for row in ledger.running()) or never.wait(0.01) for _ in range(500)
+    )
