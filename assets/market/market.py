@@ -208,7 +208,7 @@ class Market:
         by_day = [*daily, *(t.table for t in DERIVED if t.partition_kind == "day")]
         seen = {*tables, "suspensions"} if tables else set(by_day)
         cells = self.cells([t for t in by_day if t in seen], partitions)
-        years = [str(y) for y in years_wanted(now or self.clock())]
+        years = [str(y) for y in years_wanted(now or self.clock(), self.rules)]
         cells |= self.cells([self.catalogue.calendar.name], years)
         cells |= self.cells([self.catalogue.stocks.name], [ALL])
         readable = [d for d in days if not cells["suspensions", str(d)].version.damaged]

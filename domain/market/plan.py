@@ -139,15 +139,19 @@ def window(seen: Observed, now: datetime, rules: Rules) -> tuple[date, ...]:
     return tuple(sorted(day for day in days if day >= rules.first_day))
 
 
-def years_wanted(now: datetime) -> tuple[int, ...]:
-    """The calendar years to keep: this one, from December the next, in January the one before."""
+def years_wanted(now: datetime, rules: Rules) -> tuple[int, ...]:
+    """The calendar years to keep: this one and those the window reaches into, in January the one before in
+    any case, from December the next."""
     today = shanghai(now).date()
-    before = [today.year - 1] if today.month == 1 else []
-    return (*before, today.year, *([today.year + 1] if today.month == 12 else []))
+    first = (today - timedelta(days=rules.window_days)).year
+    if today.month == 1:
+        first = min(first, today.year - 1)
+    last = today.year + 1 if today.month == 12 else today.year
+    return tuple(range(first, last + 1))
 
 
 def _references(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rules) -> Iterator[Verdict]:
-    for year in years_wanted(now):
+    for year in years_wanted(now, rules):
         yield _reference(catalogue.calendar, str(year), seen, now, rules)
     yield _reference(catalogue.stocks, ALL, seen, now, rules)
 

@@ -159,12 +159,40 @@ def test_without_a_calendar_no_day_is_judged_and_the_calendar_is_asked_for() -> 
 def test_calendars_kept_are_this_year_s_and_around_the_turn_of_the_year_its_neighbour(
     now: str, years: tuple[int, ...]
 ) -> None:
-    assert years_wanted(shanghai_time(now)) == years
+    assert years_wanted(shanghai_time(now), RULES) == years
     assert Market(shanghai_time(now)).due() >= {f"{CALENDAR}:{year}" for year in years}
 
 
 def test_the_year_turns_in_shanghai() -> None:
-    assert years_wanted(shanghai_time("2027-02-01 00:00").astimezone(UTC)) == (2027,)
+    assert years_wanted(shanghai_time("2027-02-01 00:00").astimezone(UTC), RULES) == (2027,)
+
+
+@pytest.mark.parametrize(
+    ("now", "window_days", "years"),
+    [
+        ("2027-02-10 12:00", 60, (2026, 2027)),
+        ("2027-02-10 12:00", 41, (2026, 2027)),  # back to New Year's Eve
+        ("2027-02-10 12:00", 40, (2027,)),
+        ("2027-12-01 00:00", 366, (2026, 2027, 2028)),
+        ("2027-01-01 00:00", 366, (2025, 2026, 2027)),
+        ("2027-01-31 12:00", 0, (2026, 2027)),
+    ],
+)
+def test_the_calendar_of_every_year_the_window_reaches_into_is_kept(
+    now: str, window_days: int, years: tuple[int, ...]
+) -> None:
+    assert years_wanted(shanghai_time(now), replace(RULES, window_days=window_days)) == years
+
+
+def test_a_new_warehouse_with_a_wide_window_finds_the_days_of_last_year() -> None:
+    calendar = trading_calendar()
+    this_year = [d for d in calendar.open_days if d.year == 2027]
+    rules = replace(RULES, window_days=60)
+    market = Market(
+        shanghai_time("2027-02-10 12:00"), rules=rules, calendar=TradingCalendar.of(this_year, (2027,))
+    )
+    assert f"{CALENDAR}:2026" in market.due()
+    assert replace(market, calendar=calendar).window[0] == date(2026, 12, 14)
 
 
 def test_the_window_reaches_over_the_turn_of_the_year() -> None:

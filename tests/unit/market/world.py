@@ -204,4 +204,4 @@ class Market:
 
 
 def reference_keys(now: datetime) -> set[str]:
-    return {f"{STOCKS}:{ALL}", *(f"{CALENDAR}:{year}" for year in years_wanted(now))}
+    return {f"{STOCKS}:{ALL}", *(f"{CALENDAR}:{year}" for year in years_wanted(now, RULES))}
