@@ -11,6 +11,7 @@ from datetime import date, timedelta
 from assets.market.fetch_pass import FetchPass, Harvest
 from assets.market.market import Market
 from assets.market.passes import CalendarMissing, DayReport, PartlyDone, Pass, Report
+from domain.market.answer import EARLY
 from domain.market.catalogue import Endpoint
 from domain.market.completeness import SAYS_SO, Judgement
 from domain.market.plan import FILL
@@ -148,9 +149,13 @@ def _summary(endpoint: Endpoint, settled: Mapping[date, PerennialError], asked: 
 def _freshness(
     market: Market, endpoint: Endpoint, harvest: Harvest, calendar: TradingCalendar, this: Pass
 ) -> None:
-    """Tell the source's freshness. Where a day failed, that is the word: some success beside it is none."""
+    """Tell the source's freshness. Where a day failed, that is the word: some success beside it is none.
+
+    A day that is merely early is no failure: a source some minutes late would be told as broken.
+    """
     now = market.clock()
-    failed = bool(harvest.settled or (harvest.later and this.final))
+    settled = [error for error in harvest.settled.values() if error.reason_code != EARLY]
+    failed = bool(settled or (harvest.later and this.final))
     if harvest.committed and not failed:
         latest = max(harvest.committed)
         today = shanghai(now).date()
@@ -161,7 +166,7 @@ def _freshness(
             rows_today=harvest.committed.get(today, 0) if newest and newest[0] == today else None,
             at=now,
         )
-    if harvest.settled:
-        market.sources.failed(endpoint.source, next(iter(harvest.settled.values())), at=now)
+    if settled:
+        market.sources.failed(endpoint.source, settled[0], at=now)
     elif harvest.later and this.final:
         market.sources.failed(endpoint.source, _final_word(endpoint, harvest.later, this), at=now)

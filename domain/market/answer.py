@@ -15,6 +15,8 @@ from domain.shared.error import TransientResourceError
 
 PATIENCE = timedelta(hours=3)
 """How long after publication an empty answer is merely early."""
+EARLY = "empty_answer"
+"""Nothing yet, and it may still come: no failure of the source."""
 NOT_ANNOUNCED = "not_announced"
 
 
@@ -37,7 +39,7 @@ def check_answer(
         raise NotYetData(
             f"{where}: empty answer for an open day"
             + (f", though it was due at {due} Asia/Shanghai" if overdue else ""),
-            reason_code="empty_overdue" if overdue else "empty_answer",
+            reason_code="empty_overdue" if overdue else EARLY,
         )
     if judgement.status == "refused":
         raise NotYetData(f"{where}: only {judgement}; too few, not kept", reason_code="incomplete")

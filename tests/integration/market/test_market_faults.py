@@ -130,6 +130,42 @@ def test_an_empty_answer_long_after_publication_is_reported_as_overdue(house: Ho
     )
 
 
+def test_a_source_some_minutes_late_needs_nobody_until_its_patience_is_over(house: House) -> None:
+    table, key = "normalized_daily", f"normalized_daily:{TODAY}"
+    house.drop(table, TODAY)
+    house.fault("daily", "empty_day")
+    house.later(minutes=1)
+    house.run("market", "heal")
+    assert house.newest(key).reason_code == "empty_answer"
+    early = house.status()
+    assert early[key]["health"] == "healing"
+    assert "tushare.daily" not in early
+    assert "tushare.daily" not in house.run("check", "market").out
+    assert house.run("status").code == 0
+
+    house.at(f"{TODAY}T19:01")  # published at 16:00
+    house.run("market", "heal")
+    assert house.newest(key).reason_code == "empty_overdue"
+    late = house.status()["tushare.daily"]
+    assert (late["health"], late["reason_code"]) == ("broken", "source_error")
+    assert house.run("status").code == 1
+
+
+@pytest.mark.parametrize(("other", "failed"), [(None, False), ("partial_day", True)])
+def test_a_day_that_is_early_hides_neither_success_nor_failure_of_another(
+    house: House, other: str | None, failed: bool
+) -> None:
+    day = "2024-09-27"
+    house.drop("normalized_daily", TODAY, day)
+    house.fault("daily", "empty_day", day=date.fromisoformat(TODAY))
+    if other:
+        house.fault("daily", other, day=date.fromisoformat(day))
+    house.later(minutes=1)
+    house.run("market", "backfill", "--from", day, "--to", TODAY)
+    [told] = [s for s in house.market.sources.all("tushare") if s.source == "tushare.daily"]
+    assert (told.last_failure == house.now, told.last_success == house.now) == (failed, not failed)
+
+
 def test_a_day_not_quite_whole_is_kept_asked_again_and_explained_by_the_same_answer(house: House) -> None:
     whole = expected_rows(house.exchange, TODAY)[TABLE]
     house.drop(TABLE, TODAY)
