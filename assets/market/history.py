@@ -1,7 +1,7 @@
 """The weekly look over the whole history: older gaps are reported here, and backfilled on request."""
 
-from collections.abc import Sequence
 from datetime import date
+from typing import Any
 
 import dagster as dg
 import pyarrow as pa
@@ -12,14 +12,14 @@ from assets.market.passes import CalendarMissing
 from assets.market.warehouse import MarketWarehouse
 from assets.policies.definition import asset_arguments, asset_key
 from assets.policies.failure import classified
-from domain.market.catalogue import Catalogue, Endpoint
+from domain.market.catalogue import Catalogue
 from domain.market.completeness import SAYS_SO
 from domain.market.derived import ADJUSTED_FROM
 from domain.market.observed import Observed
-from domain.market.plan import window
+from domain.market.plan import Verdict, window
 from domain.market.reckoning import history_gaps
-from domain.market.tables import ADJUSTED_DAILY, HISTORY_GAPS
-from domain.shared.table import ALL, Version
+from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
+from domain.shared.table import ALL
 from resources.lake.error import DamagedData
 
 
@@ -53,74 +53,85 @@ def look_back(market: Market) -> pa.Table:
 
 
 def find_gaps(market: Market) -> pa.Table:
+    days = _older_days(market)
+    counted: list[dict[str, object]] = []
+    wrong: dict[tuple[date, str], dict[str, object]] = {}
+    # What a live run is at is told by its work; looked at in the middle of it, all would seem wrong.
+    busy = market.busy_days([e.name for e in market.catalogue.daily])
+    for seen, verdicts in market.judged(days):
+        counted += _counted(market.catalogue, seen)
+        for verdict in filter(_is_gap, verdicts):
+            row = _gap(seen, verdict)
+            if row["trade_date"] not in busy:
+                wrong[row["trade_date"], verdict.table] = row
+    thin = history_gaps(
+        market.catalogue,
+        days,
+        pa.Table.from_pylist(counted, schema=_COUNTED),
+        market.stocks(),
+        _all_suspensions(market),
+        _explained(market),
+    )
+    told = {(row["trade_date"], row["table_name"]): row for row in thin.to_pylist()}
+    # A day may be thin because its file is damaged: then that is the reason to tell.
+    told |= {place: {**row, **told.get(place, {}), "reason": row["reason"]} for place, row in wrong.items()}
+    return pa.Table.from_pylist([told[p] for p in sorted(told, reverse=True)], schema=HISTORY_GAPS.schema)
+
+
+def _older_days(market: Market) -> list[date]:
+    """The open days from the first there ever was up to the gap window."""
     calendar = market.calendar()
     near = window(Observed(calendar, {}), market.clock(), market.rules)
     had = market.days_had()
     if not had or not near:
-        return HISTORY_GAPS.schema.empty_table()
-    first = min(had)
+        return []
     if unjudged := sorted({int(p[:4]) for p in had} - calendar.years):
         years = ", ".join(map(str, unjudged))
         raise CalendarMissing(
             f"the trading calendar of {years} is not there, so its gaps cannot be found",
             remedy=f"materialise market/{market.catalogue.calendar.name} for {years}",
         )
-    days = [d for d in calendar.between(date.fromisoformat(first), near[0]) if d < near[0]]
-    counted, damaged = [], set()
-    for endpoint in market.catalogue.daily:
-        rows, unreadable = _count(market, endpoint)
-        counted.append(rows)
-        damaged |= {(endpoint.name, day) for day in unreadable}
-    gaps = history_gaps(
-        market.catalogue,
-        days,
-        pa.concat_tables(counted),
-        market.stocks(),
-        _all_suspensions(market),
-        _explained(market),
-    )
-    told = [
-        {**row, "reason": "damaged"} if (row["table_name"], row["trade_date"]) in damaged else row
-        for row in gaps.to_pylist()
+    return [d for d in calendar.between(date.fromisoformat(min(had)), near[0]) if d < near[0]]
+
+
+_COUNTED = pa.schema([("table_name", pa.string()), ("trade_date", pa.date32()), ("n", pa.int64())])
+
+
+def _counted(catalogue: Catalogue, seen: Observed) -> list[dict[str, object]]:
+    """Rows per day and fetched table; what cannot be read counts as having none."""
+    fetched = {e.name for e in catalogue.daily}
+    return [
+        {"table_name": table, "trade_date": date.fromisoformat(partition), "n": cell.version.rows}
+        for (table, partition), cell in seen.cells.items()
+        if table in fetched
     ]
-    told += _lagging(market, days)
-    return pa.Table.from_pylist(told, schema=HISTORY_GAPS.schema)
 
 
-def _lagging(market: Market, days: Sequence[date]) -> list[dict[str, object]]:
-    """Adjusted prices that were made from other prices or factors than are there now, or never."""
-    inputs = [f"market.{name}" for name in ADJUSTED_FROM]
-    facts = market.provenance.facts([*inputs, ADJUSTED_DAILY.name])
-    rows: list[dict[str, object]] = []
-    for day in days:
-        sources = [facts.get((name, str(day))) for name in inputs]
-        if not all(source and source.rows for source in sources):
-            continue
-        now = {s.table_name.split(".", 1)[1]: str(Version(s.rows, s.digest)) for s in sources if s}
-        made = facts.get((ADJUSTED_DAILY.name, str(day)))
-        if made is None or dict(made.inputs) != now:
-            rows.append(
-                {
-                    "trade_date": day,
-                    "table_name": ADJUSTED_DAILY.table,
-                    "rows": made.rows if made else 0,
-                    "expected": sources[0].rows if sources[0] else None,
-                    "reason": "inputs_changed" if made else "missing",
-                }
-            )
-    return rows
+def _is_gap(verdict: Verdict) -> bool:
+    """The plan's own judgement of what is lost, damaged, changed by another hand or made from what is gone.
+
+    Coverage that is merely out of date follows from another gap of its day, or from a stock list that has
+    grown since; and revisions heal by themselves at any age.
+    """
+    if verdict.table == REVISIONS.table:
+        return False
+    if verdict.table == COVERAGE.table and verdict.reason_code == "inputs_changed":
+        return False
+    return verdict.state in ("gap", "derive")
 
 
-def _count(market: Market, endpoint: Endpoint) -> tuple[pa.Table, set[date]]:
-    """Rows per day, and the days in files that cannot be read; these count as having none."""
-    name = endpoint.table.name
-    query = f"SELECT '{endpoint.name}' AS table_name, trade_date, count(*) AS n FROM {name} GROUP BY ALL"
-    try:
-        return market.lake.query(query), set()
-    except DamagedData as error:
-        rest = [p for p in market.lake.partitions(name) if p not in error.partitions]
-        rows = market.lake.query(query, partitions={name: rest})
-        return rows, {date.fromisoformat(p) for p in error.partitions}
+def _gap(seen: Observed, verdict: Verdict) -> dict[str, Any]:
+    table, partition = verdict.table, verdict.partition
+    expected = seen.expected.get((table, partition))
+    if table == ADJUSTED_DAILY.table:
+        expected = seen.cell(ADJUSTED_FROM[0], partition).version.rows
+    return {
+        "trade_date": date.fromisoformat(partition),
+        "table_name": table,
+        "rows": seen.cell(table, partition).version.rows,
+        "expected": expected,
+        "reason": verdict.reason_code,
+    }
 
 
 def _all_suspensions(market: Market) -> pa.Table:

@@ -6,7 +6,7 @@ same plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
@@ -18,7 +18,7 @@ import pyarrow as pa
 from assets.cells import cell_of
 from domain.market.catalogue import Catalogue
 from domain.market.observed import Observed, Rules
-from domain.market.plan import FILL, Plan, judge_day, plan, window, years_wanted
+from domain.market.plan import FILL, Plan, Verdict, judge_day, plan, window, years_wanted
 from domain.market.reckoning import expected_rows
 from domain.market.tables import DERIVED
 from domain.market.trading import TradingCalendar, calendar_owed
@@ -241,24 +241,27 @@ class Market:
 
     def needed(self, days: Sequence[date], tables: Collection[str]) -> dict[date, set[str]]:
         """Of `days`, those on which any of `tables` is not as it should be, and which."""
-        now = self.clock()
         needed: dict[date, set[str]] = {}
-        calendar = self.calendar()
         fetched = {e.name for e in self.catalogue.daily}
         # What derives from others is judged by all of them.
-        looked_at = tables if set(tables) <= fetched else ()
+        for _, verdicts in self.judged(days, tables if set(tables) <= fetched else ()):
+            for verdict in verdicts:
+                if verdict.state in ("gap", "derive") and verdict.table in tables:
+                    needed.setdefault(date.fromisoformat(verdict.partition), set()).add(verdict.table)
+        return needed
+
+    def judged(
+        self, days: Sequence[date], tables: Collection[str] = ()
+    ) -> Iterator[tuple[Observed, list[Verdict]]]:
+        """What the plan thinks of any days, one year at a time: what was seen, and the verdicts on it.
+
+        Whoever is at work on them does not count. Bounded by a year, however long history is.
+        """
+        now, calendar = self.clock(), self.calendar()
         for _, year in groupby(sorted(days), key=lambda d: d.year):
             group = list(year)
-            seen = replace(self.observe_days(group, calendar, now, looked_at), busy_days=frozenset())
-            for day in group:
-                wrong = {
-                    v.table
-                    for v in judge_day(self.catalogue, day, seen, now, self.rules)
-                    if v.state in ("gap", "derive") and v.table in tables
-                }
-                if wrong:
-                    needed[day] = wrong
-        return needed
+            seen = replace(self.observe_days(group, calendar, now, tables), busy_days=frozenset())
+            yield seen, [v for day in group for v in judge_day(self.catalogue, day, seen, now, self.rules)]
 
     def plan_of(self, seen: Observed, now: datetime) -> Plan:
         return plan(self.catalogue, seen, now, self.rules)

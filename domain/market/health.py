@@ -153,7 +153,10 @@ def _history(days: int) -> Finding:
         subject="history",
         health="stale",
         reason_code="history_gaps",
-        reason=f"{days} older days have gaps, outside the window that heals itself (market.history_gaps)",
+        reason=(
+            f"{days} older days have gaps or are not what was recorded, outside the window that heals itself "
+            "(market.history_gaps)"
+        ),
         since=None,
         next_attempt=None,
         action="run `perennial market backfill --gaps`",

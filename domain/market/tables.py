@@ -87,14 +87,20 @@ REVISIONS = Table(
 
 HISTORY_GAPS = Table(
     name="market.history_gaps",
-    description="What the weekly look over the whole history found missing or thin, outside the gap window.",
+    description=(
+        "What the weekly look over the whole history found missing, thin, damaged or not as it was recorded, "
+        "outside the gap window."
+    ),
     columns=(
         _DAY,
         Column("table_name", pa.string(), "Table with the gap", nullable=False),
         Column("rows", pa.int64(), "Rows in the lake", unit="rows", nullable=False),
         Column("expected", pa.int64(), "Rows a whole day has", unit="rows"),
         Column(
-            "reason", pa.string(), "missing, incomplete, partial, damaged or inputs_changed", nullable=False
+            "reason",
+            pa.string(),
+            "missing, incomplete, partial, damaged, changed, unrecorded or inputs_changed",
+            nullable=False,
         ),
     ),
     key=("trade_date", "table_name"),

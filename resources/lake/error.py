@@ -20,7 +20,8 @@ class DamagedData(InfrastructureError):
         )
         super().__init__(
             f"{table}: {len(files)} data file(s) holding {shown} cannot be read",
-            remedy="`perennial status` says what heals it: a replaced partition drops its damaged files",
+            remedy="`perennial status` says what heals it, of old days of the market once "
+            "`perennial market look-back` has found them: a replaced partition drops its damaged files",
         )
         self.table = table
         self.partitions = tuple(partitions)

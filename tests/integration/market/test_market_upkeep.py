@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dagster as dg
+import pytest
 
+from domain.market.plan import FILL
 from tests.integration.market.house import PREPARED, House, quiet
+from tests.tools.break_lake import main as break_lake
 
 OLD = PREPARED[1]
 
@@ -36,6 +39,78 @@ def test_a_gap_outside_the_window_is_reported_and_filled_on_request(house: House
     assert house.status() == {}
     assert house.run("market", "look-back").out == "no older gaps\n"
     assert house.content() == content
+
+
+@pytest.fixture
+def narrow(house: House) -> House:
+    """Only the newest day is in the gap window."""
+    house.set(PERENNIAL_GAP_WINDOW_DAYS="1", PERENNIAL_GAP_LIMIT="1")
+    return house
+
+
+def harm(house: House, table: str, *deeds: str) -> None:
+    assert break_lake(["--home", str(house.home), "--table", f"market.{table}", *deeds]) == 0
+
+
+def look_back(house: House) -> set[tuple[str, str, str]]:
+    looked = house.run("market", "look-back", "--json")
+    assert looked.code == 0, looked.err
+    return {(g["trade_date"], g["table_name"], g["reason"]) for g in looked.json["gaps"]}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # pyiceberg's, about the break itself
+def test_old_days_that_another_hand_touched_are_told_and_brought_back(narrow: House) -> None:
+    content = narrow.content()
+    harm(narrow, "normalized_daily", "--corrupt-day", OLD)
+    harm(narrow, "adjusted_daily", "--drop-day", PREPARED[2], "--corrupt-day", PREPARED[3])
+    harm(narrow, "coverage", "--corrupt-day", PREPARED[0])
+    assert look_back(narrow) == {
+        (OLD, "normalized_daily", "changed"),
+        (PREPARED[2], "adjusted_daily", "missing"),
+        (PREPARED[3], "adjusted_daily", "changed"),
+        (PREPARED[0], "coverage", "changed"),
+    }
+    assert narrow.status()["history"]["reason"].startswith("4 older days")
+
+    filled = narrow.run("market", "backfill", "--gaps")
+    assert filled.code == 0, filled.err
+    assert narrow.calls() == narrow.calls("daily") == 1, "what is derived needs no source"
+    assert narrow.content() == content
+    assert narrow.status() == {}
+
+
+@pytest.mark.parametrize(("table", "calls"), [("adjusted_daily", 0), ("normalized_adj_factor", 5)])
+def test_a_damaged_file_of_old_days_is_told_and_replaced(narrow: House, table: str, calls: int) -> None:
+    content = narrow.content()
+    harm(narrow, table, "--rot-file", OLD)
+    assert look_back(narrow) == {(day, table, "damaged") for day in PREPARED[:-1]}, "a month is one file"
+
+    assert narrow.run("market", "backfill", "--gaps").code == 0
+    assert narrow.calls() == calls
+    assert narrow.run("market", "heal").code == 0
+    assert narrow.content() == content
+    assert narrow.status() == {}
+
+
+def test_old_rows_that_nobody_recorded_are_told(narrow: House) -> None:
+    with narrow.market.ledger.engine.begin() as connection:
+        connection.exec_driver_sql(
+            f"DELETE FROM partition_fact WHERE table_name = 'market.normalized_daily' AND partition = '{OLD}'"
+        )
+    assert look_back(narrow) == {(OLD, "normalized_daily", "unrecorded")}
+    assert narrow.run("market", "backfill", "--gaps").code == 0
+    assert look_back(narrow) == set()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # pyiceberg's, about the break itself
+def test_an_old_day_that_a_run_is_at_is_left_to_that_run(narrow: House) -> None:
+    """Between its commit and its record, a day looks as if another hand had been there."""
+    harm(narrow, "normalized_daily", "--corrupt-day", OLD)
+    with narrow.market.ledger.hold(FILL, [f"normalized_daily:{OLD}"], "a run") as hold:
+        assert hold.keys
+        assert look_back(narrow) == set()
+        hold.skip(f"normalized_daily:{OLD}", "over")
+    assert look_back(narrow) == {(OLD, "normalized_daily", "changed")}
 
 
 def test_a_nights_care_changes_no_content(house: House) -> None:
