@@ -17,7 +17,7 @@ from domain.shared.table import Table, Version
 from resources.lake.catalog import Catalog, default_locks
 from resources.lake.content_hash import versions_of
 from resources.lake.engine import Engine, quoted
-from resources.lake.error import metadata_damaged
+from resources.lake.error import Unreadable, metadata_damaged
 from resources.lake.file_index import FileIndex, FileList
 from resources.lake.frame import conform
 from resources.lake.layout import check_table, parse_partition
@@ -281,6 +281,8 @@ class Lake:
             return read_file_list(self._table(name), metadata_location, snapshot_id)
         except (PerennialError, FileNotFoundError):
             raise
+        except OSError as error:
+            raise Unreadable(f"{name}: a manifest of snapshot {snapshot_id}", error) from error
         except Exception as error:  # the Avro reader fails in any way there is
             raise metadata_damaged(name, f"a manifest of snapshot {snapshot_id}") from error
 

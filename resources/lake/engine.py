@@ -15,7 +15,7 @@ import pyarrow as pa
 from domain.shared.error import InfrastructureError, InvalidInput
 from domain.shared.table import Table
 from resources.lake.encoded_read import read_files
-from resources.lake.error import DamagedData
+from resources.lake.error import DamagedData, Unreadable
 from resources.lake.file_index import FileEntry
 from resources.lake.iceberg_read import read_with_deletes
 from resources.lake.layout import sql_filter
@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 KEPT = 4
 """Idle databases a process keeps: as many as it has threads at the lake."""
 _ZONE = "SET TimeZone = 'UTC'"
+_JUDGED = "judged"
+"""The scheme under which a file is read that is thought to be damaged."""
 
 
 @dataclass(frozen=True)
@@ -166,28 +168,44 @@ class Engine:
             if damaged := self.damaged(files):
                 days = sorted({p for f in damaged for p in f.possible_partitions(table)})
                 raise DamagedData(table.name, days, [f.path for f in damaged]) from error
-            if isinstance(error, duckdb.Error):
+            if isinstance(error, duckdb.Error) or _is_trouble(error):
                 raise engine_error(error) from error
             raise
 
     def damaged(self, files: Sequence[FileEntry]) -> list[FileEntry]:
-        """Those files that are missing or cannot be decoded, found by reading each one whole."""
+        """Those files that are missing or cannot be decoded, found by reading each one whole.
+
+        Raises Unreadable if the bytes of one cannot be had: it may be whole.
+        """
         return [f for f in files if self._is_damaged(f)]
 
     def _is_damaged(self, file: FileEntry) -> bool:
+        from resources.lake.lent import LentFilesystem
+
         if readable(self.store, file.path) == "missing":
             return True
-        path = text_literal(self.store.sql_path(file.path))
+        # Its bytes come through our hands, so that a read that failed is told from content that is wrong.
+        filesystem, [path] = self.store.for_arrow([file.path])
+        lent = LentFilesystem(filesystem, _JUDGED)
         with self.connect_alone() as connection:
-            try:
-                rows = 0
-                for batch in connection.sql(f"SELECT * FROM read_parquet([{path}])").to_arrow_reader():
-                    rows += batch.num_rows
-            except duckdb.OutOfMemoryException as error:
-                raise engine_error(error) from error
-            except (duckdb.Error, pa.ArrowInvalid, OSError):
-                return True
-            return rows != file.rows
+            connection.register_filesystem(lent)
+            damaged = _is_undecodable(connection, f"{_JUDGED}://{path}", file.rows)
+        if damaged and lent.trouble:
+            raise Unreadable(file.path, lent.trouble[0]) from lent.trouble[0]
+        return damaged
+
+
+def _is_undecodable(connection: Any, path: str, expected: int) -> bool:
+    try:
+        rows = 0
+        query = f"SELECT * FROM read_parquet([{text_literal(path)}])"
+        for batch in connection.sql(query).to_arrow_reader():
+            rows += batch.num_rows
+    except (duckdb.Error, pa.ArrowInvalid, OSError) as error:
+        if _is_out_of_memory(error):
+            raise engine_error(error) from error
+        return True
+    return rows != expected
 
 
 @contextmanager
@@ -213,15 +231,34 @@ def _close_all(databases: list[Any]) -> None:
         databases.pop().close()
 
 
-def engine_error(error: duckdb.Error) -> Exception:
+def engine_error(error: Exception) -> Exception:
     first = str(error).strip()
-    if isinstance(error, duckdb.OutOfMemoryException):
+    if _is_out_of_memory(error):
         return InfrastructureError(
             f"the query needs more memory than the lake may use: {first.splitlines()[0]}",
             reason_code="out_of_memory",
             remedy="select fewer rows or columns, or raise the lake's memory limit",
         )
+    if _is_trouble(error):
+        return Unreadable("a file of the lake", error)
     return InvalidInput(f"the query cannot be run: {first}", reason_code="invalid_sql")
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Arrow's readers make an OSError of what DuckDB says after the first rows, and keep its words."""
+    return isinstance(error, duckdb.OutOfMemoryException) or (
+        isinstance(error, OSError) and "Out of Memory Error" in str(error)
+    )
+
+
+def _is_trouble(error: Exception) -> bool:
+    """Whether the disk or the store failed, and not the statement. DuckDB has no type of its own for what
+    comes from Python's side."""
+    return (
+        type(error) is duckdb.Error
+        or isinstance(error, duckdb.IOException)
+        or (isinstance(error, OSError) and not isinstance(error, FileNotFoundError))
+    )
 
 
 def empty_relation(table: Table) -> str:

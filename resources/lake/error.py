@@ -28,6 +28,21 @@ class DamagedData(InfrastructureError):
         self.files = tuple(files)
 
 
+class Unreadable(TransientResourceError):
+    """The disk or the object store does not give the bytes of a file. That says nothing about its content:
+    what was not fetched is never called damaged."""
+
+    reason_code = "lake_unreadable"
+
+    def __init__(self, what: str, error: Exception) -> None:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        super().__init__(
+            f"{what} cannot be read now: {lines[-1]}",  # the last line of a Python stack is what happened
+            remedy="nothing, unless it lasts: then look at the disk or the object store, and at this user's "
+            "rights there",
+        )
+
+
 RESTORE = "restore the file from a backup, or drop the table from the catalog and fill it anew"
 
 

@@ -80,7 +80,7 @@ class Query:
                 connection.execute(f"CREATE VIEW {_identifier(name)} AS {sql}").fetchall()
             try:
                 return connection.sql(query, params=params).to_arrow_table()
-            except duckdb.Error as error:
+            except (duckdb.Error, OSError) as error:
                 self._blame(views, error)
                 if isinstance(error, duckdb.CatalogException):
                     raise self._unknown(error, extra) from error
@@ -113,7 +113,7 @@ class Query:
             connection.register(_lent(name), rows)
             connection.execute(f"CREATE VIEW {_identifier(name)} AS FROM {quoted(_lent(name))}").fetchall()
 
-    def _blame(self, views: Mapping[str, View], error: duckdb.Error) -> None:
+    def _blame(self, views: Mapping[str, View], error: Exception) -> None:
         """Raise what is damaged, if anything is: only then did the query fail for the files' sake."""
         if isinstance(error, _NOT_THE_FILES):
             return

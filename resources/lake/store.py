@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from domain.shared.error import TransientResourceError
+from resources.lake.error import Unreadable
 
 Condition = Literal["there", "missing"]
 
@@ -77,6 +78,8 @@ class LocalStore:
             status = os.stat(_local(uri))  # noqa: PTH116 - called for every file of every look
         except FileNotFoundError:
             return "missing"
+        except OSError as error:
+            raise Unreadable(uri, error) from error
         return f"{status.st_size}:{status.st_mtime_ns}"
 
     def sql_path(self, uri: str) -> str:
@@ -164,11 +167,9 @@ class ObjectStore:
         return f"{self._scheme}://{self._key(uri)}"
 
     def lend(self, connection: Any) -> None:
-        from fsspec.implementations.arrow import ArrowFSWrapper
+        from resources.lake.lent import LentFilesystem
 
-        # fsspec's own wrapper answers to the name of the filesystem it wraps, which need not be the scheme.
-        lent = type("LentFilesystem", (ArrowFSWrapper,), {"protocol": self._scheme})
-        connection.register_filesystem(lent(self._filesystem))
+        connection.register_filesystem(LentFilesystem(self._filesystem, self._scheme))
 
     def for_arrow(self, uris: Sequence[str]) -> tuple[Any, list[str]]:
         return self._filesystem, [self._key(uri) for uri in uris]
@@ -199,6 +200,8 @@ def readable(store: Store, uri: str) -> Condition:
             return "there"
     except FileNotFoundError:
         return "missing"
+    except OSError as error:
+        raise Unreadable(uri, error) from error
 
 
 def _link(scratch: Path, path: Path, content: bytes) -> None:
