@@ -44,6 +44,10 @@ class Unreadable(TransientResourceError):
 
 
 RESTORE = "restore the file from a backup, or drop the table from the catalog and fill it anew"
+ONE_MOMENT = (
+    "see that catalog and warehouse are of one moment: an older catalog names files that upkeep has deleted "
+    "since; put the newest catalog in place, or restore both from one backup"
+)
 
 
 def metadata_damaged(table: str, what: str) -> InfrastructureError:

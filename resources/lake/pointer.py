@@ -22,6 +22,8 @@ _QUERY = (
 )
 _IDENTITY = f"SELECT identity FROM {IDENTITY_TABLE} WHERE catalog_name = '{CATALOG_NAME}'"
 
+_LOOKS = 5
+
 CONNECT_SECONDS = 10
 """Else a server that takes the connection and says nothing would be waited for without end."""
 
@@ -47,21 +49,55 @@ class SqlitePointers:
     def _ask(self, query: str) -> list[Any]:
         if not self._path.exists():
             return []
-        try:
-            # A connection per look: cheap, safe across threads and forks, and never holds a lock. Where
-            # nobody can write, SQLite must not look for the files of a writer: it could not make them.
-            mode = "mode=rw" if os.access(self._path.parent, os.W_OK) else "mode=ro&immutable=1"
-            address = f"{self._path.as_uri()}?{mode}"
-            with closing(sqlite3.connect(address, uri=True, timeout=30)) as connection:
-                return connection.execute(query).fetchall()
-        except sqlite3.DatabaseError as error:
-            if "no such table" in str(error):
-                return []
-            raise TransientResourceError(
-                f"the lake's catalog {self._path} cannot be read: {error}",
-                reason_code="lake_catalog",
-                remedy="restore this file from a backup; if it is whole, check its rights and its disk",
-            ) from error
+        for _ in range(_LOOKS):
+            mode = self._mode()
+            try:
+                found, failed = self._rows(query, mode), None
+            except sqlite3.DatabaseError as error:
+                found, failed = [], error
+            if mode == self._mode():
+                break
+            # A writer has come or gone in between, and its log with it.
+        else:
+            failed = failed or sqlite3.OperationalError("writers come and go")
+        if failed is not None and "no such table" not in str(failed):
+            raise self._refused(mode, failed) from failed
+        return found
+
+    def _mode(self) -> str:
+        """How SQLite may open it: what a writer has not yet put into the file itself is in its log."""
+        if os.access(self._path.parent, os.W_OK):
+            return "mode=rw"
+        # Without a log SQLite would make one and could not; told that nothing changes it does without. But
+        # then it would pass over a log that is there, and all commits in it.
+        return "mode=ro" if self._log.exists() else "mode=ro&immutable=1"
+
+    def _rows(self, query: str, mode: str) -> list[Any]:
+        # A connection per look: cheap, safe across threads and forks, and never holds a lock.
+        address = f"{self._path.as_uri()}?{mode}"
+        with closing(sqlite3.connect(address, uri=True, timeout=30)) as connection:
+            return connection.execute(query).fetchall()
+
+    @property
+    def _log(self) -> Path:
+        return self._path.with_name(f"{self._path.name}-wal")
+
+    def _refused(self, mode: str, error: sqlite3.DatabaseError) -> TransientResourceError:
+        said, here = str(error), self._path
+        why, remedy = said, "restore this file from a backup; if it is whole, check its rights and its disk"
+        closed = "unable to open" in said or "readonly" in said
+        if closed and mode == "mode=ro" and os.access(here, os.R_OK):
+            why = (
+                f"its newest commits are in {self._log.name} beside it, and this user can neither open nor "
+                f"make the {here.name}-shm that reading them takes: {said}"
+            )
+            remedy = (
+                f"run `perennial status` once as a user who may write in {here.parent}, or let this user "
+                f"read every file {here.name}* there"
+            )
+        return TransientResourceError(
+            f"the lake's catalog {here} cannot be read: {why}", reason_code="lake_catalog", remedy=remedy
+        )
 
 
 class PostgresPointers:

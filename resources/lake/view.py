@@ -10,7 +10,7 @@ from datetime import datetime
 
 from domain.shared.error import InfrastructureError, InvalidInput
 from domain.shared.table import Table
-from resources.lake.error import RESTORE, DamagedData, metadata_damaged
+from resources.lake.error import ONE_MOMENT, DamagedData, metadata_damaged
 from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.pointer import Pointers
 from resources.lake.state import TableState, added_columns, parse_state
@@ -72,7 +72,7 @@ class Views:
         raise InfrastructureError(
             f"the lake's metadata file {missing.filename or missing} is missing",
             reason_code="lake_metadata_missing",
-            remedy=RESTORE,
+            remedy=ONE_MOMENT,
         )
 
     @contextmanager
