@@ -12,14 +12,18 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.shared.error import InvalidInput
+from domain.shared.error import InvalidInput, TransientResourceError
 from domain.shared.table import Column, Table
+from resources.lake.catalog import Catalog
 from resources.lake.content_hash import version_of, versions_of
 from resources.lake.engine import Engine
 from resources.lake.file_index import FileEntry, FileIndex, FileList
+from resources.lake.locks import FileLocks, PostgresLocks
+from resources.lake.pointer import CONNECT_SECONDS, pointers_for
 from resources.lake.settings import Place
 from resources.lake.store import LocalStore, ObjectStore
 from tests.unit.lake.frames import DAILY, WHOLE, on_files, prices, stocks
@@ -207,6 +211,30 @@ def test_duckdb_reads_an_object_store_through_the_lent_filesystem(tmp_path: Path
     assert not store.exists("s3://bucket/a.parquet")
     with pytest.raises(FileNotFoundError):
         store.read("s3://bucket/a.parquet")
+
+
+def test_every_way_to_the_catalogs_database_gives_up_on_a_server_that_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg2
+
+    place = Place.of("postgresql://u@nowhere.invalid/db", "s3://bucket/lake", tmp_path)
+    waits: list[object] = []
+
+    def silent(*_: object, **settings: object) -> None:
+        waits.append(settings.get("connect_timeout"))
+        raise psycopg2.OperationalError("timeout expired")
+
+    monkeypatch.setattr(psycopg2, "connect", silent)
+    for ask in (
+        lambda: pointers_for(place).read(),
+        lambda: PostgresLocks(place.postgres_dsn).hold("market.prices").__enter__(),
+        lambda: Catalog(place, FileLocks(tmp_path)).open(),
+    ):
+        waits.clear()
+        with pytest.raises((TransientResourceError, sa.exc.OperationalError)):
+            ask()
+        assert {int(str(seconds)) for seconds in waits} == {CONNECT_SECONDS}
 
 
 def test_local_and_object_stores_list_alike(tmp_path: Path) -> None:
