@@ -180,10 +180,8 @@ def _forget_what_is_done(market: Market, days: list[date], tables: list[str]) ->
         if row.key in asked and row.dispatch_id is None
     ]
     wrong = market.needed(sorted({asked[row.key][1] for row in waiting}), tables)
-    for row in waiting:
-        table, day = asked[row.key]
-        if table not in wrong.get(day, ()):
-            market.ledger.cancel(row.id, reason_code=DONE_MEANWHILE)
+    done = [row for row in waiting for table, day in [asked[row.key]] if table not in wrong.get(day, ())]
+    market.ledger.withdraw(done, reason_code=DONE_MEANWHILE)
 
 
 def _not_whole(market: Market, days: list[date], tables: list[str]) -> list[tuple[str, str, str]]:

@@ -85,9 +85,12 @@ def _leave_to_history(market: Market, plan: Plan) -> None:
     fetched = {e.name for e in market.catalogue.daily}
     # Without a calendar no day is judged at all, and none has left the window for that.
     oldest = min((v.partition for v in plan.verdicts if v.table in fetched), default="")
-    for row in market.ledger.find(FILL, status="deferred", limit=None):
-        if row.attempts >= ATTEMPTS_OUTSIDE and row.key not in judged and _day(row) < oldest:
-            market.ledger.cancel(row.id, reason_code="outside_window")
+    old = [
+        row
+        for row in market.ledger.find(FILL, status="deferred", limit=None)
+        if row.attempts >= ATTEMPTS_OUTSIDE and row.key not in judged and _day(row) < oldest
+    ]
+    market.ledger.withdraw(old, reason_code="outside_window")
 
 
 def _day(row: Work) -> str:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import pytest
+from sqlalchemy import Engine, event
 
 from domain.market.plan import FILL
 from domain.shared.error import TransientResourceError
 from domain.shared.work import Item
+from resources.ledger.hold import Hold
 from resources.ledger.model import Work
 from sensors.market.look import ATTEMPTS_OUTSIDE, wish
 from tests.integration.market.house import FETCHED, PREPARED, TODAY, House
@@ -24,6 +30,27 @@ def put_off(house: House, key: str, times: int) -> None:
             hold.defer(key, TransientResourceError("down"))
 
 
+@contextmanager
+def begun_once_listed(house: House, key: str, *statuses: str) -> Iterator[Hold]:
+    """A run takes the key just after rows of these statuses were listed, and has it to the end."""
+    ledger, listed = house.market.ledger, []
+
+    def strike(*said: Any) -> None:
+        if not listed and "ORDER BY work.id DESC" in said[2] and said[3] == (FILL, *statuses):
+            listed.append(said[3])
+            hold.__enter__()
+
+    hold = ledger.hold(FILL, [key], "a run", heartbeat=False)
+    event.listen(Engine, "after_cursor_execute", strike)
+    try:
+        yield hold
+    finally:
+        event.remove(Engine, "after_cursor_execute", strike)
+        if listed:
+            hold.__exit__(None, None, None)
+    assert listed, "nobody listed such rows"
+
+
 @pytest.mark.parametrize(
     ("attempts", "status", "reason"),
     [
@@ -37,6 +64,38 @@ def test_an_old_day_is_given_up_after_some_attempts(
     put_off(house, OLD, attempts)
     wish(house.market)
     assert (house.newest(OLD).status, house.newest(OLD).reason_code) == (status, reason)
+
+
+def test_a_run_that_begins_while_old_days_are_given_up_keeps_what_it_has(house: House) -> None:
+    for key in (OLD, f"{TABLE}:2024-08-02"):
+        put_off(house, key, ATTEMPTS_OUTSIDE)
+    with begun_once_listed(house, OLD, "deferred") as hold:
+        wish(house.market)
+        hold.check()
+    assert house.newest(OLD).status == "completed"
+    assert house.newest(f"{TABLE}:2024-08-02").reason_code == "outside_window"
+
+
+def test_a_run_that_begins_while_a_backfill_ends_keeps_what_it_has(house: House) -> None:
+    key = f"{TABLE}:{TODAY}"
+    put_off(house, key, 1)
+    with begun_once_listed(house, key, "queued", "deferred") as hold:
+        assert house.run("market", "backfill", "--from", TODAY, "--to", TODAY).code == 0
+        hold.check()
+    assert house.newest(key).status == "completed"
+
+
+def test_however_many_old_days_are_given_up_in_one_transaction(house: House) -> None:
+    market, written = house.market, []
+    event.listen(market.ledger.engine, "commit", lambda _: written.append(1))
+    wish(market)
+    alone = len(written)
+    for day in range(1, 6):
+        put_off(house, f"{TABLE}:2024-08-0{day}", ATTEMPTS_OUTSIDE)
+    written.clear()
+    wish(market)
+    assert house.newest(f"{TABLE}:2024-08-05").reason_code == "outside_window"
+    assert len(written) <= alone + 1
 
 
 def test_a_day_inside_the_window_never_is(house: House) -> None:
