@@ -24,7 +24,7 @@ FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.Dagster
     group_name="ops",
     owners=OWNERS,
     kinds={"dagster"},
-    description="Deletes finished runs and their events after 30 days, except those that show what exists.",
+    description="Deletes finished runs, their events and logs after 30 days, unless they show what exists.",
 )
 def run_retention(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
     deleted, kept = forget_runs(context.instance, machine_clock() - KEEP)
@@ -53,6 +53,8 @@ def forget_runs(instance: dg.DagsterInstance, horizon: datetime, at_once: int = 
         kept += sum(run_id in telling for run_id in ids)
         cursor = ids[-1]
     for run_id in gone:
+        # First its logs: of a run that is forgotten nobody would look for them again.
+        instance.compute_log_manager.delete_logs(prefix=[run_id])
         instance.delete_run(run_id)
     return len(gone), kept
 

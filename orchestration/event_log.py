@@ -4,7 +4,7 @@ As shipped every event makes SQLAlchemy engines anew, opens and closes two datab
 statements again: 10 ms, which for a backfill (an event per table and day, several times) is most of the
 run. Here engines are kept, and `one_transaction` writes many events at once, each turned into text once and
 by statements that are compiled once. Connections are still closed after each transaction: the UI follows a
-run by the changes of its file, which SQLite makes on closing.
+run by the changes of its file, which SQLite makes on closing. And with the events of a run its file goes.
 
 With `embedded.py` the one place that builds on Dagster's private parts; a test says loudly when an upgrade
 moves them.
@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -113,6 +114,13 @@ class EmbeddedEventLog(SqliteEventLogStorage):
             else:
                 self._waiting += told
 
+    def delete_events(self, run_id: str) -> None:
+        """Shipped, the run's database is only emptied: its file stays as large as it was."""
+        with self._turn:
+            super().delete_events(run_id)
+            for ending in ("", "-wal", "-shm"):
+                Path(self.path_for_shard(run_id) + ending).unlink(missing_ok=True)
+
     @contextmanager
     def _connect(self, shard: str) -> Iterator[Connection]:
         with self._turn:
@@ -123,6 +131,9 @@ class EmbeddedEventLog(SqliteEventLogStorage):
                 yield connection
 
     def _engine(self, shard: str) -> Engine:
+        if not Path(self.path_for_shard(shard)).exists():  # new, or deleted by whatever process
+            self._engines.pop(shard, None)
+            self._initialized_dbs.discard(shard)
         if (known := self._engines.get(shard)) is not None:
             self._engines.move_to_end(shard)
             return known

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import dagster as dg
 import pytest
 
 from assets.run_retention import forget_runs
+from tests.dagster_home import opened
 
 DAYS = dg.StaticPartitionsDefinition(["monday", "tuesday"])
 LATER = timedelta(minutes=1)
@@ -67,3 +69,19 @@ def test_runs_that_stay_do_not_hide_those_that_may_go(instance: dg.DagsterInstan
     run(instance, broken)
     assert forget_runs(instance, datetime.now(UTC) + LATER, at_once=1) == (1, 3)
     assert {r.run_id for r in instance.get_runs()} == kept
+
+
+def files_of(run_id: str, home: Path) -> list[Path]:
+    return [path for path in home.rglob("*") if path.is_file() and run_id in str(path)]
+
+
+def test_with_a_run_go_all_its_files(tmp_path: Path) -> None:
+    with opened(tmp_path) as instance:
+        *old, newest = [run(instance, whole) for _ in range(5)]
+        before = {run_id: files_of(run_id, tmp_path) for run_id in (*old, newest)}
+        assert all(any(path.suffix == ".db" for path in files) for files in before.values())
+        assert all(any(path.suffix == ".err" for path in files) for files in before.values())
+        assert forget_runs(instance, datetime.now(UTC) + LATER) == (4, 1)
+        assert {run_id: files_of(run_id, tmp_path) for run_id in old} == {run_id: [] for run_id in old}
+        assert files_of(newest, tmp_path) == before[newest]
+        assert instance.all_logs(newest)

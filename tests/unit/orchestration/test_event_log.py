@@ -278,3 +278,26 @@ def test_engines_of_old_runs_are_let_go(instance: dg.DagsterInstance, monkeypatc
     storage = instance.event_log_storage
     assert isinstance(storage, event_log.EmbeddedEventLog)
     assert len(storage._engines) == 3
+
+
+def test_events_that_are_deleted_take_no_room(tmp_path: Path, instance: dg.DagsterInstance):
+    deleted, kept = run_all(instance), run_all(instance)
+    instance.delete_run(deleted)
+    left = {path.stem for path in (tmp_path / "home" / "history" / "runs").glob("*.db*")}
+    assert deleted not in left
+    assert kept in left
+    assert instance.all_logs(kept)
+    assert instance.get_materialized_partitions(PRICES) == set(DAYS.get_partition_keys())
+
+
+def test_a_run_deleted_by_another_process_has_no_events_and_may_get_new_ones(
+    tmp_path: Path, instance: dg.DagsterInstance
+):
+    run_id = run_all(instance)
+    with opened(tmp_path / "home") as another:
+        assert another.all_logs(run_id)
+        instance.delete_run(run_id)
+        assert another.all_logs(run_id) == []
+        another.report_engine_event("late", run_id=run_id, job_name="a job")
+        assert [entry.message for entry in another.all_logs(run_id)] == ["late"]
+    assert len(instance.all_logs(run_id)) == 1
