@@ -213,7 +213,7 @@ FIELDS: tuple[Field, ...] = (
         "gap_limit",
         values.whole(1, 366),
         "`3`",
-        "How many days one look fills at most, newest first.",
+        "How many days one look fills at most, newest first; of older days, how many are filled at a time.",
         "5",
     ),
     Field(

@@ -53,6 +53,10 @@ def _alone(row: Work) -> str:
     return str(row.id)
 
 
+def _any(_: Work) -> bool:
+    return True
+
+
 def _check_lease(lease: timedelta) -> None:
     if lease > LONGEST_LEASE:
         raise ValueError(f"a lease of {lease} is longer than {LONGEST_LEASE}: nobody would believe it")
@@ -106,14 +110,16 @@ class Ledger:
         group: Callable[[Work], str] = _alone,
         order: dispatching.Order = "oldest",
         busy: Collection[str] = (),
+        only: Callable[[Work], bool] = _any,
     ) -> list[Dispatch]:
         """The due rows to start runs for, at most `limit` groups; rows of one group travel together.
 
         Tenants take turns; then priority; then age, or with `order="newest"` the group's name,
-        descending. `busy` names dispatches whose run is not finished: their rows are left out.
+        descending. `busy` names dispatches whose run is not finished: their rows are left out, and those
+        that `only` refuses.
         """
         return dispatching.dispatch(
-            self.engine, kind, limit=limit, group=group, order=order, busy=busy, now=self.clock()
+            self.engine, kind, limit=limit, group=group, order=order, busy=busy, now=self.clock(), only=only
         )
 
     def sent(self, dispatch_id: str) -> list[Work]:

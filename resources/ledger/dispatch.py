@@ -32,10 +32,12 @@ def dispatch(
     order: Order,
     busy: Collection[str],
     now: datetime,
+    only: Callable[[Work], bool],
 ) -> list[Dispatch]:
     busy = frozenset(busy)
     with reading(engine) as connection:
-        candidates = [row for row in _due_rows(connection, kind, order, now) if row.dispatch_id not in busy]
+        due = _due_rows(connection, kind, order, now)
+        candidates = [row for row in due if row.dispatch_id not in busy and only(row)]
         load = _load_by_tenant(connection, kind, now) if candidates else {}
     groups = _fair_groups(candidates, group, order, load)[:limit]
     wanted = {row.id for _, rows in groups for row in rows}

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from assets.market.market import Market
 from domain.market.derived import ADJUSTED_FROM, derivable
 from domain.market.plan import FILL, REFRESH, Plan
-from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
+from domain.market.tables import ADJUSTED_DAILY, COVERAGE, DERIVED, REVISIONS
 from domain.shared.cell import Cell
 from resources.ledger.attention import attention
 from resources.ledger.model import Dispatch, Work
@@ -53,7 +54,7 @@ def look(
     plan = wish(market, under_way)
     dispatches = [
         *(market.ledger.dispatch(REFRESH, limit=REFERENCES, busy=unfinished) if references else ()),
-        *market.ledger.dispatch(FILL, limit=market.rules.limit, group=_day, order="newest", busy=unfinished),
+        *_dispatch_days(market, plan, unfinished, under_way),
     ]
     fills = {_day(d.rows[0]) for d in dispatches if d.rows[0].kind == FILL}
     cells = market.cells(ADJUSTED_FROM, sorted(fills)) if fills else {}
@@ -91,6 +92,39 @@ def _leave_to_history(market: Market, plan: Plan) -> None:
         if row.attempts >= ATTEMPTS_OUTSIDE and row.key not in judged and _day(row) < oldest
     ]
     market.ledger.withdraw(old, reason_code="outside_window")
+
+
+def _dispatch_days(
+    market: Market, plan: Plan, unfinished: Collection[str], under_way: Collection[str]
+) -> list[Dispatch]:
+    """Days that are judged, at most `limit` a look; older ones only until so many days are under way.
+
+    Of the older ones, which a backfill could not do, thousands may be due at once, and each is a run. Those
+    that are judged are few, and wait for nobody.
+    """
+    send = partial(market.ledger.dispatch, FILL, group=_day, order="newest", busy=unfinished)
+    judged = {v.partition for v in plan.verdicts if v.table in {e.name for e in market.catalogue.daily}}
+    sent = send(limit=market.rules.limit, only=lambda row: _day(row) in judged)
+    room = market.rules.limit - len(_days_sent(market, unfinished, under_way))
+    if room > 0:
+        sent += send(limit=room, only=lambda row: _day(row) not in judged)
+    return sent
+
+
+def _days_sent(market: Market, unfinished: Collection[str], under_way: Collection[str]) -> set[str]:
+    """The days whose run was asked for and has not ended: not those of a backfill or a click."""
+    now = market.clock()
+    tables = {
+        *(e.name for e in market.catalogue.daily),
+        *(t.table for t in DERIVED if t.partition_kind == "day"),
+    }
+    sent = {
+        _day(row)
+        for row in market.ledger.find(FILL, status=("queued", "running"), limit=None)
+        if row.dispatch_id is not None
+        and (row.status == "running" or row.not_before > now or row.dispatch_id in unfinished)
+    }
+    return sent.union(day for key in under_way for table, day in [key.split(":", 1)] if table in tables)
 
 
 def _day(row: Work) -> str:

@@ -77,6 +77,12 @@ def test_rows_whose_run_is_still_queued_are_left_out(ledger, clock):
     assert keys(ledger.dispatch(FILL, limit=9, busy={first.id})) == [second.keys]
 
 
+def test_rows_that_are_not_chosen_are_left_out_and_count_for_no_limit(ledger):
+    enqueue(ledger, "daily:17", "basic:17", "daily:18", "basic:18", "daily:16")
+    sent = ledger.dispatch(FILL, limit=2, group=day_of, order="newest", only=lambda row: day_of(row) < "18")
+    assert keys(sent) == [("daily:17", "basic:17"), ("daily:16",)]
+
+
 def test_a_claim_makes_the_next_dispatch_patient_again(ledger, clock):
     enqueue(ledger, "a")
     for _ in range(3):

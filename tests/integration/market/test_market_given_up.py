@@ -14,7 +14,7 @@ from domain.shared.error import TransientResourceError
 from domain.shared.work import Item
 from resources.ledger.hold import Hold
 from resources.ledger.model import Work
-from sensors.market.look import ATTEMPTS_OUTSIDE, wish
+from sensors.market.look import ATTEMPTS_OUTSIDE, Start, look, wish
 from tests.integration.market.house import FETCHED, PREPARED, TODAY, House
 
 TABLE = "normalized_adj_factor"
@@ -166,3 +166,47 @@ def test_days_a_person_called_off_hide_no_older_day(house: House) -> None:
     assert {key.split(":")[1] for key in keys} == {PREPARED[0]}
     told = house.status()[f"{TABLE}:{TODAY}"]
     assert (told["health"], told["reason_code"]) == ("explained", "called_off")
+
+
+LEFT = [f"2024-08-{day:02}" for day in (5, 6, 7, 8, 9, 12, 13, 14, 15, 16)]
+"""Days that a backfill could not do: the daily quota was used up."""
+
+
+def left_behind(house: House) -> None:
+    for day in LEFT:
+        put_off(house, f"{TABLE}:{day}", 1)
+    house.later(minutes=2)
+
+
+def test_of_what_a_backfill_left_only_a_few_days_are_under_way_at_a_time(house: House) -> None:
+    left_behind(house)
+    sent: list[Start] = []
+    for _ in range(5):
+        sent += look(house.market, {start.dispatch_id for start in sent}).starts
+        house.later(minutes=20)
+    assert [start.partition for start in sent] == LEFT[:-4:-1]
+
+
+def test_a_day_that_ends_makes_room_for_the_next(house: House) -> None:
+    left_behind(house)
+    first, *others = look(house.market).starts
+    with house.market.ledger.hold(FILL, [f"{TABLE}:{first.partition}"], "a run", heartbeat=False) as hold:
+        assert look(house.market).starts == ()
+        hold.complete(f"{TABLE}:{first.partition}")
+    deriving = {start.dispatch_id for start in (first, *others)}
+    assert look(house.market, deriving, under_way=[f"coverage:{first.partition}"]).starts == ()
+    [following] = look(house.market, {start.dispatch_id for start in others}).starts
+    assert following.partition == LEFT[-4]
+
+
+def test_a_day_of_the_window_waits_for_no_older_one(house: House) -> None:
+    left_behind(house)
+    unfinished = {start.dispatch_id for start in look(house.market).starts}
+    house.drop(TABLE, TODAY)
+    assert [start.partition for start in look(house.market, unfinished).starts] == [TODAY]
+
+
+def test_a_backfill_that_goes_on_leaves_room_for_older_days(house: House) -> None:
+    left_behind(house)
+    with house.market.ledger.hold(FILL, [f"{TABLE}:2024-07-{n:02}" for n in range(1, 6)], "a backfill"):
+        assert [start.partition for start in look(house.market).starts] == LEFT[:-4:-1]
