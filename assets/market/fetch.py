@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from typing import Any
 
 from assets.market.fetch_pass import FetchPass, Harvest
 from assets.market.market import Market
@@ -89,13 +90,20 @@ def _sort_out(
 
 
 def keep_whole(market: Market, table: str, days: Sequence[date], report: Report) -> list[date]:
-    """The days that need work; the others are reported as they are."""
+    """The days that need work; the others are reported as they are, in the words of their last fetch."""
     needed = market.needed(days, {table})
     cells = market.cells([table], [str(d) for d in days])
     # What nobody ever recorded is not whole, even where the plan has no opinion on it.
     whole = [d for d in days if d not in needed and cells[table, str(d)].recorded is not None]
     versions = market.lake.versions(f"market.{table}", [str(d) for d in whole])
-    report([DayReport(d, "kept", versions[str(d)]) for d in whole])
+    report(
+        [
+            DayReport(
+                d, "kept", versions[str(d)], _judged(versions[str(d)].rows, cells[table, str(d)].detail)
+            )
+            for d in whole
+        ]
+    )
     return [d for d in days if d not in set(whole)]
 
 
@@ -105,7 +113,7 @@ def _again(market: Market, endpoint: Endpoint, done: Sequence[str], this: Pass) 
     for fact in facts.values():
         detail = fact.detail
         version = Version(fact.rows, fact.digest)
-        judgement = Judgement(detail["status"], fact.rows, detail.get("expected"), detail.get("ratio"))
+        judgement = _judged(fact.rows, detail)
         yield DayReport(
             date.fromisoformat(fact.partition),
             "committed",
@@ -117,6 +125,10 @@ def _again(market: Market, endpoint: Endpoint, done: Sequence[str], this: Pass) 
             announced=True,
             explained=judgement.status == "partial" and fact.seen_count >= SAYS_SO,
         )
+
+
+def _judged(rows: int, detail: Mapping[str, Any]) -> Judgement:
+    return Judgement(detail["status"], rows, detail.get("expected"), detail.get("ratio"))
 
 
 def _final_word(

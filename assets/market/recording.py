@@ -1,6 +1,7 @@
 """How a run tells Dagster what it committed: events, metadata, checks and a plot. No rules here."""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import dagster as dg
 
@@ -53,14 +54,22 @@ class Recorder:
             return
         self.reports.append(report)
         metadata = day_metadata(report)
-        if not report.announced:
+        if not (report.announced or self._is_shown(report)):
             # Told at once, so that a killed run shows exactly what it committed: nobody does it later.
             self.context.log_event(
                 dg.AssetMaterialization(self.key, partition=str(report.day), metadata=metadata)
             )
         self.context.add_asset_metadata(metadata, asset_key=self.key, partition_key=str(report.day))
-        if self.checked and report.judgement is not None and not report.announced:
+        if self.checked and report.outcome == "committed" and not report.announced:
             self._check(report)
+
+    def _is_shown(self, report: DayReport) -> bool:
+        """Of days that are kept, a killed run need show only those that this instance never saw."""
+        return report.outcome == "kept" and str(report.day) in self._shown
+
+    @cached_property
+    def _shown(self) -> set[str]:
+        return self.context.instance.get_materialized_partitions(self.key)
 
     def _refused(self, report: DayReport) -> None:
         """Not data, so no materialization; but the check of that day must not stay green."""
@@ -123,18 +132,15 @@ def _whole(report: DayReport) -> bool:
 def day_metadata(report: DayReport) -> dict[str, dg.MetadataValue]:
     if report.outcome == "closed":
         return {"closed": dg.MetadataValue.bool(True)}
-    if report.outcome == "kept":
-        return {
-            "kept": dg.MetadataValue.bool(True),
-            "dagster/partition_row_count": dg.MetadataValue.int(report.version.rows),
-            "content": dg.MetadataValue.text(str(report.version)),
-        }
     told: dict[str, dg.MetadataValue] = {
         "dagster/partition_row_count": dg.MetadataValue.int(report.version.rows),
         "content": dg.MetadataValue.text(str(report.version)),
-        "seconds": dg.MetadataValue.float(round(report.seconds, 3)),
-        "retries": dg.MetadataValue.int(report.retries),
     }
+    if report.outcome == "kept":
+        told["kept"] = dg.MetadataValue.bool(True)
+    else:
+        told["seconds"] = dg.MetadataValue.float(round(report.seconds, 3))
+        told["retries"] = dg.MetadataValue.int(report.retries)
     if report.snapshot_id is not None:
         told["snapshot"] = dg.MetadataValue.text(str(report.snapshot_id))
     if report.judgement is not None:

@@ -1,9 +1,14 @@
-"""A backfill by command: one run over the days that are not whole, with progress on a terminal."""
+"""A backfill by command: a run over the days that are not whole, with progress on a terminal.
+
+Days far apart get a run each: of every day of its span, whole or not, a run keeps some events.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from assets.market.passes import ONLY, ONLY_NEEDED, CalendarMissing
@@ -17,9 +22,14 @@ from orchestration.cli.runner import Runner, runner, take_back, tell
 
 if TYPE_CHECKING:
     from assets.market.market import Market
+    from domain.market.trading import TradingCalendar
     from orchestration.settings import Settings
 
 DERIVED = tuple(t.table for t in (ADJUSTED_DAILY, COVERAGE, REVISIONS))
+FAR = 20
+"""Trading days between two needed ones from which on a run of its own costs less."""
+RUNS = 12
+"""At most, parted where most lies between: where the source is down each is tried as long as one would be."""
 BACKFILL_TAGS = {"dagster/priority": "-10", "dagster/max_runtime": str(7 * 24 * 3600)}
 
 
@@ -80,10 +90,7 @@ def run_backfill(settings: Settings, market: Market, wish: Wish) -> Backfilled:
         if needed:
             say(f"backfilling {len(needed)} of {len(days)} trading days, {needed[0]} to {needed[-1]}")
             tags = {**BACKFILL_TAGS, **({} if wish.force else {ONLY: ONLY_NEEDED})}
-            with progress():
-                end = run.run(tables, days=(str(needed[0]), str(needed[-1])), tags=tags)
-            tell(f"{needed[0]} … {needed[-1]}", tables, end)
-            ran_well = end.success
+            ran_well = _run_spans(run, tables, spans(needed, market.calendar()), tags)
             if wish.tables or not ran_well:
                 _derive_the_rest(market, run, needed)
         if wish.first is None:
@@ -94,14 +101,34 @@ def run_backfill(settings: Settings, market: Market, wish: Wish) -> Backfilled:
     return Backfilled(len(days), len(needed), closed, early, left, ran_well)
 
 
+def _run_spans(
+    run: Runner, tables: Sequence[str], wanted: Sequence[tuple[date, date]], tags: Mapping[str, str]
+) -> bool:
+    """One run after the other, whatever became of the one before; returns whether all went well."""
+    ran_well = True
+    for first, last in wanted:
+        with progress():
+            end = run.run(tables, days=(str(first), str(last)), tags=tags)
+        tell(f"{first} … {last}", tables, end)
+        ran_well = ran_well and end.success
+    return ran_well
+
+
+def spans(needed: Sequence[date], calendar: TradingCalendar) -> list[tuple[date, date]]:
+    """The first and last day of each run that it takes to have all of these days, which are sorted."""
+    far = {pair: apart for pair in pairwise(needed) if (apart := len(calendar.between(*pair)) - 1) > FAR}
+    parted = sorted(sorted(far, key=lambda pair: far[pair], reverse=True)[: RUNS - 1])
+    firsts = [needed[0], *(after for _, after in parted)]
+    lasts = [*(before for before, _ in parted), needed[-1]]
+    return list(zip(firsts, lasts, strict=True))
+
+
 def _derive_the_rest(market: Market, run: Runner, days: list[date]) -> None:
     """What could not be derived in the same run: one bad day ends the step that fetches, and Dagster then
     skips what derives from it for all days."""
     rest = sorted(market.needed(days, DERIVED))
     if rest:
-        tags = {**BACKFILL_TAGS, ONLY: ONLY_NEEDED}
-        end = run.run(DERIVED, days=(str(rest[0]), str(rest[-1])), tags=tags)
-        tell(f"{rest[0]} … {rest[-1]}", DERIVED, end)
+        _run_spans(run, DERIVED, spans(rest, market.calendar()), {**BACKFILL_TAGS, ONLY: ONLY_NEEDED})
 
 
 def _check_range(settings: Settings, market: Market, wish: Wish) -> None:

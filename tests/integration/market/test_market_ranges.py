@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import Any
 
+import dagster as dg
 import pytest
 
-from tests.integration.market.house import House
+from assets.market.passes import ONLY, ONLY_NEEDED
+from orchestration.cli import backfill
+from tests.integration.market.house import PREPARED, House
 
 FETCH = "normalized_adj_factor"
 WELL, ILL = "2024-09-10", "2024-09-11"
@@ -74,13 +78,74 @@ def test_history_reaches_back_beyond_the_opening_of_an_exchange(house: House, fi
         assert house.rows("normalized_daily", day) == house.rows("adjusted_daily", day) > 0
 
 
+def test_days_far_apart_are_filled_by_a_run_each_and_nothing_is_told_of_those_between(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill, "FAR", 2)
+    content = house.content()
+    first, *between, last = PREPARED
+    house.drop(FETCH, first, last)
+    with house.instance() as instance:
+        runs = instance.get_runs_count()
+        before = [told(instance, day) for day in between]
+        said = house.run("market", "backfill", "--from", first, "--to", last)
+        assert said.code == 0, said.err
+        assert said.out == "2 of 6 trading days needed work, all whole now (2 closed days)\n"
+        assert instance.get_runs_count() == runs + 2
+        assert [told(instance, day) for day in between] == before
+    assert house.content() == content
+
+
+def test_a_run_of_several_that_fails_keeps_nothing_from_the_next(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill, "FAR", 2)
+    first, last = PREPARED[0], PREPARED[-1]
+    house.drop(FETCH, first, last)
+    house.fault("adj_factor", "partial_day", day=date.fromisoformat(first), keep=0.5)
+    said = house.run("market", "backfill", "--from", first, "--to", last, "--json")
+    assert said.code == 1
+    assert {piece["day"] for piece in said.json["failed"]} == {first}
+    assert house.rows(FETCH, last) > 0
+
+
+def test_a_day_that_is_kept_is_told_once_and_as_it_was_fetched(house: House) -> None:
+    kept, dropped = PREPARED[:2]
+    house.drop(FETCH, dropped)
+    with house.instance() as instance:
+        [*_, fetched] = before = told(instance, kept)
+        house.materialize(instance, [FETCH], days=(kept, dropped), tags={ONLY: ONLY_NEEDED})
+        [*_, newest] = after = told(instance, kept)
+    assert len(after) == len(before) + 1
+    assert newest.pop("kept") is True
+    assert newest == {name: value for name, value in fetched.items() if name in newest}
+    assert {"status", "expected", "ratio"} <= newest.keys()
+
+
+def test_a_day_that_is_kept_is_shown_where_dagster_never_saw_it(house: House) -> None:
+    """Its history was lost, say; also if the run goes wrong, as nothing would tell of the day later."""
+    kept, dropped = PREPARED[:2]
+    house.drop(FETCH, dropped)
+    house.fault("adj_factor", "partial_day", day=date.fromisoformat(dropped), keep=0.5)
+    with house.instance() as instance:
+        instance.wipe_assets([_key(FETCH)])
+        house.materialize(instance, [FETCH], days=(kept, dropped), tags={ONLY: ONLY_NEEDED})
+        assert instance.get_materialized_partitions(_key(FETCH)) == {kept}
+
+
 def test_gaps_cannot_be_forced(house: House) -> None:
     said = house.run("market", "backfill", "--gaps", "--force")
     assert said.code == 2
     assert "every day between" in said.err
 
 
-def _key(table: str) -> object:
-    import dagster as dg
+def told(instance: dg.DagsterInstance, day: str) -> list[dict[str, Any]]:
+    """What was ever told of a day, oldest first."""
+    wanted = dg.AssetRecordsFilter(asset_key=_key(FETCH), asset_partitions=[day])
+    records = instance.fetch_materializations(wanted, limit=100, ascending=True).records
+    found = [record.asset_materialization for record in records]
+    return [{name: value.value for name, value in one.metadata.items()} for one in found if one]
 
+
+def _key(table: str) -> dg.AssetKey:
     return dg.AssetKey(["market", table])
