@@ -8,12 +8,14 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import get_args
 
 from assets.carbon.upload import LARGEST, FileKind
+from domain.carbon.dropped import shown
 from domain.shared.error import InvalidInput
 
 log = logging.getLogger("perennial.carbon")
@@ -149,20 +151,42 @@ class DropFolder:
             beside.unlink()
             raise
 
-    def put_back_if_late(self, place: str, stamp: str) -> bool:
-        """Whether what was taken from there was written to afterwards. Then it lies there again."""
-        number = stamp.rsplit(":", 1)[-1]
-        folder = (self.root / TAKEN / place).parent
+    def put_back_late(self, stamps: Mapping[str, str]) -> Iterator[str]:
+        """The places to which their file came back, as it was written to after it had been taken so. Nobody
+        need ever empty `taken`: each folder of it is listed once."""
+        by_folder: dict[str, list[str]] = defaultdict(list)
+        for place in stamps:
+            by_folder[str(PurePosixPath(place).parent)].append(place)
+        for folder, places in by_folder.items():
+            try:
+                taken = self._taken(folder)
+            except OSError as error:
+                log.warning("what was taken from %s cannot be watched: %s", shown(folder), error.strerror)
+                continue
+            for place in places:
+                path, now = taken.get(_inode(stamps[place]), (None, ""))
+                if path is not None and now != stamps[place] and self._put_back(path, place):
+                    # Moved within the folder before it was taken, a file is watched for two places.
+                    del taken[_inode(stamps[place])]
+                    yield place
+
+    def _taken(self, folder: str) -> dict[str, tuple[Path, str]]:
+        """By inode, what was taken from a folder and what there is to be seen of it."""
+        at = self.root / TAKEN / folder
         try:
-            found = list(folder.iterdir()) if folder.resolve() == folder else []
+            found = list(at.iterdir()) if at.resolve() == at else []
         except FileNotFoundError:
+            return {}
+        stamps = ((path, self.stamp(path)) for path in found)
+        return {_inode(stamp): (path, stamp) for path, stamp in stamps if stamp is not None}
+
+    def _put_back(self, path: Path, place: str) -> bool:
+        try:
+            self._moved(path, place)
+        except OSError as error:
+            log.warning("%s was taken and cannot be put back: %s", shown(place), error.strerror or error)
             return False
-        for path in found:
-            now = self.stamp(path)
-            if now is not None and now != stamp and now.rsplit(":", 1)[-1] == number:
-                self._moved(path, place)
-                return True
-        return False
+        return True
 
     def _moved(self, path: Path, target: str) -> Path:
         return path.rename(self._free(target))
@@ -188,3 +212,7 @@ def _short(place: str) -> str:
 
 def _stamp(about: os.stat_result) -> str:
     return f"{about.st_size}:{about.st_mtime_ns}:{about.st_ino}"
+
+
+def _inode(stamp: str) -> str:
+    return stamp.rsplit(":", 1)[-1]

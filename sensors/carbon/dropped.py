@@ -44,10 +44,6 @@ def look_at_drop(carbon: Carbon, path: Path, cursor: str, unfinished: Collection
     before, watching = _read(cursor)
     lying = folder.lying()
     seen = looked(lying, before, now)
-    watching = watched(seen, before, watching, now)
-    for place in [place for place, one in watching.items() if _put_back(folder, place, one.stamp)]:
-        log.warning("%s was written to after it had been taken: it is taken again", shown(place))
-        del watching[place]
     resting = at_rest(seen, now)
     rows = attention(carbon.ledger.engine, (FILE_INGEST,))
     known = {(row.key, row.fingerprint) for row in rows}
@@ -56,15 +52,12 @@ def look_at_drop(carbon: Carbon, path: Path, cursor: str, unfinished: Collection
     carbon.ledger.enqueue(list(islice(new, AT_ONCE)))
     _forget(carbon, rows, lying)
     starts = carbon.ledger.dispatch(FILE_INGEST, limit=1, group=lambda _: DROPPED, busy=unfinished)
+    # Last, as a look that is killed here is not to keep anything from being taken.
+    watching = watched(seen, before, watching, now)
+    for place in list(folder.put_back_late({place: one.stamp for place, one in watching.items()})):
+        log.warning("%s was written to after it had been taken: it is taken again", shown(place))
+        del watching[place]
     return DropLook(_written(seen, watching), len(lying), len(resting), tuple(starts))
-
-
-def _put_back(folder: DropFolder, place: str, stamp: str) -> bool:
-    try:
-        return folder.put_back_if_late(place, stamp)
-    except OSError as error:
-        log.warning("%s was taken and cannot be watched: %s", shown(place), error.strerror or error)
-        return False
 
 
 def _item(place: str, stamp: str) -> Item:

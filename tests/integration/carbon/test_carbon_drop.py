@@ -125,6 +125,45 @@ def test_a_writer_that_goes_on_after_its_file_was_taken_is_heard(office: Office,
     assert drop.run(drop.look(LATE)) == []
 
 
+def test_a_look_lists_what_was_taken_once_however_much_it_was(
+    drop: Drop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody need ever empty `taken`, and a tick that takes a minute is killed."""
+    for number in range(100):
+        drop.put(f"data/paper/{YEAR}/{number}.csv", PAPER)
+    drop.look()
+    (drop.folder / "taken").mkdir()
+    (drop.folder / "data").rename(drop.folder / "taken" / "data")
+    (drop.folder / "taken" / "data" / "paper" / YEAR / "7.csv").write_text(PAPER + "ART,11,recycled\n")
+    seen = []
+    stamp = DropFolder.stamp
+
+    def counted(folder: DropFolder, place: Path | str) -> str | None:
+        seen.append(place)
+        return stamp(folder, place)
+
+    monkeypatch.setattr(DropFolder, "stamp", counted)
+    drop.look()
+    assert len(seen) == 100
+    assert [p.name for p in (drop.folder / "data").rglob("*.csv")] == ["7.csv"]
+
+
+def test_a_look_that_is_killed_while_it_watches_has_sent_for_what_lies_there(
+    drop: Drop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop.put(f"factors/{YEAR}/f.csv", FACTORS)
+    drop.look()
+
+    def killed(*_: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DropFolder, "put_back_late", killed)
+    with pytest.raises(KeyboardInterrupt):
+        drop.look(SETTLED)
+    [row] = drop.carbon.ledger.find(FILE_INGEST)
+    assert (row.key, row.dispatches) == (f"{DROPPED}:factors/{YEAR}/f.csv", 1)
+
+
 def test_hidden_files_are_nobodys(drop: Drop) -> None:
     drop.put(f"factors/{YEAR}/.f.csv.part", FACTORS)
     drop.put(f"factors/.cache/{YEAR}/f.csv", FACTORS)
