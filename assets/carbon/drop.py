@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal, cast, get_args
+from typing import Literal, cast
 
 from assets.carbon.carbon import Carbon
-from assets.carbon.drop_folder import Changed, Content, DropFolder, Gone
+from assets.carbon.drop_folder import Changed, Content, DropFolder, Gone, turn
 from assets.carbon.upload import File, FileKind, upload
 from domain.carbon.dropped import place_of, shown
 from domain.carbon.jobs import FILE_INGEST
@@ -46,7 +46,7 @@ def take_dropped(
     """Take in the files that these rows are about. One that fails holds no other back: its row says why."""
     folder = DropFolder(path)
     failures: list[Exception] = []
-    for row in sorted(rows, key=_turn):
+    for row in sorted(rows, key=lambda row: turn(place_of(row.key), row.fingerprint)):
         try:
             with carbon.ledger.hold(
                 FILE_INGEST, [row.key], run_id, fingerprints={row.key: row.fingerprint}
@@ -63,11 +63,6 @@ def take_dropped(
             failures.append(error)
     if failures:
         raise failures[0]
-
-
-def _turn(row: Work) -> tuple[int, int]:
-    """Units before factors before data, as files that were dropped together belong together."""
-    return get_args(FileKind).index(_kind(place_of(row.key))), row.id
 
 
 def _kind(place: str) -> FileKind:

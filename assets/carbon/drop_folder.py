@@ -47,9 +47,9 @@ class DropFolder:
         self.root = path.resolve()
 
     def lying(self) -> dict[str, str]:
-        """Of everything that was put there, its place and what there is to be seen of it: units first, then
-        factors, then data, which is checked against units."""
-        return {place: stamp for kind in get_args(FileKind) for place, stamp in self._below(Path(kind))}
+        """Of everything that was put there, its place and what there is to be seen of it, in its turn."""
+        found = {place: stamp for kind in get_args(FileKind) for place, stamp in self._below(Path(kind))}
+        return dict(sorted(found.items(), key=lambda one: turn(*one)))
 
     def prepare(self) -> None:
         """Make the folders that files are put into, so that nobody has to guess their names."""
@@ -212,6 +212,12 @@ def _short(place: str) -> str:
 
 def _stamp(about: os.stat_result) -> str:
     return f"{about.st_size}:{about.st_mtime_ns}:{about.st_ino}"
+
+
+def turn(place: str, stamp: str) -> tuple[int, int, str]:
+    """Units before factors before data, which is checked against units. What was written last comes last: of
+    files that say the same, the newer is to count."""
+    return get_args(FileKind).index(PurePosixPath(place).parts[0]), int(stamp.split(":")[1]), place
 
 
 def _inode(stamp: str) -> str:

@@ -45,8 +45,9 @@ def drive(settings: Settings, carbon: Carbon) -> bool:
 
 def drive_dropped(settings: Settings, carbon: Carbon) -> None:
     """Take in what lies in the drop folder, once it has been seen to lie still."""
-    from domain.carbon.jobs import DROPPED
-    from orchestration.cli.runner import runner
+    from domain.carbon.jobs import DROPPED, FILE_INGEST
+    from orchestration.cli.runner import runner, take_back
+    from resources.ledger.attention import attention
     from sensors.carbon.drop import run_tags
     from sensors.carbon.dropped import look_at_drop
     from sensors.unfinished import unfinished_dispatches
@@ -57,6 +58,8 @@ def drive_dropped(settings: Settings, carbon: Carbon) -> None:
     say(f"files in the drop folder: {seen.lying}; {SETTLED:.0f} s to see whether anybody still writes")
     time.sleep(SETTLED)
     with runner(settings) as run:
+        take_back(carbon.ledger, run)
+        _send_again(carbon, run, attention(carbon.ledger.engine, (FILE_INGEST,)))
         unfinished = unfinished_dispatches(run.instance)
         for start in look_at_drop(carbon, settings.carbon_drop, seen.cursor, unfinished).starts:
             end = run.run([DROPPED], domain="carbon", tags=run_tags(start.id))
@@ -77,7 +80,7 @@ def drive_with(
     left, changed = ROUNDS, time.monotonic()
     while left:
         take_back(carbon.ledger, run)
-        _send_again(carbon, run)
+        _send_again(carbon, run, _rows(carbon))
         unfinished = unfinished_dispatches(run.instance)
         # One at a time: whoever else is here can do the next, and a death leaves little behind.
         seen = look(carbon, unfinished, at_once=1)
@@ -115,7 +118,7 @@ def _rows(carbon: Carbon) -> list[Work]:
     return attention(carbon.ledger.engine, tuple(kind.name for kind in KINDS))
 
 
-def _send_again(carbon: Carbon, run: Runner) -> None:
+def _send_again(carbon: Carbon, run: Runner, rows: Iterable[Work]) -> None:
     """Work whose run has died before it took it. It would be sent again by itself, minutes later: a person
     who asks now is not to wait for that."""
     import dagster as dg
@@ -123,7 +126,7 @@ def _send_again(carbon: Carbon, run: Runner) -> None:
     from assets.policies.tags import DISPATCH
 
     now = carbon.clock()
-    for row in _rows(carbon):
+    for row in rows:
         if row.status == "queued" and row.dispatch_id is not None and row.not_before > now:
             runs = run.instance.get_runs(dg.RunsFilter(tags={DISPATCH: row.dispatch_id}))
             if runs and all(one.is_finished for one in runs):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,7 @@ from domain.carbon.jobs import DROPPED, FILE_INGEST, PRIORITY
 from domain.shared.work import Item
 from resources.ledger.attention import attention
 from resources.ledger.model import Dispatch, Work
-from resources.ledger.schema import FAILED
+from resources.ledger.schema import FAILED, RUNNING, WAITING
 
 log = logging.getLogger("perennial.carbon")
 
@@ -51,13 +51,25 @@ def look_at_drop(carbon: Carbon, path: Path, cursor: str, unfinished: Collection
     new = (item for item in items if (item.key, item.fingerprint) not in known)
     carbon.ledger.enqueue(list(islice(new, AT_ONCE)))
     _forget(carbon, rows, lying)
-    starts = carbon.ledger.dispatch(FILE_INGEST, limit=1, group=lambda _: DROPPED, busy=unfinished)
+    starts = [] if _is_at_work(rows, unfinished) else _sent_for(carbon, unfinished)
     # Last, as a look that is killed here is not to keep anything from being taken.
     watching = watched(seen, before, watching, now)
     for place in list(folder.put_back_late({place: one.stamp for place, one in watching.items()})):
         log.warning("%s was written to after it had been taken: it is taken again", shown(place))
         del watching[place]
     return DropLook(_written(seen, watching), len(lying), len(resting), tuple(starts))
+
+
+def _is_at_work(rows: Iterable[Work], unfinished: Collection[str]) -> bool:
+    """Whether a run is taking files in. One beside it might take a newer file before an older one. What the
+    dead had is taken from them by the sweep, which ends their runs."""
+    return any(
+        row.status == RUNNING or (row.status in WAITING and row.dispatch_id in unfinished) for row in rows
+    )
+
+
+def _sent_for(carbon: Carbon, unfinished: Collection[str]) -> list[Dispatch]:
+    return carbon.ledger.dispatch(FILE_INGEST, limit=1, group=lambda _: DROPPED, busy=unfinished)
 
 
 def _item(place: str, stamp: str) -> Item:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path
 
@@ -36,9 +37,9 @@ class Drop:
         path.write_text(text, encoding="utf-8", newline="")
         return path
 
-    def look(self, later: float = 0.0) -> DropLook:
+    def look(self, later: float = 0.0, unfinished: Collection[str] = ()) -> DropLook:
         self.moment += timedelta(seconds=later)
-        seen = look_at_drop(self.carbon, self.folder, self.cursor)
+        seen = look_at_drop(self.carbon, self.folder, self.cursor, unfinished)
         self.cursor = seen.cursor
         return seen
 

@@ -1,0 +1,94 @@
+"""Of dropped files that say the same, the newer counts, whatever happens between."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from assets.policies.tags import DISPATCH
+from domain.carbon.dropped import SETTLED
+from domain.carbon.jobs import FILE_INGEST
+from orchestration.environments import load_settings
+from orchestration.instance import open_instance
+from sensors.carbon.dropped import look_at_drop
+from sensors.processes import PROCESS
+from tests.integration.carbon.drops import Drop
+from tests.integration.carbon.office import PAPER, YEAR, Office
+from tests.integration.carbon.test_carbon_heal import gone
+from tests.unit.sensors.test_work_sweep import at_work_job
+
+DATA = f"data/paper/{YEAR}"
+NEWER = PAPER.replace("100", "200")
+
+
+@pytest.fixture
+def drop(office: Office) -> Drop:
+    return Drop(office.carbon, office.home / "drop")
+
+
+def newest(office: Office) -> str:
+    return office.carbon.ledger.uploads.find(accepted=True)[0].name
+
+
+def test_files_dropped_together_are_taken_as_they_were_written(office: Office, drop: Drop) -> None:
+    final, draft = drop.put(f"{DATA}/paper-final.csv", NEWER), drop.put(f"{DATA}/paper.csv", PAPER)
+    os.utime(final, (2_000, 2_000))
+    os.utime(draft, (1_000, 1_000))
+    assert drop.taken() == [("paper.csv", "taken"), ("paper-final.csv", "taken")]
+    assert newest(office) == "paper-final.csv"
+
+
+def test_of_more_files_than_a_look_passes_on_the_older_go_first(
+    drop: Drop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sensors.carbon.dropped.AT_ONCE", 1)
+    for number, name in enumerate("zyx"):
+        os.utime(drop.put(f"{DATA}/{name}.csv", PAPER), (number, number))
+    drop.look()
+    sent = [[name for name, _ in drop.run(drop.look(SETTLED))] for _ in range(3)]
+    assert sent == [["z.csv"], ["y.csv"], ["x.csv"]]
+
+
+def test_nothing_is_sent_for_beside_a_run_that_is_taking_files_in(office: Office, drop: Drop) -> None:
+    drop.put(f"{DATA}/old.csv", PAPER)
+    drop.look()
+    sent = drop.look(SETTLED)
+    [start] = sent.starts
+    drop.put(f"{DATA}/fix.csv", NEWER)
+    drop.look(0.0, {start.id})
+    assert drop.look(SETTLED, {start.id}).starts == ()
+    assert drop.run(sent) == [("old.csv", "taken")]
+    assert drop.run(drop.look(0.0, {start.id})) == [("fix.csv", "taken")]
+    assert newest(office) == "fix.csv"
+
+
+def test_a_run_that_died_keeps_nothing_from_being_sent_for(drop: Drop) -> None:
+    drop.put(f"{DATA}/old.csv", PAPER)
+    drop.look()
+    [start] = drop.look(SETTLED).starts
+    hold = drop.carbon.ledger.hold(FILE_INGEST, start.keys, "a run that dies", heartbeat=False)
+    hold.__enter__()
+    drop.put(f"{DATA}/fix.csv", NEWER)
+    drop.look()
+    assert drop.look(SETTLED).starts == ()
+    drop.carbon.ledger.sweep(finished_runs=["a run that dies"])
+    assert drop.run(drop.look(3600.0)) == [("old.csv", "taken"), ("fix.csv", "taken")]
+
+
+def test_heal_takes_what_a_dead_run_left_before_what_was_dropped_since(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("domain.carbon.dropped.SETTLED", 0.0)
+    monkeypatch.setattr("orchestration.cli.carbon_drive.SETTLED", 0.3)
+    drop = Drop(office.carbon, office.home / "drop")
+    drop.put(f"{DATA}/old.csv", PAPER)
+    [start] = look_at_drop(office.carbon, drop.folder, "").starts
+    with open_instance(load_settings()) as instance:
+        instance.create_run_for_job(at_work_job, tags={DISPATCH: start.id, PROCESS: gone()})
+    drop.put(f"{DATA}/fix.csv", NEWER)
+    monkeypatch.setattr("domain.carbon.dropped.SETTLED", 0.3)
+    done = office.run("heal")
+    assert done.code == 0, done.err
+    assert not list((drop.folder / "data").rglob("*.csv"))
+    assert newest(office) == "fix.csv"
