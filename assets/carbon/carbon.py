@@ -208,4 +208,15 @@ class YearLocked(InvalidInput):
 
 
 def _arrived(one: Standing) -> Arrived:
-    return Arrived(one.id, one.kind, one.topic, one.institution, one.source, one.years, one.pipeline_id)
+    return Arrived(
+        one.id,
+        one.kind,
+        one.topic,
+        one.institution,
+        one.source,
+        one.years,
+        one.pipeline_id,
+        one.name,
+        one.rows,
+        one.taken,
+    )

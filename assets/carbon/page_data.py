@@ -105,6 +105,7 @@ class Brought:
     by: str
     at: datetime
     rows: int
+    taken: int
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ def page_data(
     results  data_entry_type, emission_type, mg, entries, unmatched, overridden: one row per kind of
              emissions, of the same units as the report
     factors  data_entry_type, source, factors, stale, mg: one row per type and source of the factors used
-    files    kind, data_entry_type, file, by, at, rows: one row per upload that the figures come from
+    files    kind, data_entry_type, file, by, at, rows, taken: one row per upload that the figures come from
     unmatched  data_entry_type, emission_type, classification, entries, kinds: what no factor fits
     """
     places = {name: place for place, name in enumerate(catalogue.types)}
@@ -201,7 +202,7 @@ def page_data(
 
 def _brought(catalogue: Catalogue, row: Row) -> Brought:
     what = _title(catalogue, row["data_entry_type"]) if row["kind"] == "data" else row["kind"].capitalize()
-    return Brought(what, spoken(row["file"]), spoken(row["by"]), row["at"], row["rows"])
+    return Brought(what, spoken(row["file"]), spoken(row["by"]), row["at"], row["rows"], row["taken"])
 
 
 def _unmatched(catalogue: Catalogue, row: Row) -> Unmatched:

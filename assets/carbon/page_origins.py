@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from assets.carbon.page_data import Method, PageData, spoken
+from assets.carbon.page_data import Brought, Method, PageData, spoken
 from assets.carbon.page_figures import Figures
 from assets.carbon.page_markup import Head, Html, joined, table, tag
 from assets.carbon.page_numbers import T_CO2E, counted, grouped
@@ -48,6 +48,7 @@ def _lock(figures: Figures, data: PageData) -> Html:
 
 def _known_gaps(figures: Figures, data: PageData) -> Iterator[Html]:
     yield from _not_up_to_date(data)
+    yield from _left_out(data)
     if figures.total.unmatched or any(kind.overridden for method in data.methods for kind in method.kinds):
         yield tag("h3", "Without a factor, or measured")
         yield _unmatched(figures, data)
@@ -81,6 +82,20 @@ def _not_up_to_date(data: PageData) -> Iterator[Html]:
         yield tag("h3", "Not up to date")
         yield tag("p", "Something newer has come, or was lost, that these figures do not have in them.")
         yield tag("ul", *items)
+
+
+def _left_out(data: PageData) -> Iterator[Html]:
+    if data.standing.left_out:
+        titles = {method.name: method.title for method in data.methods}
+        yield tag("h3", "Left out")
+        yield tag("p", "What was wrong of it was left out, and is missing in every sum.")
+        yield tag(
+            "ul",
+            *(
+                tag("li", tag("b", titles.get(one.of, one.of)), f": {spoken(one.what)}")
+                for one in data.standing.left_out
+            ),
+        )
 
 
 def _unmatched(figures: Figures, data: PageData) -> Html:
@@ -240,10 +255,15 @@ def _files(data: PageData) -> Html | str:
         Head("On", number=False),
     )
     rows = [
-        [one.what, tag("bdi", one.file), grouped(one.rows), tag("bdi", one.by), moment(one.at)]
+        [one.what, tag("bdi", one.file), _rows_of(one), tag("bdi", one.by), moment(one.at)]
         for one in data.files
     ]
     return table("Files that the figures come from", heads, rows) if rows else ""
+
+
+def _rows_of(file: Brought) -> str:
+    taken = grouped(file.taken)
+    return taken if file.taken == file.rows else f"{taken} of {grouped(file.rows)}"
 
 
 def _steps(figures: Figures) -> Iterator[str]:

@@ -79,6 +79,7 @@ def _files(carbon: Carbon, seen: Observed, year: int) -> list[dict[str, Any]]:
                     "file": one.name,
                     "by": one.uploaded_by,
                     "at": one.moment,
-                    "rows": one.taken,
+                    "rows": one.rows,
+                    "taken": one.taken,
                 }
     return list(found.values())

@@ -25,6 +25,14 @@ class Arrived:
     source: str
     years: tuple[int, ...]
     pipeline_id: str
+    name: str = ""
+    rows: int = 0
+    taken: int = 0
+    """Of its rows."""
+
+    @property
+    def left_out(self) -> int:
+        return self.rows - self.taken
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""What a reader of a year's report must know: what of it is old, waits, was altered, or is locked as it is.
+"""What a reader of a year's report must know: what of it is old, waits, was altered or left out, or is locked
+as it is.
 
 Every place that shows numbers of a report asks here: notes, CSV, differences, the page, what-if.
 """
@@ -9,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from domain.carbon.catalogue import Catalogue
+from domain.carbon.feeds import ORIGINS
 from domain.carbon.jobs import PULLED
 from domain.carbon.observed import Observed
 from domain.carbon.plan import report_inputs
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORTS
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORTS, UNITS
 from domain.carbon.verdict import Verdict
 from domain.shared.cell import fault
 from domain.shared.table import ABSENT
@@ -31,10 +33,23 @@ class Line:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """Rows or entries that were refused while the others were taken. `of` is a type, units or factors."""
+
+    of: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.of}: {self.what}"
+
+
+@dataclass(frozen=True)
 class Standing:
     year: int
     lines: tuple[Line, ...] = ()
     """Upstream first."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Of what was brought and is in the year's tables now."""
     altered: str = ""
     """Why the report itself is not what was calculated; empty if it is."""
     locked: str | None = None
@@ -44,6 +59,7 @@ class Standing:
 
     @property
     def current(self) -> bool:
+        """Nothing is due, waits, is lost or altered. What was left out of it, it has not for all that."""
         return not (self.lines or self.altered or self.unsteady)
 
     @property
@@ -62,7 +78,9 @@ class Standing:
             return "Not what was calculated"
         if count := len(self.old):
             return f"{count} {'type' if count == 1 else 'types'} not up to date"
-        return "Up to date" if self.current else "Not up to date"
+        if not self.current:
+            return "Not up to date"
+        return "Made without what was left out" if self.left_out else "Up to date"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -73,7 +91,7 @@ class Standing:
             )
         if self.old:
             notes.append(f"old in this report: {', '.join(sorted(self.old))}")
-        notes += map(str, self.lines)
+        notes += map(str, (*self.lines, *self.left_out))
         if self.locked is not None:
             notes.append(f"{self.year} is locked: {self.locked}")
         return tuple(notes)
@@ -92,7 +110,32 @@ def standing(catalogue: Catalogue, seen: Observed, verdicts: Iterable[Verdict], 
         for name in _unsummed(catalogue, seen, year)
         if name not in told
     ]
-    return Standing(year, tuple(lines), _altered(seen, year), seen.locked.get(year))
+    return Standing(
+        year,
+        tuple(lines),
+        tuple(_left_out(catalogue, seen, year)),
+        altered=_altered(seen, year),
+        locked=seen.locked.get(year),
+    )
+
+
+def _left_out(catalogue: Catalogue, seen: Observed, year: int) -> Iterator[LeftOut]:
+    yield from _of_files(seen, "units", UNITS.table, year)
+    yield from _of_files(seen, "factors", FACTORS.table, year)
+    for name in catalogue.types:
+        yield from _of_files(seen, "data", DATA_ENTRIES.table, year, name)
+        for place, told in sorted(seen.pulled_of(f"{name}|{year}").refused.items()):
+            yield LeftOut(name, f"{told['entries']:,} of {told['of']:,} entries of {place} are refused")
+
+
+def _of_files(seen: Observed, kind: str, table: str, year: int, topic: str = "") -> Iterator[LeftOut]:
+    """Of the newest file of each place, once it is in the table: a newer one says all that an older did, and
+    of factors what it lacks is stale. What was read of applications is told as that."""
+    inside = seen.cell(table, f"{topic}|{year}" if topic else str(year)).inputs.get("uploads", "").split(",")
+    for one in seen.newest_uploads(kind, topic, year):
+        if one.left_out and str(one.id) in inside and one.source not in ORIGINS:
+            what = f"{one.left_out:,} of {one.rows:,} rows of {one.name} were left out"
+            yield LeftOut(topic or kind, what)
 
 
 _NOT_SUMMED = "it was calculated anew, and is not summed up yet"

@@ -71,6 +71,9 @@ class Standing:
     institution: str
     source: str
     pipeline_id: str
+    name: str
+    rows: int
+    taken: int
     years: tuple[int, ...]
 
 

@@ -159,6 +159,9 @@ def test_wrong_entries_are_told_and_the_good_ones_taken(beside: Office, applicat
     health, code, why = findings()[f"pulled_entries:train|{YEAR}"]
     assert (health, code) == ("broken", "entries_refused")
     assert "2 of 3 entries of manual|main are refused" in why
+    assert beside.run("report", YEAR, "--json").json["notes"] == [
+        "train: 2 of 3 entries of manual|main are refused"
+    ]
     application.save(TRAIN_2025, [journey("a", 100), journey("b", 5)])
     pulled(beside)
     assert findings() == {}

@@ -60,6 +60,21 @@ def _shown(office: Office, page: Path) -> str:
     return head(page)
 
 
+def test_rows_that_were_left_out_are_told_by_every_reader(office: Office, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    wrong = TRAIN + "ART,-5,1,CH\n"
+    done = office.upload("data", wrong, "--type", "train", "--accept-valid", "--wait", name="trains.csv")
+    assert done.code == 0
+    for what, said in readers(office, page).items():
+        assert "train: 1 of 3 rows of trains.csv were left out" in said, what
+    assert "Up to date" not in head(page)
+    told = page.read_text(encoding="utf-8")
+    assert "Nothing is known to be missing or old" not in told
+    assert "2 of 3" in told.partition("Files that the figures come from")[2]
+    assert office.upload("data", MORE, "--type", "train", "--wait").code == 0
+    assert set(readers(office, page).values()) == {""}
+
+
 def test_a_locked_report_that_somebody_changed_says_so_to_everybody(office: Office, tmp_path: Path) -> None:
     assert office.run("lock", YEAR, "--reason", "published").code == 0
     lake, page = office.carbon.lake, tmp_path / "report.html"

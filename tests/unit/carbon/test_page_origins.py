@@ -8,6 +8,7 @@ from xml.etree.ElementTree import Element, fromstring
 import pytest
 
 from assets.carbon.page import Lock, page, page_data
+from domain.carbon.standing import LeftOut, Standing
 from tests.unit.carbon.page_world import CATALOGUE, MOMENT, World, part, words
 
 RESULT = ("data_entry_type", "emission_type", "mg", "entries", "unmatched", "overridden")
@@ -62,10 +63,10 @@ def test_sources_are_told_and_so_is_that_there_is_none(world: World):
 
 
 def test_files_are_told_with_who_brought_them_and_when(world: World):
-    names = ("kind", "data_entry_type", "file", "rows", "by", "at")
+    names = ("kind", "data_entry_type", "file", "rows", "taken", "by", "at")
     rows = [
-        ("units", "", "units.csv", 12, "anna", MOMENT),
-        ("data", "plane", "=cmd().csv", 4000, "@bob", MOMENT),
+        ("units", "", "units.csv", 12, 12, "anna", MOMENT),
+        ("data", "plane", "=cmd().csv", 4000, 4000, "@bob", MOMENT),
     ]
     world.files = [dict(zip(names, row, strict=True)) for row in rows]
     found = next(part(world.shown(), "calculation").iter("tbody"))
@@ -75,6 +76,23 @@ def test_files_are_told_with_who_brought_them_and_when(world: World):
         ["Flights", "'=cmd().csv", "4 000", "'@bob"],
     ]
     assert all(row[4].endswith("UTC") for row in told)
+
+
+def test_of_a_file_in_part_the_page_says_how_much_of_it_is_in_the_figures(world: World):
+    world.files = [
+        {"kind": "data", "data_entry_type": "plane", "file": "p.csv", "by": "eve", "at": MOMENT}
+        | {"rows": 3000, "taken": 1000}
+    ]
+    (row,) = next(part(world.shown(), "calculation").iter("tbody"))
+    assert [words(cell) for cell in row][:3] == ["Flights", "p.csv", "1 000 of 3 000"]
+
+
+def test_what_was_left_out_is_missing_and_the_figures_are_not_called_up_to_date(world: World):
+    standing_then = Standing(2025, left_out=(LeftOut("plane", "2 of 3 rows of =p.csv were left out"),))
+    shown = fromstring(page(whole(world).report(), replace(world.data(), standing=standing_then)))
+    assert "Flights : 2 of 3 rows of =p.csv were left out" in words(part(shown, "missing"))
+    assert "Nothing is known to be missing" not in words(part(shown, "missing"))
+    assert standing(shown)[2] == "Made without what was left out"
 
 
 def test_where_nothing_is_missing_the_page_says_that(world: World):
@@ -151,7 +169,8 @@ def test_a_type_that_the_catalogue_lost_is_shown_by_its_name_and_not_left_out(wo
     """A year that was published with it and locked still has its page."""
     world.factors = [{"data_entry_type": "rocket", "source": "NASA", "factors": 1, "stale": 0, "mg": 0}]
     world.files = [
-        {"kind": "data", "data_entry_type": "rocket", "file": "r.csv", "by": "eve", "at": MOMENT, "rows": 1}
+        {"kind": "data", "data_entry_type": "rocket", "file": "r.csv", "by": "eve", "at": MOMENT}
+        | {"rows": 1, "taken": 1}
     ]
     names = ("data_entry_type", "emission_type", "classification", "entries", "kinds")
     world.unmatched = [dict(zip(names, ("rocket", "boost", "{}", 1, 1), strict=True))]

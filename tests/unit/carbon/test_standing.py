@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from domain.carbon.feeds import Pulled
 from domain.carbon.standing import Standing
 from tests.unit.carbon.world import ENTRIES, FACTS, MASSES, MODULES, PAST, REPORT, TREE, World
 
@@ -110,6 +111,38 @@ def test_a_report_that_never_was_is_not_altered() -> None:
     world.work(world.verdict(ENTRIES, "plane|2025"))
     assert not world.standing().altered
     assert set(world.standing().old) == {"plane"}
+
+
+@pytest.mark.parametrize("what", ["units", "factors", "plane"])
+def test_rows_that_were_left_out_are_told_until_a_file_without_gaps_has_come(world: World, what: str) -> None:
+    says = {"plane": 2} if what == "factors" else "others"
+    number = world.upload(what, says=says, left_out=3).id
+    assert world.standing().left_out == ()  # it is not in the report yet, and that is told
+    world.settle()
+    found = world.standing()
+    assert found.notes == (f"{what}: 3 of 10 rows of {what}-{number}.csv were left out",)
+    assert (found.headline, found.current) == ("Made without what was left out", True)
+    world.locked[2025] = "published"
+    assert found.notes[0] in world.standing().notes
+    world.locked.clear()
+    world.upload(what, says={"plane": 3} if what == "factors" else "all")
+    world.settle()
+    assert world.standing() == Standing(2025)
+
+
+def test_what_one_institution_left_out_stays_told_when_another_brings_a_whole_file(world: World) -> None:
+    world.upload("plane", says="some", left_out=1)
+    world.upload("plane", says="all", institution="other")
+    world.settle()
+    assert [one.of for one in world.standing().left_out] == ["plane"]
+
+
+def test_entries_that_an_application_has_wrong_are_told_once(world: World) -> None:
+    refused = {"manual|main": {"entries": 2, "of": 3, "first": [], "units": "1"}}
+    world.pulled = {"plane|2025": Pulled({}, refused), "train|2024": Pulled({}, refused)}
+    world.upload("plane", says="edited", source="manual", left_out=2)
+    world.settle()
+    assert world.standing().notes == ("plane: 2 of 3 entries of manual|main are refused",)
 
 
 def test_another_year_is_another_matter() -> None:

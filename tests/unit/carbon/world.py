@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from domain.carbon.catalogue import Catalogue, parse
+from domain.carbon.feeds import Pulled
 from domain.carbon.observed import Arrived, Observed
 from domain.carbon.patience import UNSUMMED_SINCE, unsummed_since
 from domain.carbon.plan import (
@@ -101,6 +102,7 @@ class World:
     locked: dict[int, str] = field(default_factory=dict)
     statuses: dict[str, str] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
+    pulled: dict[str, Pulled] = field(default_factory=dict)
     now: datetime = NOON
 
     @classmethod
@@ -118,12 +120,22 @@ class World:
     # What people and accidents do
 
     def upload(
-        self, what: str, *years: int, says: Any = "rows", institution: str = "main", source: str = "csv"
+        self,
+        what: str,
+        *years: int,
+        says: Any = "rows",
+        institution: str = "main",
+        source: str = "csv",
+        left_out: int = 0,
     ) -> Arrived:
-        """`what` is units, factors, or a type. The chain it begins is named after its number."""
+        """`what` is units, factors, or a type, in a file of ten rows. The chain it begins is named after its
+        number."""
         kind, topic = (what, "") if what in ("units", "factors") else ("data", what)
         number = 1 + max(self.says, default=0)
-        one = Arrived(number, kind, topic, institution, source, years or (2025,), f"chain {number}")
+        chain, name = f"chain {number}", f"{what}-{number}.csv"
+        one = Arrived(
+            number, kind, topic, institution, source, years or (2025,), chain, name, 10, 10 - left_out
+        )
         self.uploads.append(one)
         self.says[number] = says
         return one
@@ -185,6 +197,7 @@ class World:
             locked=dict(self.locked),
             work=dict(self.statuses),
             refused=frozenset(self.refused),
+            pulled=dict(self.pulled),
             now=self.now,
         )
 
