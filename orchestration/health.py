@@ -60,8 +60,8 @@ def market_findings(settings: Settings) -> list[Finding]:
 
 
 def carbon_findings(settings: Settings) -> list[Finding]:
+    from assets.carbon.carbon import freshness_of
     from assets.carbon.drop_folder import DropFolder
-    from assets.carbon.pull import freshness_of
     from domain.carbon.health import findings, strays
     from domain.carbon.jobs import ALL_KINDS
 

@@ -26,6 +26,7 @@ from domain.shared.clock import Clock
 from domain.shared.error import InvalidInput
 from domain.shared.hashing import digest
 from domain.shared.table import ABSENT, Table, Version
+from domain.shared.telling import fails
 from resources.ledger.attention import attention
 
 if TYPE_CHECKING:
@@ -42,6 +43,11 @@ PULLED_FACT = f"carbon.{PULLED}"
 """Under this name the ledger keeps what was read of applications."""
 DIGESTS = "digests"
 """What the fact of a year's factors says each type sees of them: a look need not read them then."""
+
+
+def freshness_of(origin: str) -> str:
+    """The name of an application's freshness row."""
+    return f"carbon.{origin}"
 
 
 @dataclass
@@ -75,6 +81,7 @@ class Carbon:
             work=work,
             heard=self._heard(),
             pulled=self._pulled(),
+            silent=self._silent(),
             now=self.clock(),
             feeds=digest(sorted(feed.fingerprint() for feed in self.feeds.values())),
         )
@@ -104,6 +111,18 @@ class Carbon:
             for one in told
             if one.source in self.feeds
         ]
+
+    def _silent(self) -> dict[str, datetime | None]:
+        """Of the applications that there are now, those of which nobody knows what they hold."""
+        if not self.feeds:
+            return {}
+        told = {row.source: row for row in self.ledger.freshness.all("carbon")}
+        rows = {origin: told.get(freshness_of(origin)) for origin in self.feeds}
+        return {
+            origin: None if row is None else row.last_success
+            for origin, row in rows.items()
+            if row is None or fails(row)
+        }
 
     def _pulled(self) -> dict[str, Pulled]:
         facts = self.provenance.facts([PULLED_FACT])

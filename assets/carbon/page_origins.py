@@ -49,6 +49,7 @@ def _lock(figures: Figures, data: PageData) -> Html:
 def _known_gaps(figures: Figures, data: PageData) -> Iterator[Html]:
     yield from _not_up_to_date(data)
     yield from _left_out(data)
+    yield from _unanswered(data)
     if figures.total.unmatched or any(kind.overridden for method in data.methods for kind in method.kinds):
         yield tag("h3", "Without a factor, or measured")
         yield _unmatched(figures, data)
@@ -96,6 +97,13 @@ def _left_out(data: PageData) -> Iterator[Html]:
                 for one in data.standing.left_out
             ),
         )
+
+
+def _unanswered(data: PageData) -> Iterator[Html]:
+    if said := data.standing.unanswered:
+        yield tag("h3", "Applications that do not answer")
+        yield tag("p", "What changed there since is not known, and may be missing.")
+        yield tag("ul", *(tag("li", spoken(one)) for one in said))
 
 
 def _unmatched(figures: Figures, data: PageData) -> Html:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from assets.carbon.carbon import PULLED_FACT, Carbon, YearLocked
+from assets.carbon.carbon import PULLED_FACT, Carbon, YearLocked, freshness_of
 from assets.carbon.upload import File, upload, upload_nothing
 from domain.carbon.feeds import Heard, Pulled, unread
 from domain.carbon.jobs import API_INGEST, PULLED
@@ -86,11 +86,6 @@ def listen(carbon: Carbon, cursors: Mapping[str, str]) -> list[Listened]:
         carbon.ledger.freshness.succeeded(source, rows_latest=len(changes.places), rows_today=None)
         found.append(Listened(origin, len(changes.places), changes.cursor or cursor))
     return found
-
-
-def freshness_of(origin: str) -> str:
-    """The name of an application's freshness row."""
-    return f"carbon.{origin}"
 
 
 def pull_entries(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:

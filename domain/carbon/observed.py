@@ -54,7 +54,8 @@ class Observed:
     """What applications beside us say they hold."""
     pulled: Mapping[str, Pulled] = field(default_factory=dict)
     """By partition of entries, what was read of them last."""
-
+    silent: Mapping[str, datetime | None] = field(default_factory=dict)
+    """Applications that did not answer when they were asked last, or never did: when they answered last."""
     now: datetime | None = None
     """When it was seen; without it, nothing has waited for long."""
     feeds: str = ""

@@ -7,7 +7,8 @@ Every place that shows numbers of a report asks here: notes, CSV, differences, t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.feeds import ORIGINS
@@ -50,6 +51,8 @@ class Standing:
     """Upstream first."""
     left_out: tuple[LeftOut, ...] = ()
     """Of what was brought and is in the year's tables now."""
+    silent: Mapping[str, datetime | None] = field(default_factory=dict)
+    """Applications that do not answer, and when they did last."""
     altered: str = ""
     """Why the report itself is not what was calculated; empty if it is."""
     locked: str | None = None
@@ -59,7 +62,8 @@ class Standing:
 
     @property
     def current(self) -> bool:
-        """Nothing is due, waits, is lost or altered. What was left out of it, it has not for all that."""
+        """Nothing is known to be due, to wait, to be lost or altered. What was left out, it has not for all
+        that, nor what an application has not told."""
         return not (self.lines or self.altered or self.unsteady)
 
     @property
@@ -73,6 +77,16 @@ class Standing:
         return tuple(line for line in self.lines if not line.of_type)
 
     @property
+    def unanswered(self) -> tuple[str, ...]:
+        """Who does not answer, and since when."""
+        return tuple(
+            f"{name} has never answered"
+            if last is None
+            else f"{name} has not answered since {last.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+            for name, last in sorted(self.silent.items())
+        )
+
+    @property
     def headline(self) -> str:
         if self.altered:
             return "Not what was calculated"
@@ -80,6 +94,8 @@ class Standing:
             return f"{count} {'type' if count == 1 else 'types'} not up to date"
         if not self.current:
             return "Not up to date"
+        if self.silent:
+            return "Up to date as far as is known"
         return "Made without what was left out" if self.left_out else "Up to date"
 
     @property
@@ -92,6 +108,7 @@ class Standing:
         if self.old:
             notes.append(f"old in this report: {', '.join(sorted(self.old))}")
         notes += map(str, (*self.lines, *self.left_out))
+        notes += [f"{one}: what changed there is not known" for one in self.unanswered]
         if self.locked is not None:
             notes.append(f"{self.year} is locked: {self.locked}")
         return tuple(notes)
@@ -114,6 +131,7 @@ def standing(catalogue: Catalogue, seen: Observed, verdicts: Iterable[Verdict], 
         year,
         tuple(lines),
         tuple(_left_out(catalogue, seen, year)),
+        dict(seen.silent),
         altered=_altered(seen, year),
         locked=seen.locked.get(year),
     )

@@ -88,6 +88,11 @@ def findings() -> dict[str, tuple[str, str, str]]:
     return {f.subject: (f.health, f.reason_code, f.reason) for f in found}
 
 
+def notes(office: Office) -> list[str]:
+    told: list[str] = office.run("report", YEAR, "--json").json["notes"]
+    return told
+
+
 def test_what_people_edit_is_added_to_what_files_say(beside: Office, application: Application) -> None:
     application.save(TRAIN_2025, [journey("a", 100), journey("b", 50.5, passengers=2)])
     done = beside.run("pull")
@@ -159,9 +164,7 @@ def test_wrong_entries_are_told_and_the_good_ones_taken(beside: Office, applicat
     health, code, why = findings()[f"pulled_entries:train|{YEAR}"]
     assert (health, code) == ("broken", "entries_refused")
     assert "2 of 3 entries of manual|main are refused" in why
-    assert beside.run("report", YEAR, "--json").json["notes"] == [
-        "train: 2 of 3 entries of manual|main are refused"
-    ]
+    assert notes(beside) == ["train: 2 of 3 entries of manual|main are refused"]
     application.save(TRAIN_2025, [journey("a", 100), journey("b", 5)])
     pulled(beside)
     assert findings() == {}
@@ -276,9 +279,21 @@ def test_a_feed_that_fails_is_told_and_what_is_there_stays(beside: Office, appli
     assert "HTTP 503" in done.out
     assert beside.content() == before
     assert findings()["carbon.manual"][:2] == ("broken", "feed_error")
+    assert notes(beside) == ["manual has never answered: what changed there is not known"]
     application.fault = lambda _: None
     assert beside.run("pull").code == 0
     assert findings() == {}
+    assert notes(beside) == []
+    application.fault = lambda _: Answer(503, b"busy")
+    assert beside.run("pull").code == 1
+    [note] = notes(beside)
+    assert note.startswith("manual has not answered since 20")
+
+
+def test_an_application_that_nobody_has_heard_of_yet_is_told(beside: Office) -> None:
+    assert notes(beside) == ["manual has never answered: what changed there is not known"]
+    assert listen(beside.carbon, {})
+    assert notes(beside) == []
 
 
 def test_a_wrong_token_is_told_without_the_token(

@@ -95,6 +95,14 @@ def test_what_was_left_out_is_missing_and_the_figures_are_not_called_up_to_date(
     assert standing(shown)[2] == "Made without what was left out"
 
 
+def test_an_application_that_does_not_answer_is_told_on_the_page(world: World):
+    silent = replace(world.data(), standing=Standing(2025, silent={"manual": MOMENT}))
+    shown = fromstring(page(whole(world).report(), silent))
+    assert "manual has not answered since 2026-03-02 14:05 UTC" in words(part(shown, "missing"))
+    assert "Nothing is known to be missing" not in words(part(shown, "missing"))
+    assert standing(shown)[2] == "Up to date as far as is known"
+
+
 def test_where_nothing_is_missing_the_page_says_that(world: World):
     shown = whole(world).shown()
     assert "Nothing is known to be missing or old." in words(part(shown, "missing"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
 from domain.carbon.feeds import Pulled
 from domain.carbon.standing import Standing
-from tests.unit.carbon.world import ENTRIES, FACTS, MASSES, MODULES, PAST, REPORT, TREE, World
+from tests.unit.carbon.world import ENTRIES, FACTS, MASSES, MODULES, NOON, PAST, REPORT, TREE, World
 
 PLACES = [
     (TREE, "2025"),
@@ -143,6 +145,19 @@ def test_entries_that_an_application_has_wrong_are_told_once(world: World) -> No
     world.upload("plane", says="edited", source="manual", left_out=2)
     world.settle()
     assert world.standing().notes == ("plane: 2 of 3 entries of manual|main are refused",)
+
+
+@pytest.mark.parametrize(
+    ("since", "told"),
+    [(NOON, "manual has not answered since 2026-11-18 12:00 UTC"), (None, "manual has never answered")],
+)
+def test_an_application_that_does_not_answer_is_told(world: World, since: datetime | None, told: str) -> None:
+    world.silent["manual"] = since
+    found = world.standing()
+    assert found.notes == (f"{told}: what changed there is not known",)
+    assert found.headline == "Up to date as far as is known"
+    world.silent.clear()
+    assert world.standing() == Standing(2025)
 
 
 def test_another_year_is_another_matter() -> None:

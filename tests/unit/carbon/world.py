@@ -103,6 +103,7 @@ class World:
     statuses: dict[str, str] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
     pulled: dict[str, Pulled] = field(default_factory=dict)
+    silent: dict[str, datetime | None] = field(default_factory=dict)
     now: datetime = NOON
 
     @classmethod
@@ -198,6 +199,7 @@ class World:
             work=dict(self.statuses),
             refused=frozenset(self.refused),
             pulled=dict(self.pulled),
+            silent=dict(self.silent),
             now=self.now,
         )
 
