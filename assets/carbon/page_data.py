@@ -166,7 +166,8 @@ def page_data(
              emissions, of the same units as the report
     factors  data_entry_type, source, factors, stale, mg: one row per type and source of the factors used
     files    kind, data_entry_type, file, by, at, rows, taken: one row per upload that the figures come from
-    unmatched  data_entry_type, emission_type, classification, entries, kinds: what no factor fits
+    unmatched  data_entry_type, emission_type, classification, entries, kinds: what no factor fits; no
+             classification where the entries have changed since
     """
     places = {name: place for place, name in enumerate(catalogue.types)}
     standing = standing or Standing(0)
@@ -208,9 +209,15 @@ def _brought(catalogue: Catalogue, row: Row) -> Brought:
 def _unmatched(catalogue: Catalogue, row: Row) -> Unmatched:
     kind = catalogue.types.get(row["data_entry_type"])
     several = kind is not None and len(kind.emissions) > 1
-    words = ", ".join(f"{name} {value}" for name, value in json.loads(row["classification"]).items())
     title = _title(catalogue, row["data_entry_type"])
+    words = _words(row["classification"])
     return Unmatched(title, row["emission_type"] if several else "", spoken(words), row["entries"])
+
+
+def _words(classification: str | None) -> str:
+    if classification is None:
+        return "entries that have changed since"
+    return ", ".join(f"{name} {value}" for name, value in json.loads(classification).items())
 
 
 def _title(catalogue: Catalogue, name: str) -> str:

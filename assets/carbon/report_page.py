@@ -10,7 +10,7 @@ from assets.carbon.page import Lock, page, page_data
 from assets.carbon.report import Report, report_of, report_rows
 from assets.carbon.steady import steadily
 from domain.carbon.observed import Observed
-from domain.carbon.standing import Standing
+from domain.carbon.standing import Standing, moved_on
 from domain.carbon.tables import DATA_ENTRIES, FACTORS, REPORTS, UNITS
 from domain.shared.compute import packaged
 
@@ -37,9 +37,9 @@ def _page(
     lock = carbon.ledger.year_locks.held().get(year)
     tops = [u["name"] for u in units if u["parent_id"] is None]
 
-    def rows(name: str) -> list[dict[str, Any]]:
+    def rows(name: str, **more: Any) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = carbon.lake.query(
-            packaged(__file__, name), params={"year": year, "unit": unit}, as_of=as_of
+            packaged(__file__, name), params={"year": year, "unit": unit} | more, as_of=as_of
         ).to_pylist()
         return found
 
@@ -52,7 +52,9 @@ def _page(
         results=rows("page_results"),
         factors=rows("page_factors") if as_of is None else (),
         files=_files(carbon, seen, year) if as_of is None else (),
-        unmatched=rows("page_unmatched") if as_of is None else (),
+        unmatched=rows("page_unmatched", moved_on=moved_on(carbon.catalogue, seen, year))
+        if as_of is None
+        else (),
         standing=standing,
         lock=None if lock is None else Lock(lock.reason, lock.locked_by, lock.locked_at),
         as_of=as_of,

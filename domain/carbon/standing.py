@@ -156,6 +156,17 @@ def _of_files(seen: Observed, kind: str, table: str, year: int, topic: str = "")
             yield LeftOut(topic or kind, what)
 
 
+def moved_on(catalogue: Catalogue, seen: Observed, year: int) -> list[str]:
+    """Types whose results were made of other entries than there are now: results and entries of the same key
+    do not belong together then."""
+
+    def are_its_own(partition: str) -> bool:
+        made_from = seen.cell(EMISSIONS.table, partition).inputs.get("entries")
+        return made_from == str(seen.cell(DATA_ENTRIES.table, partition).version)
+
+    return [name for name in catalogue.types if not are_its_own(f"{name}|{year}")]
+
+
 _NOT_SUMMED = "it was calculated anew, and is not summed up yet"
 
 

@@ -49,22 +49,22 @@ def report(
         document(found.as_json() | ({"page": page} if page else {}))
     elif csv:
         sys.stdout.write(found.as_csv())
-        _tell_notes(found)
+        _tell_notes(found.notes)
     elif page:
         answer(f"{page['file']}: {page['bytes'] // 1024} kB")
-        _tell_notes(found)
+        _tell_notes(found.notes)
     else:
         show_report(found)
 
 
 def show_report(found: Report) -> None:
     table(["module", "scope 1 t", "scope 2 t", "scope 3 t", "total t", "without factor"], found.table())
-    _tell_notes(found)
+    _tell_notes(found.notes)
 
 
-def _tell_notes(found: Report) -> None:
+def _tell_notes(notes: Sequence[str]) -> None:
     """Beside the answer, so that whoever passes on a file has been told."""
-    for note in found.notes:
+    for note in notes:
         say(note)
 
 
@@ -123,7 +123,7 @@ def diff(
         document({"year": year, "unit": unit, "rows": rows, "notes": list(new.notes)})
     else:
         show_difference(rows)
-        _tell_notes(new)
+        _tell_notes(new.notes)
 
 
 def show_difference(rows: Sequence[dict[str, Any]]) -> None:
@@ -161,23 +161,29 @@ def explain(
         limit=limit,
     )
     if json:
-        document({"year": year, "of_all": told.of_all, "results": told.results})
+        notes = list(told.notes)
+        document({"year": year, "of_all": told.of_all, "results": told.results, "notes": notes})
         return
     for row in told.results:
         answer("\n".join(_explanation(carbon.catalogue.type(row["data_entry_type"]).quantity, row)))
+    _tell_notes(told.notes)
     if told.of_all > len(told.results):
         say(f"{len(told.results):,} of {told.of_all:,} results, the heaviest first; --limit shows more")
 
 
 def _explanation(quantity: str, row: dict[str, Any]) -> Iterator[str]:
     mass = "no mass" if row["kg_co2e"] is None else f"{row['kg_co2e']:,.3f} kg"
-    yield f"{mass}  {row['data_entry_type']}, {row['emission_type']}, {row['unit_id']}, {row['entry_id']}"
-    yield f"    {row['quantity']:,.6g} {row['unit']} = {quantity}: {_worded(row['details'])}"
-    yield _origin(row, "data", row["data_at"])
+    entry = row["entry_id"] or "an entry that is gone"
+    yield f"{mass}  {row['data_entry_type']}, {row['emission_type']}, {row['unit_id']}, {entry}"
+    if row["entry_changed"]:
+        yield f"    the entries of {row['data_entry_type']} have changed since; recalculation is due"
+    else:
+        yield f"    {row['quantity']:,.6g} {row['unit']} = {quantity}: {_worded(row['details'])}"
+        yield _origin(row, "data", row["data_at"])
     if row["status"] == "overridden":
         yield "    measured: the file gives the mass itself"
     elif row["status"] == "unmatched":
-        yield f"    no factor fits {_worded(row['classification'])}"
+        yield f"    no factor fits {'it' if row['entry_changed'] else _worded(row['classification'])}"
     else:
         factor = f"factor {row['factor_id']} version {row['factor_version']}"
         source = row["factor_source"] or "no source"

@@ -1,5 +1,7 @@
 -- Results with their entries, factors, and the uploads that brought either. The same bytes may have come for
 -- several places: of data it is the newest upload of the entry's own place, of factors the one of that moment.
+-- An entry's key is made of its source and id, so these are right whatever else of it changed. All else of it is told
+-- only of types whose results were made of the entries that are there now.
 WITH RECURSIVE below(unit_id) AS (
     SELECT $unit
     UNION
@@ -17,15 +19,19 @@ factor_files AS (
     WHERE accepted AND kind = 'factors'
     QUALIFY row_number() OVER (PARTITION BY left(sha256, 16), uploaded_at ORDER BY id DESC) = 1
 )
-SELECT e.data_entry_type, d.entry_id, e.unit_id, e.emission_type, e.status, e.mg_co2e / 1e6 AS kg_co2e,
-       d.quantity, d.unit, d.classification, d.details, d.source AS entry_source,
+SELECT e.data_entry_type, k.entry_id, e.unit_id, e.emission_type, e.status, e.mg_co2e / 1e6 AS kg_co2e,
+       d.quantity, d.unit, d.classification, d.details, k.source AS entry_source,
        df.name AS data_file, d.line AS data_line, df.uploaded_by AS data_by, df.uploaded_at AS data_at,
        e.factor_id, e.factor_version, v.value AS factor_value, v.unit AS factor_unit, v.source AS factor_source,
        v.classification AS factor_words,
        v.valid_from AS factor_from, ff.name AS factor_file, v.line AS factor_line, ff.uploaded_by AS factor_by,
+       list_contains(CAST($moved_on AS VARCHAR[]), e.data_entry_type) AS entry_changed,
        count(*) OVER () AS of_all
 FROM carbon.data_entry_emissions e
-JOIN carbon.data_entries d USING (year, data_entry_type, entry_key)
+LEFT JOIN carbon.data_entries k USING (year, data_entry_type, entry_key)
+LEFT JOIN carbon.data_entries d
+    ON d.year = e.year AND d.data_entry_type = e.data_entry_type AND d.entry_key = e.entry_key
+    AND NOT list_contains(CAST($moved_on AS VARCHAR[]), d.data_entry_type)
 LEFT JOIN carbon.factor_versions v
     ON v.year = e.year AND v.factor_id = e.factor_id AND v.version = e.factor_version
 LEFT JOIN data_files df
@@ -34,6 +40,6 @@ LEFT JOIN factor_files ff ON ff.file = v.file AND ff.uploaded_at = v.valid_from
 WHERE e.year = $year
   AND list_contains($types, e.data_entry_type)
   AND ($unit IS NULL OR e.unit_id IN (FROM below))
-  AND ($entry IS NULL OR d.entry_id = $entry)
-ORDER BY e.mg_co2e DESC NULLS LAST, e.data_entry_type, d.entry_id, e.emission_type
+  AND ($entry IS NULL OR k.entry_id = $entry)
+ORDER BY e.mg_co2e DESC NULLS LAST, e.data_entry_type, k.entry_id, e.emission_type
 LIMIT $limit

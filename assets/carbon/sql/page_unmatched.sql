@@ -1,4 +1,5 @@
 -- What no factor fits: the words of the entries, the most frequent first. `kinds` counts all such words.
+-- Results that were made of other entries than there are now have none.
 WITH RECURSIVE below(unit_id) AS (
     SELECT $unit
     UNION
@@ -6,7 +7,9 @@ WITH RECURSIVE below(unit_id) AS (
 )
 SELECT e.data_entry_type, e.emission_type, d.classification, count(*) AS entries, count(*) OVER () AS kinds
 FROM carbon.data_entry_emissions e
-JOIN carbon.data_entries d USING (year, data_entry_type, entry_key)
+LEFT JOIN carbon.data_entries d
+    ON d.year = e.year AND d.data_entry_type = e.data_entry_type AND d.entry_key = e.entry_key
+    AND NOT list_contains(CAST($moved_on AS VARCHAR[]), d.data_entry_type)
 WHERE e.year = $year AND e.status = 'unmatched' AND ($unit IS NULL OR e.unit_id IN (FROM below))
 GROUP BY ALL
 ORDER BY entries DESC, e.data_entry_type, e.emission_type, d.classification

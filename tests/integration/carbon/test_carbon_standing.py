@@ -175,6 +175,41 @@ def test_what_if_tells_the_effect_of_the_file_alone_and_what_is_in_neither_side(
     assert "2025 is locked: published; the file would be refused" in said.err
 
 
+def test_a_result_is_never_told_to_come_from_an_entry_that_has_changed_since(office: Office) -> None:
+    """The line of another file has the same name, and is another entry."""
+    assert office.upload("data", "unit_id,mass,kind\nART,100,virgin\n", "--type", "paper", "--wait").code == 0
+    assert office.run("explain", YEAR, "--type", "paper", "--json").json["notes"] == []
+    newer = "unit_id,mass,kind\nPHY,900,recycled\n"
+    assert office.upload("data", newer, "--type", "paper", name="q3.csv").code == 0
+    office.look()  # the entries are in now, and their emissions are not
+    told = office.run("explain", YEAR, "--json").json
+    assert "old in this report: paper" in told["notes"]
+    [paper] = [row for row in told["results"] if row["data_entry_type"] == "paper"]
+    assert (paper["entry_id"], paper["unit_id"], paper["entry_changed"]) == ("line 2", "ART", True)
+    now = ("quantity", "unit", "classification", "details", "data_file", "data_line", "data_by", "data_at")
+    assert {paper[name] for name in now} == {None}
+    assert all(row["data_file"] for row in told["results"] if row is not paper)
+    said = office.run("explain", YEAR, "--type", "paper", "--entry", "line 2")
+    assert (
+        "    the entries of paper have changed since; recalculation is due\n    no factor fits it" in said.out
+    )
+    assert "q3.csv" not in said.out
+    assert "old in this report: paper" in said.err
+    page = office.folder / "page.html"
+    assert office.run("report", YEAR, "--html", str(page)).code == 0
+    missing = page.read_text(encoding="utf-8").partition("What no factor fits")[2].partition("</table>")[0]
+    assert "entries that have changed since" in missing
+    assert "recycled" not in missing
+    assert office.run("heal").code == 0
+    [paper] = office.run("explain", YEAR, "--type", "paper", "--json").json["results"]
+    assert (paper["data_file"], paper["quantity"], paper["entry_changed"]) == ("q3.csv", 900, False)
+
+
+def test_nothing_is_explained_where_nothing_was_calculated(empty_office: Office) -> None:
+    said = empty_office.run("explain", YEAR)
+    assert (said.code, said.err.splitlines()[0]) == (2, "error: nothing of 2025 fits")
+
+
 def test_emissions_remember_since_when_no_report_has_them(office: Office) -> None:
     def since() -> str:
         [fact] = office.carbon.provenance.facts(["carbon.data_entry_emissions"], [f"train|{YEAR}"]).values()
