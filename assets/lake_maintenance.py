@@ -13,6 +13,7 @@ from resources.lake.resource import LakeResource
 from resources.ledger.resource import LedgerResource
 
 KEEP_WORK = timedelta(days=90)
+_HEALS = "`perennial status` says what heals them; their months stay as they are until then"
 
 
 @dg.asset(
@@ -28,7 +29,7 @@ def lake_maintenance(
     store, book = lake.open(), ledger.open()
     now = book.machine_clock()
     month = shanghai(now).date().replace(day=1).isoformat()
-    lines, freed, failed = [], 0, []
+    lines, freed, failed, damaged = [], 0, [], []
     for table in tables():
         try:
             report = store.maintain(
@@ -43,6 +44,10 @@ def lake_maintenance(
             failed.append(f"{table.name}: {error.message}")
             continue
         context.log.info("%s: %s", table.name, report)
+        if report.damaged_files:
+            files = ", ".join(report.damaged_files)
+            context.log.warning("%s: these data files cannot be read: %s; %s", table.name, files, _HEALS)
+            damaged += [f"- {table.name}: `{file}`" for file in report.damaged_files]
         told = (table.name, report.expired_snapshots, report.compacted_files, report.deleted_files)
         lines.append(f"| {' | '.join(map(str, told))} |")
         freed += report.deleted_files
@@ -50,11 +55,13 @@ def lake_maintenance(
         forgotten = book.purge(book.clock() - KEEP_WORK)
     if failed:
         raise dg.Failure("; ".join(failed), allow_retries=False)
+    unread = {"damaged_files": dg.MetadataValue.md("\n".join([*damaged, "", _HEALS]))} if damaged else {}
     head = "| table | snapshots expired | files compacted | files deleted |\n|---|---|---|---|\n"
     return dg.MaterializeResult(
         metadata={
             "tables": dg.MetadataValue.md(head + "\n".join(lines)),
             "files_deleted": freed,
             "work_rows_forgotten": forgotten,
+            **unread,
         }
     )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import dagster as dg
+import pyarrow as pa
 import pytest
 
 from domain.market.plan import FILL
@@ -10,6 +13,12 @@ from tests.integration.market.house import PREPARED, House, quiet
 from tests.tools.break_lake import main as break_lake
 
 OLD = PREPARED[1]
+
+
+def moved_to(rows: pa.Table, day: str) -> pa.Table:
+    place = rows.column_names.index("trade_date")
+    days = pa.array([date.fromisoformat(day)] * rows.num_rows, pa.date32())
+    return rows.set_column(place, "trade_date", days)
 
 
 def test_a_gap_outside_the_window_is_reported_and_filled_on_request(house: House) -> None:
@@ -113,15 +122,37 @@ def test_an_old_day_that_a_run_is_at_is_left_to_that_run(narrow: House) -> None:
     assert look_back(narrow) == {(OLD, "normalized_daily", "changed")}
 
 
-def test_a_nights_care_changes_no_content(house: House) -> None:
-    content = house.content()
+def care(house: House) -> dg.ExecuteInProcessResult:
     with house.instance() as instance, quiet():
         job = house.definitions.resolve_implicit_global_asset_job_def()
-        ended = job.execute_in_process(
+        return job.execute_in_process(
             instance=instance, asset_selection=[dg.AssetKey(["ops", "lake_maintenance"])]
         )
+
+
+def test_a_nights_care_changes_no_content(house: House) -> None:
+    content = house.content()
+    ended = care(house)
     assert ended.success
     told = ended.asset_materializations_for_node("ops__lake_maintenance")[0].metadata
     assert "market.normalized_daily" in str(told["tables"].value)
+    assert "damaged_files" not in told
     assert house.content() == content
     assert house.status() == {}
+
+
+def test_a_nights_care_names_the_files_it_cannot_read(
+    house: House, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lake = house.market.lake
+    day = house.frame("normalized_daily", OLD)
+    lake.replace("market.normalized_daily", "2024-09-02", moved_to(day, "2024-09-02"))
+    month = house.home / "lake" / "warehouse" / "market" / "normalized_daily"
+    newest = max(month.rglob("*.parquet"), key=lambda p: p.stat().st_mtime_ns)
+    newest.write_bytes(b"PAR1" + bytes(200) + b"PAR1")
+    ended = care(house)
+    assert ended.success
+    told = ended.asset_materializations_for_node("ops__lake_maintenance")[0].metadata
+    assert f"market.normalized_daily: `file://{newest}`" in str(told["damaged_files"].value)
+    [warning] = [line for line in capfd.readouterr().err.splitlines() if " WARNING " in line]
+    assert f"market.normalized_daily: these data files cannot be read: file://{newest}" in warning
