@@ -13,17 +13,20 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Literal, cast
 
 from assets.carbon.carbon import Carbon
 from assets.carbon.drop_folder import Changed, Content, DropFolder, Gone, turn
 from assets.carbon.upload import File, FileKind, upload
+from assets.carbon.upload import place_of as replaced_by
 from domain.carbon.dropped import place_of, shown
 from domain.carbon.jobs import FILE_INGEST
 from domain.carbon.reading.problems import FileRefused
 from domain.shared.error import InvalidInput, TransientResourceError
 from resources.ledger.model import Work
+from resources.ledger.schema import CANCELLED, FAILED
 
 log = logging.getLogger("perennial.carbon")
 
@@ -52,7 +55,7 @@ def take_dropped(
                 FILE_INGEST, [row.key], run_id, fingerprints={row.key: row.fingerprint}
             ) as hold:
                 for key in hold.keys:
-                    done = _take(carbon, folder, place_of(key), hold.work[key].fingerprint)
+                    done = _take(carbon, folder, hold.work[key])
                     if done.outcome == "taken":
                         hold.complete(key)
                     else:
@@ -69,11 +72,15 @@ def _kind(place: str) -> FileKind:
     return cast("FileKind", PurePosixPath(place).parts[0])
 
 
-def _take(carbon: Carbon, folder: DropFolder, place: str, stamp: str) -> Dropped:
+def _take(carbon: Carbon, folder: DropFolder, row: Work) -> Dropped:
+    place, stamp = place_of(row.key), row.fingerprint
     try:
         with _on_disk(place):
             content = folder.read(place, stamp)
-        upload(carbon, _file(carbon, place, content))
+        file = _file(carbon, place, content)
+        # An attempt that got no further than this is not repeated: newer uploads may have come since.
+        if not carbon.ledger.uploads.came(replaced_by(file), _tried_since(carbon, row)):
+            upload(carbon, file)
         with _on_disk(place):
             folder.take_away(place, stamp)
     except Gone:
@@ -87,6 +94,23 @@ def _take(carbon: Carbon, folder: DropFolder, place: str, stamp: str) -> Dropped
         log.warning("refused: %s: %s", shown(place), error.message)
         return Dropped(place, "refused", error.message)
     return Dropped(place, "taken")
+
+
+def _tried_since(carbon: Carbon, row: Work) -> datetime:
+    """Since when this very file is being taken in. Work that was given up and retried began with the first; a
+    file that was written to meanwhile is another."""
+    since = row.started_at or carbon.clock()
+    while (before := _given_up(carbon, row)) is not None:
+        row, since = before, before.started_at or since
+    return max([since, *(event.at for event in carbon.ledger.events(row.id) if event.event == "updated")])
+
+
+def _given_up(carbon: Carbon, row: Work) -> Work | None:
+    """What this work is another try of."""
+    last = carbon.ledger.get(row.parent_id) if row.parent_id is not None else None
+    return (
+        last if last and last.status in (FAILED, CANCELLED) and last.fingerprint == row.fingerprint else None
+    )
 
 
 @contextmanager

@@ -166,6 +166,20 @@ class Uploads:
             number = connection.execute(query).scalar()
         return None if number is None else self.find(ids=[number])[0]
 
+    def came(self, one: Upload, since: datetime) -> bool:
+        """Whether the very same file was accepted from the same hand since then. A type and years count only
+        where they are told: else they are read from the file, the same as then."""
+        names = ("kind", "institution", "source", "name", "sha256", "uploaded_by")
+        same = [upload.c[name] == getattr(one, name) for name in names]
+        if one.kind == "data" and one.topic:
+            same.append(upload.c.topic == one.topic)
+        if one.years:
+            of_years = select(upload_year.c.upload_id).where(upload_year.c.year.in_(one.years))
+            same.append(upload.c.id.in_(of_years))
+        query = select(upload.c.id).where(upload.c.uploaded_at >= since, upload.c.accepted, *same).limit(1)
+        with reading(self.engine) as connection:
+            return connection.execute(query).scalar() is not None
+
     def outdated(self, sources: Collection[str], before: datetime) -> list[Upload]:
         """Uploads of these sources that came before a moment and say nothing any more: newer ones took their
         place in every year, or they were refused."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from assets.carbon.upload import File, upload
 from assets.policies.tags import DISPATCH
 from domain.carbon.dropped import SETTLED
 from domain.carbon.jobs import FILE_INGEST
+from domain.shared.error import TransientResourceError
 from orchestration.environments import load_settings
 from orchestration.instance import open_instance
 from sensors.carbon.dropped import look_at_drop
@@ -19,6 +23,7 @@ from tests.integration.carbon.test_carbon_heal import gone
 from tests.unit.sensors.test_work_sweep import at_work_job
 
 DATA = f"data/paper/{YEAR}"
+OLDER = PAPER.replace("100", "150")
 NEWER = PAPER.replace("100", "200")
 
 
@@ -74,6 +79,62 @@ def test_a_run_that_died_keeps_nothing_from_being_sent_for(drop: Drop) -> None:
     assert drop.look(SETTLED).starts == ()
     drop.carbon.ledger.sweep(finished_runs=["a run that dies"])
     assert drop.run(drop.look(3600.0)) == [("old.csv", "taken"), ("fix.csv", "taken")]
+
+
+def unmovable(drop: Drop) -> Path:
+    """What keeps files of a type from being moved to `taken`."""
+    stone = drop.folder / "taken" / "data" / "paper"
+    stone.parent.mkdir(parents=True)
+    stone.write_text("no folder")
+    return stone
+
+
+def test_a_file_that_could_not_be_moved_is_moved_later_and_not_uploaded_again(
+    office: Office, drop: Drop
+) -> None:
+    drop.put(f"{DATA}/old.csv", OLDER)
+    stone = unmovable(drop)
+    with pytest.raises(TransientResourceError, match="cannot be read or moved"):
+        drop.taken()
+    drop.moment += timedelta(seconds=60)
+    upload(drop.carbon, File("data", "fix.csv", NEWER.encode(), "ada", year=2025, data_entry_type="paper"))
+    stone.unlink()
+    assert drop.run(drop.look(3600.0)) == [("old.csv", "taken")]
+    assert newest(office) == "fix.csv"
+    drop.put(f"{DATA}/old.csv", OLDER)
+    assert drop.taken() == [("old.csv", "taken")]
+    assert newest(office) == "old.csv", "somebody wants it back"
+
+
+def test_work_that_was_given_up_after_its_upload_only_moves_when_it_is_retried(
+    office: Office, drop: Drop
+) -> None:
+    drop.put(f"{DATA}/old.csv", OLDER)
+    stone = unmovable(drop)
+    with pytest.raises(TransientResourceError):
+        drop.taken()
+    [row] = drop.carbon.ledger.find(FILE_INGEST)
+    drop.carbon.ledger.cancel(row.id)
+    upload(drop.carbon, File("data", "fix.csv", NEWER.encode(), "ada", year=2025, data_entry_type="paper"))
+    stone.unlink()
+    drop.carbon.ledger.retry(row.id)
+    assert drop.run(drop.look(60.0)) == [("old.csv", "taken")]
+    assert newest(office) == "fix.csv"
+
+
+def test_a_file_that_was_put_there_anew_is_uploaded_though_its_like_could_not_be_moved(
+    office: Office, drop: Drop
+) -> None:
+    path = drop.put(f"{DATA}/old.csv", OLDER)
+    stone = unmovable(drop)
+    with pytest.raises(TransientResourceError):
+        drop.taken()
+    upload(drop.carbon, File("data", "fix.csv", NEWER.encode(), "ada", year=2025, data_entry_type="paper"))
+    os.utime(path)
+    drop.look(60.0)
+    stone.unlink()
+    assert drop.run(drop.look(3600.0)) == [("old.csv", "taken")]
+    assert newest(office) == "old.csv"
 
 
 def test_heal_takes_what_a_dead_run_left_before_what_was_dropped_since(
