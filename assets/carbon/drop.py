@@ -2,9 +2,9 @@
 
     drop/factors/…   drop/units/…   drop/data/…
 
-A folder between may name the year and the type: `drop/data/plane/2025/flights.csv`. Each file is a piece of
-work of its own, with its attempts. A file that was read is moved to `taken` or `refused`, a refused one with
-its problems beside it.
+Folders between may name the year, the type and the institution (`folder_words.py`):
+`drop/data/plane/2025/flights.csv`. Each file is a piece of work of its own, with its attempts. A file that
+was read is moved to `taken` or `refused`, a refused one with its problems beside it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from assets.carbon.drop_folder import Changed, Content, DropFolder, Gone, turn
 from assets.carbon.upload import File, FileKind, upload
 from assets.carbon.upload import place_of as replaced_by
 from domain.carbon.dropped import place_of, shown
+from domain.carbon.folder_words import told_by
 from domain.carbon.jobs import FILE_INGEST
 from domain.carbon.reading.problems import FileRefused
 from domain.shared.error import InvalidInput, TransientResourceError
@@ -127,12 +128,13 @@ def _on_disk(place: str) -> Iterator[None]:
 
 def _file(carbon: Carbon, place: str, content: Content) -> File:
     parts = PurePosixPath(place).parts
-    words = parts[1:-1]
+    told = told_by(parts[1:-1], carbon.catalogue.types)
     return File(
         kind=_kind(place),
         name=parts[-1],
         content=content.data,
         by=f"drop folder, owner {content.owner}",
-        year=next((int(w) for w in words if w.isascii() and w.isdigit() and len(w) == 4), None),
-        data_entry_type=next((w for w in words if w in carbon.catalogue.types), None),
+        institution=told.get("institution", "main"),
+        year=int(told["year"]) if "year" in told else None,
+        data_entry_type=told.get("type"),
     )

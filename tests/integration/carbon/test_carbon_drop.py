@@ -179,6 +179,27 @@ def test_a_refused_file_lies_beside_its_problems_and_changes_nothing(office: Off
     assert (office.content(), office.due()) == before
 
 
+def test_a_folder_that_says_nothing_we_know_is_refused_and_nobodys_data_replaced(
+    office: Office, drop: Drop
+) -> None:
+    before = office.content(), office.due()
+    drop.put(f"data/ethz/paper/{YEAR}/theirs.csv", PAPER.replace("100", "200"))
+    assert drop.taken() == [("theirs.csv", "refused")]
+    told = problems(drop, f"data/ethz/paper/{YEAR}/theirs.csv")
+    assert told.startswith("the folder 'ethz' is neither a year nor a data entry type")
+    assert "institution=NAME" in told
+    assert (office.content(), office.due()) == before
+
+
+def test_a_file_is_for_the_institution_that_its_folder_names(office: Office, drop: Drop) -> None:
+    drop.put(f"data/institution=ethz/paper/{YEAR}/theirs.csv", PAPER.replace("100", "200"))
+    assert drop.taken() == [("theirs.csv", "taken")]
+    assert office.carbon.ledger.uploads.find()[0].institution == "ethz"
+    drop.put(f"data/institution=/paper/{YEAR}/nobodys.csv", PAPER)
+    assert drop.taken() == [("nobodys.csv", "refused")]
+    assert problems(drop, f"data/institution=/paper/{YEAR}/nobodys.csv").startswith("the institution is")
+
+
 def test_two_files_of_one_name_are_both_kept(drop: Drop) -> None:
     for text in (FACTORS, FACTORS.replace("0.7", "0.8")):
         drop.put(f"factors/{YEAR}/f.csv", text)
