@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from assets.carbon.carbon import Carbon
 from domain.carbon.jobs import ALL_KINDS, KINDS
-from domain.carbon.pipelines import pipeline, recalculating
+from domain.carbon.pipelines import Pipeline, Status, pipeline, recalculating
 from domain.shared.error import InvalidInput
 from resources.ledger.kind_statistics import kind_statistics
 from resources.ledger.model import Work
@@ -50,6 +50,13 @@ def chain(carbon: Carbon, pipeline_id: str) -> dict[str, Any]:
         for row in rows
     ]
     return _told(upload, rows, _Ahead.of(carbon)) | {"work": work, "problems": list(upload.problems)}
+
+
+def statuses(carbon: Carbon, pipeline_ids: Collection[str]) -> dict[str, Status]:
+    """What has become of these."""
+    uploads = carbon.ledger.uploads.find(pipeline_ids=pipeline_ids)
+    members, ahead = carbon.ledger.pipelines.members(pipeline_ids), _Ahead.of(carbon)
+    return {u.pipeline_id: _become(u, members[u.pipeline_id], ahead).status for u in uploads}
 
 
 def moving(carbon: Carbon) -> list[str]:
@@ -100,11 +107,13 @@ class _Ahead:
         return cls(plan.unfinished_pipelines.difference(locked), locked)
 
 
-def _told(upload: Upload, rows: Sequence[Work], ahead: _Ahead) -> dict[str, Any]:
+def _become(upload: Upload, rows: Sequence[Work], ahead: _Ahead) -> Pipeline:
     name = upload.pipeline_id
-    found = pipeline(
-        rows, refused=not upload.accepted, more=name in ahead.coming, locked=name in ahead.locked
-    )
+    return pipeline(rows, refused=not upload.accepted, more=name in ahead.coming, locked=name in ahead.locked)
+
+
+def _told(upload: Upload, rows: Sequence[Work], ahead: _Ahead) -> dict[str, Any]:
+    found = _become(upload, rows, ahead)
     phases = {name: span.status for name, span in found.phases.items() if span.started is not None}
     return {
         "pipeline": upload.pipeline_id,
@@ -114,7 +123,7 @@ def _told(upload: Upload, rows: Sequence[Work], ahead: _Ahead) -> dict[str, Any]
         "by": upload.uploaded_by,
         "uploaded": upload.uploaded_at,
         "status": found.status,
-        "reason": ahead.locked.get(name, ""),
+        "reason": ahead.locked.get(upload.pipeline_id, ""),
         "phases": phases,
         "seconds": found.duration.total_seconds() if found.duration else None,
     }

@@ -12,7 +12,7 @@ import typer
 
 from domain.shared.error import InvalidInput
 from orchestration.cli import carbon_files, carbon_reports, carbon_work, carbon_years
-from orchestration.cli.carbon_drive import drive
+from orchestration.cli.carbon_drive import Ended, drive_chains
 from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.environments import load_settings
 from orchestration.services import open_carbon
@@ -100,12 +100,13 @@ def upload(
 
     receipts = [_or_refused(one, path, alone=len(files) == 1, shown=not json) for path in files]
     refusals = sum("refused" in receipt for receipt in receipts)
-    ended = drive(settings, carbon) if wait and not what_if else True
+    begun = {receipt["pipeline"] for receipt in receipts if "pipeline" in receipt}
+    ended = drive_chains(settings, carbon, begun) if wait and not what_if else Ended(well=True)
     if not (wait or what_if or json) and len(receipts) > refusals:
         say("a running daemon does the rest; without one `perennial carbon heal` does")
     if json:
-        document({"ok": not refusals and ended, "files": receipts})
-    raise typer.Exit(1 if refusals or not ended else 0)
+        document({"ok": not refusals and ended.well, "files": receipts, "others": list(ended.others)})
+    raise typer.Exit(1 if refusals or not ended.well else 0)
 
 
 def _or_refused(

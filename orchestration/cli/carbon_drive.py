@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from orchestration.settings import Settings
 
 if TYPE_CHECKING:
     from assets.carbon.carbon import Carbon
+    from domain.shared.health import Finding
     from orchestration.cli.runner import Runner
     from resources.ledger.model import Work
     from sensors.carbon.look import Start
@@ -41,6 +43,38 @@ def drive(settings: Settings, carbon: Carbon) -> bool:
 
     with runner(settings) as run:
         return drive_with(run, settings, carbon)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How chains ended. `well`: all of them are done. `others`: what is not well, and is not theirs."""
+
+    well: bool
+    others: tuple[str, ...] = ()
+
+
+def drive_chains(settings: Settings, carbon: Carbon, names: Collection[str]) -> Ended:
+    """The same, and how these chains ended. Whoever brought them is told of other troubles, and has not
+    failed for them."""
+    from assets.carbon.chains import statuses
+    from orchestration.cli.runner import runner
+
+    with runner(settings) as run:
+        ill = _driven(run, settings, carbon)
+    if not ill:
+        return Ended(well=True)
+    mine = _keys(carbon, names)
+    others = tuple(_line(one) for one in ill if one.subject not in mine)
+    for found in ill:
+        say(_line(found) if found.subject in mine else f"note: {_line(found)}")
+    became = statuses(carbon, names)
+    return Ended(all(became.get(name) == "SUCCESS" for name in names), others)
+
+
+def _keys(carbon: Carbon, names: Collection[str]) -> set[str]:
+    """What these chains have done, and what is still to be done for them."""
+    done = {row.key for rows in carbon.ledger.pipelines.members(names).values() for row in rows}
+    return done | {v.key for v in carbon.plan().verdicts if not set(names).isdisjoint(v.pipelines)}
 
 
 def drive_dropped(settings: Settings, carbon: Carbon) -> None:
@@ -73,6 +107,16 @@ def drive_with(
     run: Runner, settings: Settings, carbon: Carbon, seen_by: Callable[[Start], None] = lambda _: None
 ) -> bool:
     """The same with a runner that is open already. `seen_by` is told of every run."""
+    ill = _driven(run, settings, carbon, seen_by)
+    for found in ill:
+        say(_line(found))
+    return not ill
+
+
+def _driven(
+    run: Runner, settings: Settings, carbon: Carbon, seen_by: Callable[[Start], None] = lambda _: None
+) -> list[Finding]:
+    """What is not well when nothing is left to do."""
     from orchestration.cli.runner import take_back
     from sensors.carbon.look import look
     from sensors.unfinished import unfinished_dispatches
@@ -94,7 +138,7 @@ def drive_with(
         rows = _rows(carbon)
         waits = seen.left or _in_other_hands(carbon, rows, unfinished)
         if not waits or time.monotonic() - changed > PATIENCE:
-            return _told(settings)
+            return _ill(settings)
         if _changes(carbon, rows):
             changed = time.monotonic()
     raise PerennialError(f"{ROUNDS} runs and still more to do", reason_code="no_end")
@@ -162,10 +206,11 @@ def _marks(rows: Iterable[Work]) -> list[tuple[int, str, int]]:
     return [(row.id, row.status, row.fence) for row in rows]
 
 
-def _told(settings: Settings) -> bool:
+def _ill(settings: Settings) -> list[Finding]:
     from orchestration.health import carbon_findings
 
-    ill = [f for f in carbon_findings(settings) if f.health in ("broken", "stale", "healing")]
-    for found in ill:
-        say(f"{found.health}: {found.subject}: {found.reason.splitlines()[0]}")
-    return not ill
+    return [f for f in carbon_findings(settings) if f.health in ("broken", "stale", "healing")]
+
+
+def _line(found: Finding) -> str:
+    return f"{found.health}: {found.subject}: {found.reason.splitlines()[0]}"

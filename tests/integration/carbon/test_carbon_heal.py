@@ -13,7 +13,7 @@ from orchestration.instance import open_instance
 from resources.ledger.model import Work
 from sensors.carbon.look import look
 from sensors.processes import PROCESS, identity
-from tests.integration.carbon.office import FACTORS, PAPER, YEAR, Office
+from tests.integration.carbon.office import FACTORS, PAPER, TRAIN, YEAR, Office
 from tests.unit.sensors.test_work_sweep import at_work_job
 
 KEY = f"{DATA_ENTRIES.table}:paper|{YEAR}"
@@ -85,6 +85,26 @@ def test_heal_says_what_is_not_well(office: Office) -> None:
     done = office.run("heal")
     assert done.code == 1
     assert f"broken: {KEY}: data.csv (upload 6): the rows of an uploaded file cannot be read" in done.err
+
+
+def test_an_upload_that_is_in_the_report_has_not_failed_for_the_troubles_of_others(office: Office) -> None:
+    assert office.upload("data", NEWER, "--type", "paper").code == 0
+    for kept in (office.home / "uploads").rglob("rows.parquet"):
+        kept.unlink()
+    stray = office.home / "drop" / "stray.csv"
+    stray.parent.mkdir(exist_ok=True)
+    stray.write_text("nobody takes it")
+    before = office.milligrams()
+    done = office.upload("data", TRAIN.replace("500", "600"), "--type", "train", "--wait", "--json")
+    assert (done.code, done.json["ok"]) == (0, True), done.err
+    assert office.milligrams() == before + 100 * 30_000
+    others = done.json["others"]
+    assert sorted(one.split(": ")[1] for one in others) == [KEY, "drop folder"]
+    assert all(f"note: {one}" in done.err for one in others)
+    assert office.run("heal").code == 1
+    heavy = office.upload("data", TRAIN.replace("500", "1e12"), "--type", "train", "--wait", "--json")
+    assert (heavy.code, heavy.json["ok"], heavy.json["others"]) == (1, False, others)
+    assert "\nbroken: data_entry_emissions:train|2025: " in heavy.err
 
 
 def test_where_every_file_and_every_upload_is_lost_the_same_files_bring_all_of_it_back(
