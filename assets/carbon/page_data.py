@@ -123,6 +123,8 @@ class PageData:
     modules: tuple[ModuleTitle, ...]
     units: tuple[UnitName, ...] = ()
     years: tuple[YearScope, ...] = ()
+    old_years: frozenset[int] = frozenset()
+    """Of the others those whose own reports are not up to date."""
     methods: tuple[Method, ...] = ()
     sources: tuple[Source, ...] = ()
     files: tuple[Brought, ...] = ()
@@ -149,6 +151,7 @@ def page_data(
     moment: datetime,
     units: Iterable[Row] = (),
     years: Iterable[Row] = (),
+    old_years: Iterable[int] = (),
     results: Iterable[Row] = (),
     factors: Iterable[Row] = (),
     files: Iterable[Row] = (),
@@ -180,6 +183,7 @@ def page_data(
             for u in units
         ),
         years=tuple(YearScope(y["year"], y["scope"], y["mg"], y["unmatched"]) for y in years),
+        old_years=frozenset(old_years),
         methods=_methods(catalogue, results, standing.old),
         sources=tuple(
             Source(

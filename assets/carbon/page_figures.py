@@ -23,6 +23,8 @@ class Line:
     unmatched: int = 0
     empty: bool = False
     """Nothing is known: not one entry, or no report."""
+    old: bool = False
+    """Not up to date, of another year than the report's."""
 
     @property
     def mg(self) -> int:
@@ -92,7 +94,12 @@ def _modules(report: Report, data: PageData) -> tuple[Line, ...]:
 def _years(report: Report, data: PageData, total: Line) -> tuple[Line, ...]:
     """From the first to the last; one in between that has no report stays in its place."""
     known = {y.year for y in data.years}
-    lines = {year: _line(str(year), [asdict(y) for y in data.years if y.year == year]) for year in known}
+    lines = {
+        year: replace(
+            _line(str(year), [asdict(y) for y in data.years if y.year == year]), old=year in data.old_years
+        )
+        for year in known
+    }
     lines[report.year] = replace(total, title=str(report.year))
     return tuple(lines.get(y) or _line(str(y), []) for y in range(min(lines), max(lines) + 1))
 

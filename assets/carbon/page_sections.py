@@ -90,7 +90,7 @@ def _summary(figures: Figures) -> str:
     before = (
         figures.years[-2] if len(figures.years) > 1 and figures.years[-1].title == str(figures.year) else None
     )
-    if before is None or before.empty or before.mg == 0:
+    if before is None or before.empty or before.old or before.mg == 0:
         return f"{of}."
     return f"{of}. Against {before.title}: {change(figures.total.mg, before.mg)}."
 
@@ -157,8 +157,8 @@ def _year_row(line: Line, before: Line | None, figures: Figures) -> list[object]
     if line.empty:
         return [joined([line.title, " ", tag("small", "no report")]), *[NONE] * 6]
     return [
-        line.title,
+        joined([line.title, " ", tag("small", "not up to date")]) if line.old else line.title,
         *(figures.tonnes.exact(mg) for mg in (*line.by_scope, line.mg)),
-        NONE if before is None or before.empty else change(line.mg, before.mg),
+        NONE if before is None or before.empty or before.old or line.old else change(line.mg, before.mg),
         grouped(line.unmatched),
     ]

@@ -10,7 +10,7 @@ from assets.carbon.page import Lock, page, page_data
 from assets.carbon.report import Report, report_of, report_rows
 from assets.carbon.steady import steadily
 from domain.carbon.observed import Observed
-from domain.carbon.standing import Standing, moved_on
+from domain.carbon.standing import Standing, moved_on, standing
 from domain.carbon.tables import DATA_ENTRIES, FACTORS, REPORTS, UNITS
 from domain.shared.compute import packaged
 
@@ -43,12 +43,14 @@ def _page(
         ).to_pylist()
         return found
 
+    years = rows("page_years" if unit is None else "page_years_of_unit")
     data = page_data(
         carbon.catalogue,
         institution=unit or (tops[0] if len(tops) == 1 else "All units"),
         moment=carbon.clock(),
         units=units,
-        years=rows("page_years" if unit is None else "page_years_of_unit"),
+        years=years,
+        old_years=_old(carbon, seen, {row["year"] for row in years} - {year}) if as_of is None else (),
         results=rows("page_results"),
         factors=rows("page_factors") if as_of is None else (),
         files=_files(carbon, seen, year) if as_of is None else (),
@@ -61,6 +63,13 @@ def _page(
         versions={REPORTS.name: str(seen.cell(REPORTS.table, str(year)).version)} if as_of is None else {},
     )
     return page(report, data)
+
+
+def _old(carbon: Carbon, seen: Observed, years: set[int]) -> list[int]:
+    """Those that have something coming. What a lock keeps as it is, is what people compare with."""
+    verdicts = carbon.plan_of(seen).verdicts
+    found = [standing(carbon.catalogue, seen, verdicts, year) for year in sorted(years)]
+    return [one.year for one in found if not one.current and one.locked is None]
 
 
 def _files(carbon: Carbon, seen: Observed, year: int) -> list[dict[str, Any]]:

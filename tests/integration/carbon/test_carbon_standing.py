@@ -13,7 +13,7 @@ from assets.carbon.steady import steadily
 from domain.carbon.observed import Observed
 from domain.carbon.standing import Standing
 from domain.shared.clock import machine_clock
-from tests.integration.carbon.office import FACTORS, PAPER, TRAIN, YEAR, Office
+from tests.integration.carbon.office import FACTORS, PAPER, TRAIN, UNITS, YEAR, Office
 
 MORE = TRAIN + "ART,700,1,CH\n"
 
@@ -51,6 +51,29 @@ def test_no_reader_is_shown_old_numbers_without_a_word(office: Office, tmp_path:
     assert "Nothing is known to be missing or old" not in told
     for what, said in readers(office, page).items():
         assert "2025 is locked: published" in said, what
+
+
+def test_the_page_of_a_year_says_that_another_one_is_old(office: Office, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    for kind, text, options in (
+        ("units", UNITS, ()),
+        ("factors", FACTORS, ()),
+        ("data", TRAIN, ("--type", "train", "--wait")),
+    ):
+        file = office.file(f"next-{kind}.csv", text)
+        assert office.run("upload", kind, str(file), "--year", "2026", *options).code == 0
+
+    def shown() -> str:
+        assert office.run("report", "2026", "--html", str(page)).code == 0
+        return page.read_text(encoding="utf-8")
+
+    assert f"Against {YEAR}" in shown()
+    assert office.upload("data", MORE, "--type", "train").code == 0
+    assert f"{YEAR} <small>not up to date</small>" in shown()
+    assert f"Against {YEAR}" not in shown()
+    assert "Up to date" in head(page)
+    assert office.run("lock", YEAR, "--reason", "published").code == 0
+    assert f"Against {YEAR}" in shown(), "people compare with what was published"
 
 
 def _shown(office: Office, page: Path) -> str:

@@ -44,6 +44,7 @@ class World:
     sums: list[dict[str, Any]] = field(default_factory=list)
     before: dict[int, Sequence[int]] = field(default_factory=dict)
     """Milligrams of other years, by scope."""
+    old_years: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     old: Mapping[str, str] = field(default_factory=dict)
     lock: Lock | None = None
@@ -113,6 +114,7 @@ class World:
                 for year, scopes in self.before.items()
                 for scope, mg in zip((1, 2, 3), scopes, strict=True)
             ],
+            old_years=self.old_years,
             results=self._results(),
             factors=self.factors,
             files=self.files,

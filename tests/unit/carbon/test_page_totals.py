@@ -104,6 +104,16 @@ def test_years_are_compared_and_a_missing_one_keeps_its_place():
     assert rows["2025"][3:5] == ["1.000", "–"]
 
 
+def test_with_a_year_that_is_not_up_to_date_nothing_is_compared():
+    world = World(before={2023: (0, 2 * TONNE, 0), 2024: (0, TONNE, 0)}, old_years=(2024,))
+    shown = world.add("u").emit("u", "electricity", TONNE).shown()
+    rows = lines(part(shown, "years"))
+    assert list(rows)[1:] == ["2023", "2024 not up to date", "2025"]
+    assert rows["2024 not up to date"][3:5] == ["1.000", "–"]
+    assert rows["2025"][3:5] == ["1.000", "–"]
+    assert "Against" not in words(part(shown, "total"))
+
+
 def test_of_a_single_year_no_trend_is_shown():
     shown = World(before={2025: (1, 2, 3)}).add("u").emit("u", "road", TONNE).shown()
     assert "years" not in {s.get("id") for s in shown.iter("section")}
