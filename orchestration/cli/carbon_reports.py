@@ -184,6 +184,8 @@ def _explanation(quantity: str, row: dict[str, Any]) -> Iterator[str]:
         yield "    measured: the file gives the mass itself"
     elif row["status"] == "unmatched":
         yield f"    no factor fits {'it' if row['entry_changed'] else _worded(row['classification'])}"
+    elif row["factor_value"] is None:
+        yield f"    × factor {row['factor_id']} version {row['factor_version']}, whose value is lost"
     else:
         factor = f"factor {row['factor_id']} version {row['factor_version']}"
         source = row["factor_source"] or "no source"

@@ -8,6 +8,7 @@ from getpass import getuser
 
 import pytest
 
+from domain.carbon.tables import FACTOR_VERSIONS
 from orchestration.cli.runner import runner
 from orchestration.environments import load_settings
 from sensors.carbon.look import look
@@ -221,6 +222,14 @@ def test_every_number_leads_back_to_its_line_its_factor_and_who_brought_them(off
     assert row["data_file"] == "data.csv"
     assert row["factor_file"] == "factors.csv"
     assert row["data_by"] == row["factor_by"]
+
+
+def test_a_factor_whose_value_is_lost_is_explained_as_such(office: Office) -> None:
+    nothing = FACTOR_VERSIONS.schema.empty_table()
+    office.carbon.lake.replace(FACTOR_VERSIONS.name, YEAR, nothing, allow_empty=True)
+    said = office.run("explain", YEAR, "--type", "paper")
+    assert said.code == 0, said.err
+    assert "version 1, whose value is lost" in said.out
 
 
 def test_an_explanation_shows_the_whole_calculation(office: Office) -> None:
