@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from assets.carbon.carbon import Carbon
@@ -59,13 +60,15 @@ class Report:
         return [*tonnes, sum(r["unmatched"] for r in rows)]
 
     def as_csv(self) -> str:
-        """Every unit, module and scope. What a spreadsheet would take for a formula is made a text."""
+        """Every unit, module and scope, at the end in tonnes too, exactly. What a spreadsheet would take for
+        a formula is made a text."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         names = list(self.units[0]) if self.units else []
-        writer.writerow(names)
+        writer.writerow([*names, *(("own_tonnes", "total_tonnes") if names else ())])
         for row in self.units:
-            writer.writerow([harmless(row[name]) for name in names])
+            tonnes = (f"{Decimal(row[mg]).scaleb(-9):f}" for mg in ("own_mg", "total_mg"))
+            writer.writerow([*(harmless(row[name]) for name in names), *tonnes])
         return out.getvalue()
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from datetime import UTC, datetime
+from decimal import Decimal
 from getpass import getuser
 
 import pytest
@@ -222,6 +225,14 @@ def test_every_number_leads_back_to_its_line_its_factor_and_who_brought_them(off
     assert row["data_file"] == "data.csv"
     assert row["factor_file"] == "factors.csv"
     assert row["data_by"] == row["factor_by"]
+
+
+def test_the_whole_report_as_csv_is_in_milligrams_and_exactly_in_tonnes(office: Office) -> None:
+    rows = list(csv.DictReader(io.StringIO(office.run("report", YEAR, "--csv").out)))
+    assert sum(int(row["own_mg"]) for row in rows) == TRAIN_MG + ELECTRICITY_MG + PAPER_MG
+    assert all(Decimal(row["own_tonnes"]) * 10**9 == int(row["own_mg"]) for row in rows)
+    assert all(Decimal(row["total_tonnes"]) * 10**9 == int(row["total_mg"]) for row in rows)
+    assert "E" not in "".join(row["own_tonnes"] for row in rows)
 
 
 def test_a_factor_whose_value_is_lost_is_explained_as_such(office: Office) -> None:
