@@ -14,7 +14,7 @@ from assets.carbon.page_data import Lock, PageData, page_data
 from assets.carbon.page_figures import figures
 from assets.carbon.page_markup import joined, tag, text
 from assets.carbon.page_origins import calculation, methods, missing, sources
-from assets.carbon.page_sections import head, modules, overview, years
+from assets.carbon.page_sections import categories, head, modules, overview, years
 from assets.carbon.page_units import units
 from assets.carbon.report import Report
 
@@ -26,6 +26,7 @@ def page(report: Report, data: PageData) -> str:
     parts = (
         ("total", "Total", overview(of)),
         ("modules", "Modules", modules(of)),
+        ("categories", "Categories", categories(of, data)),
         ("years", "Years", years(of)),
         ("units", "Units", units(of)),
         ("missing", "Missing or old", missing(report, of, data)),

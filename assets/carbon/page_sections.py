@@ -1,12 +1,14 @@
-"""The sections of the page up to the units: head, what must be known at once, totals, modules, years."""
+"""The sections of the page up to the units: head, what must be known at once, totals, their parts, years."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
 
 from assets.carbon.page_charts import legend, module_bars, swatch, total_bar, year_columns
-from assets.carbon.page_data import PageData
+from assets.carbon.page_data import Kind, PageData
 from assets.carbon.page_figures import SCOPES, Figures, Line
 from assets.carbon.page_markup import Head, Html, joined, table, tag, text
 from assets.carbon.page_numbers import CO2E, NONE, T_CO2E, change, counted, grouped, share
@@ -126,6 +128,49 @@ def _module_row(line: Line, figures: Figures) -> list[object]:
         share(line.mg, figures.total.mg),
         grouped(line.unmatched),
     ]
+
+
+def categories(figures: Figures, data: PageData) -> Html:
+    """As the GHG Protocol divides the scopes."""
+    sums: dict[tuple[int, str], list[Kind]] = defaultdict(list)
+    for kind in (kind for method in data.methods for kind in method.kinds):
+        sums[kind.scope, kind.category].append(kind)
+    if not sums:
+        return Html()
+    rows = [
+        _category_row(f"Scope {scope}, {name}", kinds, figures)
+        for (scope, name), kinds in sorted(sums.items(), key=_numbered)
+    ]
+    told = sum(kind.mg for kinds in sums.values() for kind in kinds)
+    if rest := figures.total.mg - told:
+        mass = figures.tonnes.exact(rest)
+        rows.append(["Of types that are no longer counted", mass, share(rest, figures.total.mg), NONE])
+    heads = (
+        Head("Category", number=False),
+        Head(f"Total, {T_CO2E}"),
+        Head("Share"),
+        Head("Without factor"),
+    )
+    total = figures.total
+    all_of_it = ["All", figures.tonnes.exact(total.mg), share(total.mg, total.mg), grouped(total.unmatched)]
+    return section(
+        "categories",
+        "By category",
+        table(f"Emissions of {figures.year} by category of the GHG Protocol", heads, rows, all_of_it),
+    )
+
+
+def _numbered(item: tuple[tuple[int, str], object]) -> tuple[int, int, str]:
+    """Those of scope 3 have numbers, from 1 to 15."""
+    scope, name = item[0]
+    number = name.split()[0]
+    return scope, int(number) if number.isdigit() else 0, name
+
+
+def _category_row(title: str, kinds: Sequence[Kind], figures: Figures) -> list[object]:
+    mg = sum(kind.mg for kind in kinds)
+    unmatched = sum(kind.unmatched for kind in kinds)
+    return [title, figures.tonnes.exact(mg), share(mg, figures.total.mg), grouped(unmatched)]
 
 
 def years(figures: Figures) -> Html:

@@ -104,6 +104,30 @@ def test_years_are_compared_and_a_missing_one_keeps_its_place():
     assert rows["2025"][3:5] == ["1.000", "–"]
 
 
+def test_the_categories_of_the_protocol_add_up_to_the_report():
+    world = university(60)
+    table = next(part(world.shown(), "categories").iter("table"))
+    *parts, total = [masses(row) for row in table.iter("tr") if masses(row)]
+    assert [sum(column) for column in zip(*parts, strict=True)] == total
+    names = list(lines(part(world.shown(), "categories")))[1:-1]
+    assert names[:2] == ["Scope 1, fugitive emissions", "Scope 1, mobile combustion"]
+    assert names[-2:] == ["Scope 3, 6 business travel", "Scope 3, 7 employee commuting"]
+
+
+def test_what_a_type_brought_that_is_no_longer_counted_is_in_no_category_and_told():
+    class Lost(World):
+        def _results(self):
+            return [row for row in super()._results() if row["data_entry_type"] != "train"]
+
+    world = Lost().add("u").emit("u", "electricity", TONNE).emit("u", "train", 3 * TONNE)
+    assert lines(part(world.shown(), "categories")) == {
+        "Category": ["Total, t CO₂e", "Share", "Without factor"],
+        "Scope 2, purchased electricity": ["1.000", "25.0 %", "0"],
+        "Of types that are no longer counted": ["3.000", "75.0 %", "–"],
+        "All": ["4.000", "100.0 %", "0"],
+    }
+
+
 def test_with_a_year_that_is_not_up_to_date_nothing_is_compared():
     world = World(before={2023: (0, 2 * TONNE, 0), 2024: (0, TONNE, 0)}, old_years=(2024,))
     shown = world.add("u").emit("u", "electricity", TONNE).shown()
