@@ -104,7 +104,7 @@ def sum_modules(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Te
         emissions = [f"{t.name}|{year}" for t in module.types]
         seen = carbon.observe_cells({EMISSIONS.name: emissions})
         inputs = module_inputs(carbon.catalogue, seen, partition)
-        sums = _sums(carbon, emissions)
+        sums = sums_of(carbon, emissions)
         rows = module_rows(carbon.catalogue, module, year, sums)
         return Built({REPORT_MODULES.name: rows}, inputs, metadata=_sums_told(rows, "unmatched"))
 
@@ -117,14 +117,14 @@ def sum_reports(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Te
         emissions = [f"{name}|{year}" for name in carbon.catalogue.types]
         seen = carbon.observe_cells({EMISSIONS.name: emissions, UNITS.name: [partition]})
         inputs = report_inputs(carbon.catalogue, seen, partition)
-        sums = _sums(carbon, emissions)
+        sums = sums_of(carbon, emissions)
         rows = report_rows(carbon.catalogue, year, sums, carbon.units(year))
         return Built({REPORTS.name: rows}, inputs, metadata=_sums_told(rows, "own_unmatched"))
 
     make(carbon, REPORTS, partitions, run_id, tell, build)
 
 
-def _sums(carbon: Carbon, partitions: Sequence[str]) -> pa.Table:
+def sums_of(carbon: Carbon, partitions: Sequence[str]) -> pa.Table:
     """Summed inside the query: millions of rows never become an Arrow table here."""
     from resources.lake.layout import sql_filter
 

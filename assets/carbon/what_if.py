@@ -7,13 +7,14 @@ lake holds of emissions may be older, and its distance from what is to come is n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.carbon.calculate import sums_of
 from assets.carbon.carbon import Carbon
 from assets.carbon.steady import standing_of
 from assets.carbon.upload import File, checked
@@ -21,7 +22,9 @@ from domain.carbon.catalogue import EntryType
 from domain.carbon.emissions import emissions
 from domain.carbon.factors import Brought, YearOfFactors, changed_types, merged
 from domain.carbon.observed import Observed
-from domain.carbon.tables import DATA_ENTRIES, FACTOR_VERSIONS
+from domain.carbon.plan import year_of
+from domain.carbon.reports import report_rows
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS
 from domain.shared.compute import packaged, query
 from domain.shared.table import ABSENT
 
@@ -65,23 +68,56 @@ class Effect:
 
 
 @dataclass(frozen=True)
+class Moved:
+    """A unit that comes to something else, with all below it, in the file's tree."""
+
+    year: int
+    unit_id: str
+    before_mg: int
+    after_mg: int
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"brings {self.unit_id} {self.year}, with all below it, from {self.before_mg / 1e9:,.3f} "
+            f"to {self.after_mg / 1e9:,.3f} t"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "year": self.year,
+            "unit_id": self.unit_id,
+            "before_tonnes": self.before_mg / 1e9,
+            "after_tonnes": self.after_mg / 1e9,
+        }
+
+
+@dataclass(frozen=True)
 class WhatIf:
     rows: int
     factors: list[dict[str, Any]]
     """Of a factor file: the factors that would be new, changed or stale."""
     effects: list[Effect]
+    units: list[Moved] = field(default_factory=list)
+    """Of a file of units: those whose sums change, the largest change first."""
     notes: tuple[str, ...] = ()
     """What is in neither side, or forbids the file: what waits, what the report lacks, a locked year."""
 
     def as_json(self) -> dict[str, Any]:
-        effects = [e.as_json() for e in self.effects]
-        return {"rows": self.rows, "factors": self.factors, "effects": effects, "notes": list(self.notes)}
+        return {
+            "rows": self.rows,
+            "factors": self.factors,
+            "effects": [e.as_json() for e in self.effects],
+            "units": [u.as_json() for u in self.units],
+            "notes": list(self.notes),
+        }
 
 
 def what_if(carbon: Carbon, file: File, *, accept_valid: bool = False) -> WhatIf:
     parsed = checked(carbon, file, accept_valid=accept_valid)
     factors: list[dict[str, Any]] = []
     effects: list[Effect] = []
+    units: list[Moved] = []
     seen = carbon.observe()
     notes: list[str] = []
     for year in parsed.years:
@@ -93,9 +129,11 @@ def what_if(carbon: Carbon, file: File, *, accept_valid: bool = False) -> WhatIf
             effects += found
         elif file.kind == "data":
             effects.append(_of_entries(carbon, year, rows, file))
+        else:
+            units += _of_units(carbon, year, rows, file)
     if parsed.problem_count:
         notes.insert(0, f"{parsed.problem_count:,} problems; first {parsed.problems[0]}")
-    return WhatIf(parsed.rows, factors, effects, (*notes, *parsed.warnings))
+    return WhatIf(parsed.rows, factors, effects, units, (*notes, *parsed.warnings))
 
 
 def _notes(carbon: Carbon, seen: Observed, year: int) -> Iterator[str]:
@@ -135,6 +173,24 @@ def _of_entries(carbon: Carbon, year: int, rows: pa.Table, file: File) -> Effect
     entries = pa.concat_tables([others, rows.select(others.column_names).cast(others.schema)])
     factors = carbon.factors(year)
     return _effect(carbon, year, name, (there, factors), (entries, factors))
+
+
+def _of_units(carbon: Carbon, year: int, rows: pa.Table, file: File) -> list[Moved]:
+    """The file's tree in the place of the institution's, with the results there are: no tree changes them."""
+    results = [p for p in carbon.lake.partitions(EMISSIONS.name) if year_of(p) == year]
+    if not results:
+        return []
+    there = carbon.units(year)
+    others = there.filter(pc.not_equal(there.column("institution"), file.institution))
+    tree = ["unit_id", "parent_id"]
+    sides = {
+        "before": there.select(tree),
+        "after": pa.concat_tables([others.select(tree), rows.select(tree)]),
+    }
+    sums = sums_of(carbon, results)
+    reports = {side: report_rows(carbon.catalogue, year, sums, units) for side, units in sides.items()}
+    moved = query(packaged(__file__, "units_moved"), reports).to_pylist()
+    return [Moved(year, row["unit_id"], row["before_mg"], row["after_mg"]) for row in moved]
 
 
 _Side = tuple[pa.Table, pa.Table]

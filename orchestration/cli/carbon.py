@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from assets.carbon.upload import File, Receipt
     from domain.carbon.reading.problems import FileRefused
 
+_UNITS_SHOWN = 10
+"""Of those whose sums a file of units would change."""
+
 app = typer.Typer(no_args_is_help=True)
 app.command()(carbon_reports.report)
 app.command()(carbon_reports.diff)
@@ -137,10 +140,12 @@ def _foresee(carbon: Carbon, file: File, *, accept_valid: bool, shown: bool) -> 
         answer(f"{file.name}: {found.rows:,} rows" + (f"; factors: {told}" if told else ""))
         for effect in found.effects:
             answer(f"    it {effect.sentence}")
-        if file.kind == "units":
-            answer("    it changes no result; who has the results above it in the tree, it may")
-        elif not found.effects:
-            answer("    it changes no result")
+        for moved in found.units[:_UNITS_SHOWN]:
+            answer(f"    it {moved.sentence}")
+        if len(found.units) > _UNITS_SHOWN:
+            answer(f"    and changes {len(found.units) - _UNITS_SHOWN:,} more units")
+        if not (found.effects or found.units):
+            answer("    it changes no result, and no unit's sum")
         for note in found.notes:
             say(f"note: {file.name}: {note}")
     return {"file": file.name, "what_if": found.as_json()}

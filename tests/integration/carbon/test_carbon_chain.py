@@ -126,9 +126,18 @@ def test_of_two_files_of_one_place_in_one_command_the_second_is_refused(office: 
     assert office.milligrams() == TRAIN_MG + 101 * 30_000 + ELECTRICITY_MG + PAPER_MG
 
 
-def test_a_tree_that_changes_is_not_said_to_change_nothing(office: Office) -> None:
+def test_what_if_says_whose_sums_another_tree_changes(office: Office) -> None:
     moved = UNITS.replace("PHY,Physics,SCI", "PHY,Physics,ART")
-    assert "who has the results above it" in office.upload("units", moved, "--what-if").out
+    sums = {unit: office.milligrams(unit) for unit in ("SCI", "ART", "PHY", "UNI")}
+    [told] = office.upload("units", moved, "--what-if", "--json").json["files"]
+    foreseen = {u["unit_id"]: round(u["after_tonnes"] * 1e9) for u in told["what_if"]["units"]}
+    assert "it brings SCI 2025, with all below it, from " in office.upload("units", moved, "--what-if").out
+    assert "changes no result, and no unit" in office.upload("units", UNITS, "--what-if").out
+    assert {unit: office.milligrams(unit) for unit in sums} == sums, "so far nothing has changed"
+    assert office.upload("units", moved, "--wait").code == 0
+    now = {unit: office.milligrams(unit) for unit in sums}
+    assert foreseen == {unit: mg for unit, mg in now.items() if mg != sums[unit]}
+    assert set(foreseen) == {"SCI", "ART"}
 
 
 def test_data_of_a_type_is_replaced_by_its_next_file_and_only_that(office: Office) -> None:
