@@ -36,7 +36,9 @@ def begun_once_listed(house: House, key: str, *statuses: str) -> Iterator[Hold]:
     ledger, listed = house.market.ledger, []
 
     def strike(*said: Any) -> None:
-        if not listed and "ORDER BY work.id DESC" in said[2] and said[3] == (FILL, *statuses):
+        if listed or "ORDER BY work.id DESC" not in said[2]:
+            return
+        if said[3][0] == FILL and sorted(said[3][1:]) == sorted(statuses):
             listed.append(said[3])
             hold.__enter__()
 
