@@ -75,7 +75,7 @@ def crowd(
         scene.furnish(before)
         coming = [[desk.anything()] for _ in range(processes - 2)]
         for sheets in coming:
-            if luck.random() < 0.3:
+            if sheets[0].kind == "factors" and luck.random() < 0.7:
                 sheets.append(_another(desk, sheets[0]))
         commands = [(*scene.words(*sheets), "--wait") for sheets in coming]
         commands += [HEAL, HEAL]
@@ -155,12 +155,9 @@ def _landed(scene: Scene, wanted: int) -> bool:
 
 
 def _another(desk: Desk, like: Sheet) -> Sheet:
-    """A newer one of the same: a command may bring several."""
-    if like.kind == "factors":
-        return desk.factors(like.year, sorted({row["data_entry_type"] for row in like.rows()}))
-    if like.kind == "units":
-        return desk.units(like.year)
-    return desk.data(like.year, like.topic, like.institution)
+    """A second file of factors for the same command. Of units and data the two would be of one place, and a
+    command takes one of those."""
+    return desk.factors(like.year, sorted({row["data_entry_type"] for row in like.rows()}))
 
 
 def _uploads(scene: Scene, sheets: Sequence[Sheet]) -> Iterator[tuple[str, ...]]:
