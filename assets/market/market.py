@@ -90,16 +90,15 @@ class Market:
         if not years:
             return TradingCalendar.of((), ())
         name = self.catalogue.calendar.name
-        days = self.lake.query(
-            f"SELECT cal_date, year, is_open FROM market.{name} "
-            f"WHERE exchange = '{LEADING}' AND year IN ({', '.join(years)})",
+        # Grouped by DuckDB: Arrow's own grouping imports pandas, a fifth of a second of every look.
+        found = self.lake.query(
+            "SELECT year, count(*) AS days, list(cal_date) FILTER (is_open) AS open_days "
+            f"FROM market.{name} WHERE exchange = '{LEADING}' AND year IN ({', '.join(years)}) GROUP BY year",
             partitions={f"market.{name}": years},
-        )
-        open_days = days.filter(days["is_open"])["cal_date"].to_pylist()
-        counts = days.group_by("year").aggregate([("cal_date", "count")]).to_pylist()
+        ).to_pylist()
         return TradingCalendar.of(
-            open_days,
-            [r["year"] for r in counts if r["cal_date_count"] >= calendar_owed(LEADING, r["year"])[1]],
+            [day for row in found for day in row["open_days"] or ()],
+            [row["year"] for row in found if row["days"] >= calendar_owed(LEADING, row["year"])[1]],
         )
 
     def stocks(self) -> pa.Table:

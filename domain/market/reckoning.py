@@ -21,7 +21,8 @@ from domain.shared.compute import packaged, query
 
 
 def _days(days: Sequence[date]) -> pa.Table:
-    return pa.table({"trade_date": pa.array(list(days), pa.date32())})
+    """By DuckDB: Arrow imports pandas to make an array of Python's values, a fifth of a second of a look."""
+    return query("SELECT unnest($days::DATE[]) AS trade_date", {}, {"days": list(days)})
 
 
 def expected_rows(

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import duckdb
 import orjson
 import pyarrow as pa
 
+from domain.shared import compute
 from domain.shared.error import InvalidInput
 from domain.shared.table import Table
 from resources.lake.engine import Engine, engine_error, quoted
@@ -29,6 +31,7 @@ _NOT_THE_FILES = (
     duckdb.PermissionException,
     duckdb.OutOfMemoryException,
 )
+_TREES_KEPT = 64
 _REMEDY = "ask one SELECT (or DESCRIBE, SUMMARIZE, SHOW ALL TABLES); the lake is changed by its assets only"
 
 
@@ -63,12 +66,10 @@ class Query:
         for name in partitions:
             check_known(self.tables, name)
         known = (*self.tables, *self.computed, *extra)
-        tree = parsed(connection, query)
+        tree = parsed(query)
         asked = referenced(tree, known)
         computed = {n: self.computed[n] for n in asked if n in self.computed}
-        beneath = [
-            n for sql in computed.values() for n in referenced(parsed(connection, sql), tuple(self.tables))
-        ]
+        beneath = [n for sql in computed.values() for n in referenced(parsed(sql), tuple(self.tables))]
         names = [n for n in dict.fromkeys([*asked, *beneath]) if n in self.tables]
         views = self.views.of_all([self.tables[n] for n in names], as_of)
         views |= {n: views[n].holding(wanted) for n, wanted in partitions.items() if n in views}
@@ -124,15 +125,20 @@ class Query:
                 raise DamagedData(view.table.name, days, [f.path for f in damaged]) from error
 
 
-def parsed(connection: Any, query: str) -> Any:
-    """A reading statement as a tree. Refuses what writes."""
-    try:
-        statements = connection.extract_statements(query)
-    except duckdb.Error as error:
-        raise engine_error(error) from error
-    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise InvalidInput("only one reading statement can be run", reason_code="read_only", remedy=_REMEDY)
-    text = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()[0][0]
+@lru_cache(maxsize=_TREES_KEPT)
+def parsed(query: str) -> Any:
+    """A reading statement as a tree, only to be looked at: the same statements come again and again. Refuses
+    what writes."""
+    with compute.connection() as connection:
+        try:
+            statements = connection.extract_statements(query)
+        except duckdb.Error as error:
+            raise engine_error(error) from error
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise InvalidInput(
+                "only one reading statement can be run", reason_code="read_only", remedy=_REMEDY
+            )
+        text = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()[0][0]
     tree = orjson.loads(text)
     if tree["error"]:
         raise InvalidInput(

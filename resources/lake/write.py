@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from domain.shared.collection import collected_rarely
 from domain.shared.error import InvalidInput
 from domain.shared.table import ABSENT, Table, Version
 from resources.lake.catalog import Catalog, catalog_errors
@@ -137,7 +138,8 @@ class Writer:
             return self._locked(table, plan, guard)
 
     def _locked(self, table: Table, plan: Callable[[View], Rows], guard: Guard | None) -> Commit:
-        with self.locks.hold(table.name):
+        # Nobody waits while the collector walks a heap full of packages: four times as long as a commit.
+        with self.locks.hold(table.name), collected_rarely():
             for _ in range(_ATTEMPTS):
                 view = self.views.of(table)
                 try:

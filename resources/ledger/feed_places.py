@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Engine, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from resources.ledger.engine import reading, writing
 from resources.ledger.schema import feed_place
+from resources.ledger.upsert import insert_into
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,7 +43,7 @@ class FeedPlaces:
             return
         # Always in one order: rows locked in different orders would deadlock.
         rows = [_values(newest[key]) | {"heard_at": asked_at} for key in sorted(newest)]
-        statement = (postgresql if self.engine.dialect.name == "postgresql" else sqlite).insert(feed_place)
+        statement = insert_into(feed_place, self.engine)
         new = statement.excluded
         upsert = statement.on_conflict_do_update(
             index_elements=_KEY,

@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Engine, case, literal, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from domain.shared.clock import Clock
 from resources.ledger.engine import reading, writing
 from resources.ledger.outcome import cause_of
 from resources.ledger.schema import UtcDateTime, source_freshness
 from resources.ledger.transitions import CLOCKS_APART
+from resources.ledger.upsert import insert_into
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,8 @@ class Freshness:
             return [SourceFreshness(*row) for row in rows]
 
     def _tell(self, source: str, moment: str, at: datetime, told: dict[str, Any]) -> None:
-        dialect = postgresql if self.engine.dialect.name == "postgresql" else sqlite
         values = {"source": source, moment: at, "updated_at": at, **told}
-        statement = dialect.insert(source_freshness).values(values)
+        statement = insert_into(source_freshness, self.engine).values(values)
         old, new = source_freshness.c, statement.excluded
         # What a clock that ran ahead told of a later moment was before this, and would hide it until then.
         later = self.clock() + CLOCKS_APART

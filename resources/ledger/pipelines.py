@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine, func, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from resources.ledger.engine import reading, writing
 from resources.ledger.model import Work
 from resources.ledger.rows import chunks, select_work
 from resources.ledger.schema import CANCELLED, COMPLETED, FAILED, pipeline_member, work
+from resources.ledger.upsert import insert_into
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -29,9 +29,8 @@ def join(connection: Connection, members: Mapping[int, Collection[str]]) -> None
     """Make these rows members of these pipelines; to be one twice is to be one."""
     wanted = sorted({(name, number) for number, names in members.items() for name in names})
     if wanted:
-        sort = postgresql if connection.dialect.name == "postgresql" else sqlite
         rows = [{"pipeline_id": name, "work_id": number} for name, number in wanted]
-        connection.execute(sort.insert(pipeline_member).on_conflict_do_nothing(), rows)
+        connection.execute(insert_into(pipeline_member, connection).on_conflict_do_nothing(), rows)
 
 
 def inherit(connection: Connection, heirs: Sequence[tuple[int, int]]) -> None:

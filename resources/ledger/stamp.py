@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sqlalchemy import Engine, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from domain.shared.error import InvalidInput
 from resources.ledger.engine import place, reading, writing
 from resources.ledger.schema import setting
+from resources.ledger.upsert import insert_into
 
 SOURCE = "source"
 
@@ -15,10 +15,9 @@ SOURCE = "source"
 def stamp_source(engine: Engine, source: str) -> None:
     """The first to come stamps; whoever comes with another source is refused."""
     if stamped_source(engine) is None:
-        dialect = postgresql if engine.dialect.name == "postgresql" else sqlite
         with writing(engine) as connection:
             connection.execute(
-                dialect.insert(setting).values(name=SOURCE, value=source).on_conflict_do_nothing()
+                insert_into(setting, engine).values(name=SOURCE, value=source).on_conflict_do_nothing()
             )
     check_source(engine, source)
 

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from domain.shared.clock import Clock, machine_clock
 from resources.ledger.engine import writing
 from resources.ledger.schema import pace
+from resources.ledger.upsert import insert_into
 from resources.tushare.errors import RateLimited
 
 WINDOW = timedelta(minutes=1)
@@ -124,8 +124,7 @@ class Pacer:
         self, connection: sa.Connection, window: datetime, *, used: int, closing: bool = False
     ) -> sa.Executable:
         """One statement, so that it is atomic on both databases: no row comes back when nothing is left."""
-        insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-        statement = insert(pace).values(source=self._source, window_start=window, used=used)
+        statement = insert_into(pace, connection).values(source=self._source, window_start=window, used=used)
         total = sa.literal(self._limit) if closing else pace.c.used + used
         return statement.on_conflict_do_update(
             index_elements=[pace.c.source, pace.c.window_start],
