@@ -31,7 +31,7 @@ from sqlalchemy import (
     literal_column,
     text,
 )
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.dialects.postgresql import JSONB
 
 HEAD = "0004"
 VERSION_TABLE = "ledger_version"
@@ -71,22 +71,9 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-class Json(TypeDecorator[Any]):
-    """JSONB on Postgres, whose types are imported only where it is spoken: see upsert.py."""
-
-    impl = JSON
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        if dialect.name != "postgresql":
-            return dialect.type_descriptor(JSON())
-        from sqlalchemy.dialects.postgresql import JSONB
-
-        return dialect.type_descriptor(JSONB())
-
-
 # SQLite counts only an INTEGER key by itself; elsewhere ids outgrow 32 bits.
 BigId = BigInteger().with_variant(Integer, "sqlite")
+Json = JSON().with_variant(JSONB, "postgresql")
 
 metadata = MetaData(
     naming_convention={

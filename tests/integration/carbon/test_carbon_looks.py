@@ -14,6 +14,7 @@ from domain.carbon.factors import digests
 from resources.lake.client import Lake
 from sensors.carbon.look import look
 from tests.integration.carbon.office import FACTORS, YEAR, Office
+from tests.light import heavy_imports
 
 CHEAPER = FACTORS.replace(",8,g/km", ",7,g/km")
 
@@ -69,3 +70,10 @@ def test_what_was_recorded_of_other_factors_is_not_believed(office: Office) -> N
     office.carbon.lake.replace("carbon.factors", YEAR, factors.slice(1))
     assert int(YEAR) not in office.carbon.observe().factor_digests
     assert f"factors:{YEAR}" in office.due()
+
+
+@pytest.mark.parametrize(
+    "words", [("status",), ("plan", "carbon"), ("carbon", "report", YEAR)], ids=lambda words: words[-1]
+)
+def test_looking_imports_nothing_heavy(office: Office, words: tuple[str, ...]) -> None:
+    assert heavy_imports(*words) == []

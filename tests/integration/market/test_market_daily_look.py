@@ -8,6 +8,7 @@ from orchestration.cli.demo_market import show_market
 from orchestration.environments import load_settings
 from orchestration.health import platform_findings
 from tests.integration.market.house import AFTER_HOLIDAY, FETCHED, PREPARED, House, expected_rows
+from tests.light import heavy_imports
 
 
 def test_first_look_makes_everything_healthy(empty_house: House) -> None:
@@ -85,3 +86,18 @@ def test_a_look_of_another_source_is_refused(house: House) -> None:
     assert "set PERENNIAL_HOME to another folder" in said.err
     assert "0123456789abcdef" not in said.err
     assert house.calls() == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status",),
+        ("plan", "market"),
+        ("check", "market"),
+        ("work", "list"),
+        ("sql", "SELECT count(*) FROM market.normalized_daily"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_looking_imports_nothing_heavy(house: House, words: tuple[str, ...]) -> None:
+    assert heavy_imports(*words) == []
