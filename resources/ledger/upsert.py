@@ -7,4 +7,4 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 
 def insert_into(table: Table, on: Engine | Connection) -> sqlite.Insert | postgresql.Insert:
-    return (postgresql if on.dialect.name == "postgresql" else sqlite).insert(table)
+    return postgresql.insert(table) if on.dialect.name == "postgresql" else sqlite.insert(table)
