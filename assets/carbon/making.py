@@ -16,6 +16,7 @@ import pyarrow as pa
 from assets.carbon.carbon import Carbon, YearLocked
 from assets.carbon.figures import figures
 from domain.carbon.jobs import KIND_OF
+from domain.shared.abreast import one_ahead
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.table import Table, Version
 from resources.ledger.provenance import Fact
@@ -83,8 +84,9 @@ def make(
     with carbon.ledger.hold(KIND_OF[table.table], keys, run_id) as hold:
         failures += [YearLocked(lock) for lock in hold.locked.values()]
         wanted = _wanted(carbon, hold)
-        for batch in _batches(hold, wanted, build, failures):
-            _commit(carbon, hold, batch, run_id, tell)
+        with one_ahead(_batches(hold, wanted, build, failures)) as batches:
+            for batch in batches:
+                _commit(carbon, hold, batch, run_id, tell)
     if failures:
         more = f" (and {len(failures) - 1} more partitions)" if len(failures) > 1 else ""
         raise PartlyDone(f"{failures[0].message}{more}", remedy=failures[0].remedy) from failures[0]
