@@ -53,17 +53,16 @@ def look_back(market: Market) -> pa.Table:
 
 
 def find_gaps(market: Market) -> pa.Table:
-    days = _older_days(market)
-    counted: list[dict[str, object]] = []
-    wrong: dict[tuple[date, str], dict[str, object]] = {}
     # What a live run is at is told by its work; looked at in the middle of it, all would seem wrong.
     busy = market.busy_days([e.name for e in market.catalogue.daily])
+    days = [day for day in _older_days(market) if day not in busy]
+    counted: list[dict[str, object]] = []
+    wrong: dict[tuple[date, str], dict[str, object]] = {}
     for seen, verdicts in market.judged(days):
         counted += _counted(market.catalogue, seen)
         for verdict in filter(_is_gap, verdicts):
             row = _gap(seen, verdict)
-            if row["trade_date"] not in busy:
-                wrong[row["trade_date"], verdict.table] = row
+            wrong[row["trade_date"], verdict.table] = row
     thin = history_gaps(
         market.catalogue,
         days,

@@ -114,12 +114,16 @@ def test_old_rows_that_nobody_recorded_are_told(narrow: House) -> None:
 @pytest.mark.filterwarnings("ignore::UserWarning")  # pyiceberg's, about the break itself
 def test_an_old_day_that_a_run_is_at_is_left_to_that_run(narrow: House) -> None:
     """Between its commit and its record, a day looks as if another hand had been there."""
-    harm(narrow, "normalized_daily", "--corrupt-day", OLD)
-    with narrow.market.ledger.hold(FILL, [f"normalized_daily:{OLD}"], "a run") as hold:
+    thin = PREPARED[2]
+    harm(narrow, "normalized_daily", "--corrupt-day", OLD, "--drop-day", thin)
+    keys = [f"normalized_daily:{day}" for day in (OLD, thin)]
+    with narrow.market.ledger.hold(FILL, keys, "a run") as hold:
         assert hold.keys
         assert look_back(narrow) == set()
-        hold.skip(f"normalized_daily:{OLD}", "over")
-    assert look_back(narrow) == {(OLD, "normalized_daily", "changed")}
+        for key in keys:
+            hold.skip(key, "over")
+    found = {one for one in look_back(narrow) if one[1] == "normalized_daily"}
+    assert found == {(OLD, "normalized_daily", "changed"), (thin, "normalized_daily", "missing")}
 
 
 def care(house: House) -> dg.ExecuteInProcessResult:
