@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from assets.carbon.carbon import DIGESTS, Carbon
 from assets.carbon.making import Built, Tell, make
-from domain.carbon.factors import Brought, YearOfFactors, changed_types, digests, merged
+from domain.carbon.factors import SPEAKERS, Brought, YearOfFactors, changed_types, digests, merged, speakers
 from domain.carbon.intake.entries_file import recalculated
 from domain.carbon.observed import Observed
 from domain.carbon.pipelines import newest_chains
@@ -70,9 +70,10 @@ def take_in_factors(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tel
         done = _already(
             seen.cell(FACTORS.table, partition), seen.cell(FACTOR_VERSIONS.table, partition), wanted
         )
-        known = YearOfFactors.empty()
+        known, speaking = YearOfFactors.empty(), dict[str, int]()
         if done:
             known = YearOfFactors(carbon.factors(year), carbon.rows(FACTOR_VERSIONS, [partition]))
+            speaking = seen.cell(FACTORS.table, partition).detail.get(SPEAKERS, {})
         before = known.factors
         by_type: dict[str, list[str]] = {}
         told = seen.cell(FACTORS.table, partition).inputs.get("uploads", "").split(",")
@@ -80,7 +81,8 @@ def take_in_factors(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tel
         uploads = {u.id: u for u in _uploads(carbon, wanted[len(done) :])}
         for number in wanted[len(done) :]:
             brought = Brought(jobs[number], uploads[number].file, uploads[number].moment)
-            after = merged(year, known, _of_year(carbon, uploads[number], year), brought)
+            incoming = _of_year(carbon, uploads[number], year)
+            after, speaking = merged(year, known, incoming, brought), speakers(speaking, incoming, number)
             # Of a rebuild, what had been taken in before is nobody's news.
             for name in changed_types(known.factors, after.factors) if str(number) not in told else ():
                 by_type.setdefault(name, []).append(uploads[number].pipeline_id)
@@ -89,7 +91,7 @@ def take_in_factors(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tel
         return Built(
             {FACTOR_VERSIONS.name: known.versions, FACTORS.name: known.factors},
             inputs,
-            {"pipelines_by_type": by_type, DIGESTS: digests(known.factors)},
+            {"pipelines_by_type": by_type, DIGESTS: digests(known.factors), SPEAKERS: speaking},
             _factors_told(before, known.factors),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,6 +12,9 @@ import pyarrow as pa
 from domain.carbon.tables import FACTOR_VERSIONS, FACTORS
 from domain.shared.compute import packaged, query
 from domain.shared.hashing import digest
+
+SPEAKERS = "speakers"
+"""Where a year of factors notes by type which upload speaks for it."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,11 @@ def merged(year: int, known: YearOfFactors, incoming: pa.Table, brought: Brought
         {"year": year, "job": brought.job_id},
     ).cast(FACTORS.schema)
     return YearOfFactors(factors, versions)
+
+
+def speakers(known: Mapping[str, int], incoming: pa.Table, upload: int) -> dict[str, int]:
+    """By type, the upload that speaks for its factors: the newest that has any."""
+    return {**known, **dict.fromkeys(incoming.column("data_entry_type").unique().to_pylist(), upload)}
 
 
 def digests(factors: pa.Table) -> dict[str, str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from domain.carbon.catalogue import Catalogue
+from domain.carbon.factors import SPEAKERS
 from domain.carbon.feeds import ORIGINS
 from domain.carbon.jobs import PULLED
 from domain.carbon.observed import Observed
@@ -147,10 +148,15 @@ def _left_out(catalogue: Catalogue, seen: Observed, year: int) -> Iterator[LeftO
 
 
 def _of_files(seen: Observed, kind: str, table: str, year: int, topic: str = "") -> Iterator[LeftOut]:
-    """Of the newest file of each place, once it is in the table: a newer one says all that an older did, and
-    of factors what it lacks is stale. What was read of applications is told as that."""
-    inside = seen.cell(table, f"{topic}|{year}" if topic else str(year)).inputs.get("uploads", "").split(",")
-    for one in seen.newest_uploads(kind, topic, year):
+    """Of the newest file of each place, once it is in the table: a newer one says all that an older did, of
+    factors only for the types it has any of. What was read of applications is told as that."""
+    cell = seen.cell(table, f"{topic}|{year}" if topic else str(year))
+    inside = cell.inputs.get("uploads", "").split(",")
+    speaking = {
+        n: seen.known_uploads[n] for n in cell.detail.get(SPEAKERS, {}).values() if n in seen.known_uploads
+    }
+    speaking |= {one.id: one for one in seen.newest_uploads(kind, topic, year)}
+    for _, one in sorted(speaking.items()):
         if one.left_out and str(one.id) in inside and one.source not in ORIGINS:
             what = f"{one.left_out:,} of {one.rows:,} rows of {one.name} were left out"
             yield LeftOut(topic or kind, what)

@@ -98,6 +98,22 @@ def test_rows_that_were_left_out_are_told_by_every_reader(office: Office, tmp_pa
     assert set(readers(office, page).values()) == {""}
 
 
+def test_rows_left_out_of_factors_are_told_until_a_newer_file_speaks_for_their_types(office: Office) -> None:
+    head, train = FACTORS.splitlines()[0], 'train,,"{""country"": ""%s""}",%s,g/km,sample'
+    wrong = "\n".join([head, train % ("CH", "8"), train % ("world", "thirty")])
+    assert office.upload("factors", wrong, "--accept-valid", "--wait", name="trains.csv").code == 0
+    told = "factors: 1 of 2 rows of trains.csv were left out"
+    assert told in office.run("report", YEAR).err
+
+    others = head + '\npaper,,"{""kind"": ""recycled""}",0.6,kg/kg,sample'
+    assert office.upload("factors", others, "--wait", name="papers.csv").code == 0
+    assert told in office.run("report", YEAR).err, "a file of other types says nothing of trains"
+
+    whole = "\n".join([head, train % ("CH", "8"), train % ("world", "30")])
+    assert office.upload("factors", whole, "--wait", name="trains-2.csv").code == 0
+    assert office.run("report", YEAR).err == ""
+
+
 def test_a_locked_report_that_somebody_changed_says_so_to_everybody(office: Office, tmp_path: Path) -> None:
     assert office.run("lock", YEAR, "--reason", "published").code == 0
     lake, page = office.carbon.lake, tmp_path / "report.html"
