@@ -260,7 +260,9 @@ class Hold:
         ours = frozenset(row.id for row in self._open_rows().values())
         if self._request.heartbeat and ours:
             self._start_heartbeat()
-            self._pause = pauses.begin(pauses.Pause(self._engine, ours, self._stop_heartbeat))
+            self._pause = pauses.begin(
+                pauses.Pause(self._engine, self._request.run_id, ours, self._stop_heartbeat)
+            )
 
     def _raise_if_lost(self) -> None:
         if self._lost:

@@ -2,7 +2,7 @@
 
 Dagster does not sit out a retry: it does what else is ready in the run first, and the retry may then wait for
 a slot of its pool. How long that takes nobody can tell, so a hold goes on to renew its lease until the next
-pass takes its rows. With its process it ends as ever.
+pass takes its rows, or its run is over. With its process it ends as ever.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ class Pause:
     """A wait for the next pass. `end` stops what renews the lease of these rows."""
 
     engine: Engine
+    run_id: str
     rows: frozenset[int]
     end: Callable[[], None]
 
@@ -38,6 +39,11 @@ def begin(pause: Pause) -> Pause:
 def end_of_rows(engine: Engine, taken: Collection[int]) -> None:
     """These rows are in new hands. A pause of more than these rows sees for itself what it lost."""
     _end(lambda pause: pause.engine.url == engine.url and pause.rows <= set(taken))
+
+
+def end_of_run(run_id: str) -> None:
+    """The run is over: its next pass, if it had one, did not come as far as to its rows."""
+    _end(lambda pause: pause.run_id == run_id)
 
 
 def end_of_ledger(engine: Engine) -> None:

@@ -11,6 +11,7 @@ from sqlalchemy import event
 
 from domain.shared.error import InvalidInput, PermanentRunnerError, TransientResourceError
 from domain.shared.work import Item
+from resources.ledger import pauses
 from resources.ledger.client import HeldElsewhere, Hold, LeaseLost, Work
 
 FILL = "market.fill"
@@ -400,6 +401,17 @@ def test_what_is_taken_from_a_run_between_its_passes_is_kept_no_longer(ledger, m
     assert [one.why for one in ledger.sweep(finished_runs={"run"})] == ["run_finished"]
     assert eventually(lambda: not heartbeats())
     assert the(ledger, "a").status == "queued"
+
+
+def test_a_run_that_is_over_keeps_nothing_although_its_process_lives(ledger, machine, monkeypatch):
+    monkeypatch.setattr("resources.ledger.hold.HEARTBEAT", timedelta(milliseconds=5))
+    fail_a_pass(ledger, "a")
+    pauses.end_of_run("another run")
+    assert heartbeats()
+    pauses.end_of_run("run")
+    assert not heartbeats()
+    machine.advance(seconds=101)
+    assert [one.why for one in ledger.sweep(finished_runs=())] == ["lease_expired"]
 
 
 def test_a_process_that_dies_between_passes_keeps_its_work_for_the_wait_and_a_lease(ledger, machine):

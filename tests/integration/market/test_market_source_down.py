@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 
 import dagster as dg
 import pytest
 
+from assets.market.market import Market
+from domain.market.trading import TradingCalendar
+from domain.shared.error import TransientResourceError
+from orchestration.cli.runner import runner
+from orchestration.environments import load_settings
 from tests.integration.market.house import TODAY, House
 
 FETCH = "normalized_adj_factor"
@@ -156,3 +162,21 @@ def test_the_check_fresh_turns_red_once_and_green_once(house: House) -> None:
         [(e.asset_key, e.check_name, e.passed) for e in tick.asset_events] for tick in (red, again, green)
     ]
     assert told == [[(key, "fresh", False)], [], [(key, "fresh", True)]]
+
+
+def test_a_run_that_dies_before_its_last_pass_holds_nothing_while_its_process_lives(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.drop(FETCH, TODAY)
+    house.fault("adj_factor", "http_502")
+    whole = Market.calendar
+
+    def lost_after_a_pass(market: Market) -> TradingCalendar:
+        if house.calls("adj_factor"):
+            raise TransientResourceError("the calendar cannot be read now")
+        return whole(market)
+
+    monkeypatch.setattr(Market, "calendar", lost_after_a_pass)
+    with runner(load_settings()) as command:
+        assert not command.run([FETCH], partition=TODAY).success
+        assert not [t for t in threading.enumerate() if t.name.startswith("lease of")]
