@@ -66,8 +66,8 @@ def _page(
 
 
 def _old(carbon: Carbon, seen: Observed, years: set[int]) -> list[int]:
-    """Those that have something coming or that another hand altered. What a lock keeps as it was calculated is
-    what people compare with."""
+    """Those that have something coming or that another hand altered. What a lock keeps as it was calculated,
+    is what people compare with."""
     verdicts = carbon.plan_of(seen).verdicts
     found = [standing(carbon.catalogue, seen, verdicts, year) for year in sorted(years)]
     return [one.year for one in found if one.altered or not (one.current or one.locked is not None)]
