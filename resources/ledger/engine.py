@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url, 
 from sqlalchemy import column as sql_column
 
 from domain.shared.error import InvalidInput, PerennialError, PermanentRunnerError, TransientResourceError
+from resources.ledger.read_only import check_at_rest, read_where_writing_is_impossible
 from resources.ledger.schema import HEAD, VERSION_TABLE
 
 SQLITE_PATIENCE = 30
@@ -56,6 +57,7 @@ def open_engine(url: str) -> Engine:
         engine = create_engine(parsed, hide_parameters=True)
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
+        read_where_writing_is_impossible(engine)
         return engine
     if backend == "postgresql":
         return create_engine(
@@ -118,6 +120,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
         _check_schema(engine)
         with engine.connect() as connection, connection.begin():
             yield connection
+            check_at_rest(connection)
 
 
 @contextmanager

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event, text
 
+from domain.market.plan import FILL, KINDS
 from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput, PermanentRunnerError, TransientResourceError
+from domain.shared.work import Item
 from resources.ledger.client import Ledger
-from resources.ledger.engine import normalise_url, open_engine, place, writing
+from resources.ledger.engine import normalise_url, open_engine, place, reading, writing
 from resources.ledger.schema import UtcDateTime
 
 ROOT = Path(__file__).parents[3]
@@ -145,3 +147,41 @@ def test_importing_and_reading_needs_no_heavy_package(tmp_path):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert told.stdout == "[]\n"
+
+
+@pytest.fixture
+def shut_in(tmp_path, monkeypatch):
+    """A ledger at rest whose folder nobody may write; called, it may be written again."""
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/l.db", kinds=KINDS, clock=machine_clock)
+    ledger.migrate()
+    ledger.enqueue([Item(kind=FILL, key="a", fingerprint="1")])
+    ledger.close()
+    assert not (tmp_path / "l.db-wal").exists()
+    allowed = os.access
+    monkeypatch.setattr(os, "access", lambda path, how: how != os.W_OK and allowed(path, how))
+    return lambda: monkeypatch.setattr(os, "access", allowed)
+
+
+def test_a_ledger_that_cannot_be_written_can_be_read(tmp_path, shut_in):
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/l.db", kinds=KINDS, clock=machine_clock)
+    assert [row.key for row in ledger.find(FILL)] == ["a"]
+    assert {p.name for p in tmp_path.iterdir()} <= {"l.db", "l.db.lock"}, "nothing was made beside it"
+    with pytest.raises(PermanentRunnerError) as failure:
+        ledger.enqueue([Item(kind=FILL, key="b", fingerprint="1")])
+    assert failure.value.reason_code == "ledger_read_only"
+
+    shut_in()
+    ledger.enqueue([Item(kind=FILL, key="b", fingerprint="1")])
+    assert [row.key for row in ledger.find(FILL)] == ["b", "a"], "by the same engine, once it can be"
+    ledger.close()
+
+
+def test_what_was_read_while_somebody_wrote_is_no_answer(tmp_path, shut_in):
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/l.db", kinds=KINDS, clock=machine_clock)
+
+    def read() -> None:
+        with reading(ledger.engine):
+            (tmp_path / "l.db-wal").touch()
+
+    with pytest.raises(TransientResourceError, match="written while it was read"):
+        read()
