@@ -85,6 +85,12 @@ class SqlitePointers:
     def _refused(self, mode: str, error: sqlite3.DatabaseError) -> TransientResourceError:
         said, here = str(error), self._path
         why, remedy = said, "restore this file from a backup; if it is whole, check its rights and its disk"
+        if "disk I/O error" in said or "is full" in said:
+            return TransientResourceError(
+                f"the lake's catalog {here} cannot be read: {said}",
+                reason_code="disk_full",
+                remedy="free space on its disk: reading takes some too; if there is enough, look at the disk",
+            )
         closed = "unable to open" in said or "readonly" in said
         if closed and mode == "mode=ro" and os.access(here, os.R_OK):
             why = (

@@ -154,3 +154,18 @@ def test_a_missing_metadata_file_suggests_no_drop_of_the_table(tmp_path: Path) -
         on_files(tmp_path).partitions("market.prices")
     assert "older catalog" in caught.value.remedy
     assert "drop" not in caught.value.remedy
+
+
+@pytest.mark.parametrize("said", ["disk I/O error", "database or disk is full"])
+def test_a_full_disk_is_no_reason_to_restore_the_catalogue(tmp_path: Path, said: str) -> None:
+    path = tmp_path / "catalog.db"
+    path.touch()
+
+    class Full(SqlitePointers):
+        def _rows(self, *_: str) -> list[object]:
+            raise sqlite3.OperationalError(said)
+
+    with pytest.raises(TransientResourceError) as failure:
+        Full(path).read()
+    assert failure.value.reason_code == "disk_full"
+    assert "free space" in failure.value.remedy
