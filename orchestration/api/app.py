@@ -19,7 +19,7 @@ import orjson
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -70,14 +70,21 @@ def build_app(settings: Settings) -> Starlette:
         status, told = await run_in_threadpool(_upload, settings, await _file(request), _wants(request))
         return _json(status, told)
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/sync/jobs/{id:int}", guarded(job), methods=["GET"]),
             Route("/sync/jobs/{id:int}/recover", guarded(recover), methods=["POST"]),
             Route("/carbon/uploads", guarded(take_in), methods=["POST"]),
         ],
-        exception_handlers={HTTPException: _no_such_call, Exception: _broken},  # type: ignore[dict-item]
+        exception_handlers={
+            HTTPException: _no_such_call,  # type: ignore[dict-item]
+            ClientDisconnect: _gone,
+            Exception: _broken,
+        },
     )
+    # A client that does not follow would lose its upload and be told nothing.
+    app.router.redirect_slashes = False
+    return app
 
 
 def _job(settings: Settings, number: int) -> dict[str, Any]:
@@ -173,6 +180,11 @@ def _refusal(error: PerennialError) -> Response:
 async def _no_such_call(_: Request, error: HTTPException) -> Response:
     told = {"error": error.detail.lower(), "reason_code": "no_such_call", "remedy": CALLS}
     return _json(error.status_code, told, error.headers)
+
+
+async def _gone(_: Request, __: Exception) -> Response:
+    """Whoever hangs up in the middle of a file hears no answer, and nothing was taken in."""
+    return Response(status_code=400)
 
 
 async def _broken(_: Request, error: Exception) -> Response:

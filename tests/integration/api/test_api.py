@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -289,3 +289,28 @@ def test_a_port_in_use_names_its_setting() -> None:
     ):
         listening("127.0.0.1", taken.getsockname()[1])
     assert "PERENNIAL_API_PORT" in told.value.remedy
+
+
+def test_a_call_by_another_name_is_told_and_sent_nowhere(api: Api) -> None:
+    answer = api.session.post(f"{api.address}/carbon/uploads/", data=UNITS, timeout=30, allow_redirects=False)
+    assert (answer.status_code, answer.json()["reason_code"]) == (404, "no_such_call")
+
+
+def test_institutions_whose_names_cannot_be_read_are_refused(api: Api) -> None:
+    place = f"{api.address}/carbon/uploads?kind=units&year=2025&institution=Z%FCrich"
+    answer = api.session.post(place, data=UNITS, timeout=30)
+    assert answer.status_code == 400
+    assert "not in UTF-8" in answer.json()["error"]
+
+
+def test_who_hangs_up_in_the_middle_of_a_file_leaves_no_stack_trace(
+    api: Api, caplog: pytest.LogCaptureFixture, settings: Settings
+) -> None:
+    host, port = api.address.removeprefix("http://").split(":")
+    head = f"POST /carbon/uploads?kind=units&year=2025 HTTP/1.1\r\nHost: {host}\r\n"
+    with socket.create_connection((host, int(port)), timeout=10) as caller:
+        caller.sendall(f"{head}Authorization: Bearer {TOKEN}\r\nContent-Length: 1000\r\n\r\nunit_id".encode())
+    assert api.upload(UNITS, kind="units", year="2025").status_code == 201, "the next one is heard"
+    assert not [record for record in caplog.records if record.exc_info]
+    with closing(open_ledger(settings)) as ledger:
+        assert len(ledger.uploads.find()) == 1

@@ -32,3 +32,9 @@ def test_what_is_only_shown_may_hold_separators() -> None:
     assert fault_of_text("api: anna") == ""
     assert fault_of_text("https://app.example/feed") == ""
     assert fault_of_text("a\x1bb")
+
+
+def test_names_whose_letters_could_not_be_read_are_not_one_name() -> None:
+    one, other = (word.decode("utf-8", "replace") for word in (b"Z\xfcrich", b"Z\xf6rich"))
+    assert one == other
+    assert "not in UTF-8" in fault_of_name(one)
