@@ -13,6 +13,7 @@ from resources.lake.resource import LakeResource
 from resources.ledger.resource import LedgerResource
 
 KEEP_WORK = timedelta(days=90)
+_DISK = "the next look heals or tells them; look at the disk"
 _HEALS = "`perennial status` says what heals them; their months stay as they are until then"
 
 
@@ -48,6 +49,10 @@ def lake_maintenance(
             files = ", ".join(report.damaged_files)
             context.log.warning("%s: these data files cannot be read: %s; %s", table.name, files, _HEALS)
             damaged += [f"- {table.name}: `{file}`" for file in report.damaged_files]
+        if report.changed_partitions:
+            changed = ", ".join(report.changed_partitions)
+            context.log.warning("%s: files of %s changed where they lay; %s", table.name, changed, _DISK)
+            damaged.append(f"- {table.name}: {changed} changed where they lay; {_DISK}")
         told = (table.name, report.expired_snapshots, report.compacted_files, report.deleted_files)
         lines.append(f"| {' | '.join(map(str, told))} |")
         freed += report.deleted_files

@@ -16,6 +16,7 @@ from resources.lake.content_hash import versions_of
 from resources.lake.error import CommitConflict, DamagedData, storage_errors
 from resources.lake.file_index import FileEntry
 from resources.lake.order import ordered
+from resources.lake.scrub import Scrub
 from resources.lake.view import View
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class MaintenanceReport:
     deleted_files: int = 0
     deleted_bytes: int = 0
     damaged_files: tuple[str, ...] = ()
+    changed_partitions: tuple[str, ...] = ()
+    """Of files that changed where they lay, with their size and time as they were."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,9 @@ class Maintenance:
                     report, expired_snapshots=_expire(stored, now - expire_after, keep_snapshots)
                 )
             with self.writer.locks.hold(table.name):
-                return self._delete_orphans(self.writer.catalog.load(table.name), now - orphan_age, report)
+                report = self._delete_orphans(self.writer.catalog.load(table.name), now - orphan_age, report)
+        changed = Scrub(self.writer.views, self.writer.versions).run(table, now.date())
+        return replace(report, changed_partitions=changed)
 
     def _compact(
         self, table: Table, compact_before: str | None, report: MaintenanceReport

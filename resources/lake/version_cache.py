@@ -5,6 +5,7 @@ Kept in memory and in one small file per table and year (or per table), so a loo
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
@@ -27,10 +28,14 @@ def fingerprint(store: Store, files: Iterable[FileEntry], stamps: dict[str, str]
     return digest.hexdigest()
 
 
+_Shard = dict[str, tuple[str, Version]]
+
+
 class VersionCache:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._shards: dict[Path, dict[str, tuple[str, Version]]] = {}
+        self._shards: dict[Path, tuple[int, _Shard]] = {}
+        """As they were read or written last, with the moment of their file then."""
         self._guard = threading.Lock()
 
     def get(self, table: Table, partition: str, fingerprint: str) -> Version | None:
@@ -44,29 +49,46 @@ class VersionCache:
     def put(self, table: Table, found: Mapping[str, tuple[str, Version]]) -> None:
         """Remember versions by partition as (fingerprint, version), but no damage: files get restored."""
         with self._guard:
-            touched: dict[Path, dict[str, tuple[str, Version]]] = {}
+            touched: dict[Path, _Shard] = {}
             for partition, entry in found.items():
                 if not entry[1].damaged:
                     touched.setdefault(self._path(table, partition), {})[partition] = entry
             for path, entries in touched.items():
                 # Another process may have added to the file since; a lost race only costs a computation.
-                shard = {**self._load(path), **self._shards.get(path, {}), **entries}
-                self._shards[path] = shard
-                rows = {p: [f, v.rows, v.digest] for p, (f, v) in shard.items()}
-                write_cache(path, orjson.dumps(rows))
+                self._write(path, {**self._shard(path), **entries})
+
+    def forget(self, table: Table, partitions: Iterable[str]) -> None:
+        """What was known of these is known no more."""
+        with self._guard:
+            gone = set(partitions)
+            for path in {self._path(table, partition) for partition in gone}:
+                self._write(path, {p: entry for p, entry in self._shard(path).items() if p not in gone})
 
     def _path(self, table: Table, partition: str) -> Path:
         shard = partition[:4] if table.partition_kind == "day" else "all"
         return self._folder / table.name / f"{shard}.json"
 
-    def _shard(self, path: Path) -> dict[str, tuple[str, Version]]:
-        if path not in self._shards:
-            self._shards[path] = self._load(path)
-        return self._shards[path]
+    def _shard(self, path: Path) -> _Shard:
+        """As any process wrote it last: one that lives long would not hear of what another found out."""
+        moment = _moment(path)
+        if path not in self._shards or self._shards[path][0] != moment:
+            self._shards[path] = moment, self._load(path)
+        return self._shards[path][1]
 
-    def _load(self, path: Path) -> dict[str, tuple[str, Version]]:
+    def _write(self, path: Path, shard: _Shard) -> None:
+        write_cache(path, orjson.dumps({p: [f, v.rows, v.digest] for p, (f, v) in shard.items()}))
+        self._shards[path] = _moment(path), shard
+
+    def _load(self, path: Path) -> _Shard:
         try:
             rows = orjson.loads(path.read_bytes())
             return {p: (f, Version(rows=int(n), digest=str(d))) for p, (f, n, d) in rows.items()}
         except (OSError, ValueError, TypeError, AttributeError):
             return {}  # what is not understood is not known: it is computed anew
+
+
+def _moment(path: Path) -> int:
+    try:
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 - called for every partition of every look
+    except OSError:
+        return 0

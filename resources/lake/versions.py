@@ -43,6 +43,22 @@ class VersionReader:
             found |= self._compute(view, unknown)
         return {p: found[p] for p in partitions}
 
+    def read_again(self, view: View, partitions: Sequence[str]) -> list[str]:
+        """Those that turn out to hold something else than is known of them; from now on that is known."""
+        known: dict[str, Version] = {}
+        wanted: dict[str, tuple[str, list[FileEntry]]] = {}
+        stamps: dict[str, str] = {}
+        for partition in partitions:
+            if files := view.may_hold(partition):
+                key = self._key(view, files, stamps)
+                if (version := self.cache.get(view.table, partition, key)) is not None:
+                    known[partition], wanted[partition] = version, (key, files)
+        if not wanted:
+            return []
+        found = self._compute(view, wanted)
+        self.cache.forget(view.table, [p for p in found if found[p].damaged])
+        return [p for p in found if found[p] != known[p]]
+
     def remember(self, view: View, versions: dict[str, Version]) -> None:
         """Note versions that a commit has just made."""
         stamps: dict[str, str] = {}
