@@ -31,6 +31,11 @@ _NOT_THE_FILES = (
     duckdb.PermissionException,
     duckdb.OutOfMemoryException,
 )
+_VALUES = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
+"""Values that the statement cannot work with. Some are said of what a file holds, and then speak of it."""
+_OF_A_FILE = ("parquet", "incorrect stats size")
+"""Words of the latter: every file of a table has the first in its name."""
+_NO_SUCH_PATH = "No files found that match the pattern"
 _TREES_KEPT = 64
 _REMEDY = "ask one SELECT (or DESCRIBE, SUMMARIZE, SHOW ALL TABLES); the lake is changed by its assets only"
 
@@ -82,6 +87,8 @@ class Query:
             try:
                 return connection.sql(query, params=params).to_arrow_table()
             except (duckdb.Error, OSError) as error:
+                if self._names_nothing(views, error):
+                    raise _refused(error) from error
                 self._blame(views, error)
                 if isinstance(error, duckdb.CatalogException):
                     raise self._unknown(error, extra) from error
@@ -96,11 +103,14 @@ class Query:
 
     def _unknown(self, error: duckdb.Error, extra: Mapping[str, pa.Table]) -> InvalidInput:
         """A name nobody knows: DuckDB would suggest its own tables, people want ours."""
-        names = ", ".join(sorted({*self.tables, *self.computed, *extra}))
-        first = str(error).strip().splitlines()[0]
-        return InvalidInput(
-            f"the query cannot be run: {first}", reason_code="invalid_sql", remedy=f"tables: {names}"
-        )
+        return _refused(error, f"tables: {', '.join(sorted({*self.tables, *self.computed, *extra}))}")
+
+    def _names_nothing(self, views: Mapping[str, View], error: Exception) -> bool:
+        """Whether the statement reads a path at which there is no file, and which is none of its tables'."""
+        said = str(error)
+        if not isinstance(error, duckdb.IOException) or _NO_SUCH_PATH not in said:
+            return False
+        return not any(self.engine.store.sql_path(f.path) in said for v in views.values() for f in v.files)
 
     def _furnish(self, connection: Any, views: Mapping[str, View], extra: Mapping[str, pa.Table]) -> None:
         for name, view in views.items():
@@ -116,13 +126,25 @@ class Query:
 
     def _blame(self, views: Mapping[str, View], error: Exception) -> None:
         """Raise what is damaged, if anything is: only then did the query fail for the files' sake."""
-        if isinstance(error, _NOT_THE_FILES):
+        if _is_the_statements(error):
             return
         for view in views.values():
             damaged: list[FileEntry] = self.engine.damaged(view.files)
             if damaged:
                 days = sorted({p for f in damaged for p in f.possible_partitions(view.table)})
                 raise DamagedData(view.table.name, days, [f.path for f in damaged]) from error
+
+
+def _is_the_statements(error: Exception) -> bool:
+    """Whether it is wrong whatever the files hold: looking for the fault in them means to read them whole."""
+    if isinstance(error, _VALUES):
+        return not any(word in str(error).lower() for word in _OF_A_FILE)
+    return isinstance(error, _NOT_THE_FILES)
+
+
+def _refused(error: Exception, remedy: str = "") -> InvalidInput:
+    first = str(error).strip().splitlines()[0]
+    return InvalidInput(f"the query cannot be run: {first}", reason_code="invalid_sql", remedy=remedy)
 
 
 @lru_cache(maxsize=_TREES_KEPT)

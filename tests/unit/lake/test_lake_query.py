@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,9 +10,13 @@ import pytest
 
 from domain.shared.error import InfrastructureError, InvalidInput
 from resources.lake.client import Lake
+from resources.lake.engine import Engine
+from resources.lake.error import DamagedData
 from tests.unit.lake.frames import data_files, on_files, prices
 
 MON = "2026-11-16"
+THREE_THOUSAND = b"\xf0\x2e"
+"""As the footer of a file has it."""
 
 
 @pytest.fixture
@@ -97,6 +102,59 @@ def test_a_mistake_in_the_query_is_bad_input(lake: Lake, query: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         lake.sql(query)
     assert caught.value.reason_code in ("invalid_sql", "read_only")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT CAST(ts_code AS INTEGER) FROM market.prices",
+        "SELECT strptime(ts_code, '%Y') FROM market.prices",
+        "SELECT 9223372036854775807 + volume FROM market.prices",
+        "SELECT (SELECT ts_code FROM market.prices)",
+        "SELECT * FROM read_parquet('{home}/lake/warehouse/nothing/*.parquet'), market.prices",
+    ],
+)
+def test_for_a_mistake_in_a_query_no_file_is_judged(
+    lake: Lake, home: Path, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would be read whole: a lake of years for a typing error."""
+    monkeypatch.setattr(Engine, "damaged", lambda *_: pytest.fail("files are read to be judged"))
+    with pytest.raises(InvalidInput) as caught:
+        lake.sql(query.format(home=home))
+    assert caught.value.reason_code == "invalid_sql"
+
+
+@pytest.mark.parametrize("source", ["read_parquet('{path}')", "read_csv('{path}')", "'{path}'"])
+def test_a_path_with_nothing_there_is_the_askers_mistake(lake: Lake, home: Path, source: str) -> None:
+    path = f"{home}/lake/warehouse/market/2026.parquet"
+    with pytest.raises(InvalidInput, match=r"2026\.parquet") as caught:
+        lake.sql(f"SELECT * FROM {source.format(path=path)}")
+    assert caught.value.reason_code == "invalid_sql"
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def miscount(path: Path) -> None:
+    """One column claims other rows than its group has; DuckDB tells so without the file's name."""
+    content = path.read_bytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    of_file = content.index(THREE_THOUSAND, footer)
+    of_column = content.index(THREE_THOUSAND, of_file + 1)
+    path.write_bytes(content[:of_column] + b"\xf2\x2e" + content[of_column + 2 :])
+
+
+@pytest.mark.parametrize("hurt", [cut, miscount, Path.unlink])
+def test_a_query_that_fails_for_a_file_still_blames_the_file(
+    home: Path, hurt: Callable[[Path], None]
+) -> None:
+    lake = on_files(home)
+    lake.replace("market.prices", MON, prices(MON, codes=[f"{n:06d}.SZ" for n in range(3000)]))
+    path = max(data_files(home), key=lambda p: p.stat().st_size)
+    hurt(path)
+    with pytest.raises(DamagedData, match=MON):
+        lake.sql("SELECT * FROM market.prices")
 
 
 def test_a_query_too_big_for_the_limit_says_so(home: Path) -> None:
