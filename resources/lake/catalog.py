@@ -13,7 +13,6 @@ from domain.shared.error import TransientResourceError
 from domain.shared.table import Table
 from resources.lake.error import LakeUnwritable
 from resources.lake.locks import FileLocks, Locks
-from resources.lake.pointer import CONNECT_SECONDS
 from resources.lake.settings import CATALOG_NAME, IDENTITY_TABLE, Place
 from resources.lake.types import iceberg_type
 
@@ -99,9 +98,7 @@ class Catalog:
                 connection.execute("PRAGMA journal_mode=WAL").fetchall()
             finally:
                 connection.close()
-            uri = _with_setting(uri, "timeout=60")
-        elif "connect_timeout=" not in uri:
-            uri = _with_setting(uri, f"connect_timeout={CONNECT_SECONDS}")
+            uri = f"{uri}{'&' if '?' in uri else '?'}timeout=60"
         return SqlCatalog(CATALOG_NAME, uri=uri, warehouse=self._place.warehouse, pool_pre_ping="true")
 
     def identify(self) -> None:
@@ -157,10 +154,6 @@ class Catalog:
                 kind = _type(iceberg_type(table.name, name, column.type))
                 update.add_column(name, kind, doc=_doc(column.description, column.unit), required=False)
         return self.load(table.name)
-
-
-def _with_setting(uri: str, setting: str) -> str:
-    return f"{uri}{'&' if '?' in uri else '?'}{setting}"
 
 
 def iceberg_schema(table: Table) -> Any:

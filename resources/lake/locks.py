@@ -13,7 +13,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from resources.lake.error import LakeBusy
-from resources.lake.pointer import CONNECT_SECONDS
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -81,11 +80,7 @@ class PostgresLocks:
             blake2b(f"perennial:{name}".encode(), digest_size=8).digest(), "big", signed=True
         )
         try:
-            connection = psycopg2.connect(
-                self._dsn,
-                connect_timeout=CONNECT_SECONDS,
-                options=f"-c lock_timeout={int(self._wait * 1000)}",
-            )
+            connection = psycopg2.connect(self._dsn, options=f"-c lock_timeout={int(self._wait * 1000)}")
         except psycopg2.OperationalError as error:
             raise LakeBusy(f"{name}: the catalog's database cannot be reached for a lock") from error
         try:

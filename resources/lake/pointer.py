@@ -24,9 +24,6 @@ _IDENTITY = f"SELECT identity FROM {IDENTITY_TABLE} WHERE catalog_name = '{CATAL
 
 _LOOKS = 5
 
-CONNECT_SECONDS = 10
-"""Else a server that takes the connection and says nothing would be waited for without end."""
-
 
 class Pointers(Protocol):
     def read(self) -> dict[str, str]:
@@ -148,7 +145,7 @@ class PostgresPointers:
         import psycopg2
 
         if self._connection is None:
-            self._connection = psycopg2.connect(self._dsn, connect_timeout=CONNECT_SECONDS)
+            self._connection = psycopg2.connect(self._dsn)
             self._connection.autocommit = True
         with self._connection.cursor() as cursor:
             cursor.execute(query)

@@ -15,6 +15,9 @@ CATALOG_NAME = "perennial"
 IDENTITY_TABLE = "lake_identity"
 """In the catalog's database: what tells this catalog from any other that is given the same warehouse."""
 
+CONNECT_SECONDS = 10
+"""Else a server that takes the connection and says nothing would be waited for without end."""
+
 _UNSAFE = set("#?%*[]{}'\"\\")
 
 
@@ -57,12 +60,19 @@ def _catalog_url(url: str) -> str:
         return url
     for prefix in ("postgresql+psycopg2://", "postgresql://", "postgres://"):
         if url.startswith(prefix):
-            return "postgresql+psycopg2://" + url.removeprefix(prefix)
+            return "postgresql+psycopg2://" + _with_an_end(url.removeprefix(prefix))
     scheme = url.split(":", 1)[0]
     raise InvalidInput(
         f"a lake catalog cannot be kept in {scheme!r}",
         remedy="use sqlite:////absolute/path/catalog.db or postgresql://user@host/database",
     )
+
+
+def _with_an_end(address: str) -> str:
+    """How long a connection is waited for, unless the address says it: it is in there for all who connect."""
+    if "connect_timeout=" in address:
+        return address
+    return f"{address}{'&' if '?' in address else '?'}connect_timeout={CONNECT_SECONDS}"
 
 
 def _warehouse(address: str) -> str:

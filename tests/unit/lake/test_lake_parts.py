@@ -23,8 +23,8 @@ from resources.lake.content_hash import version_of, versions_of
 from resources.lake.engine import Engine
 from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.locks import FileLocks, PostgresLocks
-from resources.lake.pointer import CONNECT_SECONDS, pointers_for
-from resources.lake.settings import Place
+from resources.lake.pointer import pointers_for
+from resources.lake.settings import CONNECT_SECONDS, Place
 from resources.lake.store import LocalStore, ObjectStore
 from tests.unit.lake.frames import DAILY, WHOLE, on_files, prices, stocks
 
@@ -170,8 +170,8 @@ class TestAddresses:
     @pytest.mark.parametrize(
         ("given", "kept"),
         [
-            ("postgresql://u@h/d", "postgresql+psycopg2://u@h/d"),
-            ("postgres://u@h/d", "postgresql+psycopg2://u@h/d"),
+            ("postgresql://u@h/d", "postgresql+psycopg2://u@h/d?connect_timeout=10"),
+            ("postgres://u@h/d?connect_timeout=3", "postgresql+psycopg2://u@h/d?connect_timeout=3"),
             ("sqlite:////a/b.db", "sqlite:////a/b.db"),
         ],
     )
@@ -213,16 +213,22 @@ def test_duckdb_reads_an_object_store_through_the_lent_filesystem(tmp_path: Path
         store.read("s3://bucket/a.parquet")
 
 
+@pytest.mark.parametrize(
+    ("told", "seconds"),
+    [("", CONNECT_SECONDS), ("?connect_timeout=3", 3), ("?application_name=x", CONNECT_SECONDS)],
+)
 def test_every_way_to_the_catalogs_database_gives_up_on_a_server_that_says_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, seconds: int
 ) -> None:
+    """After the time that the address gives it, if it gives one."""
     import psycopg2
+    from psycopg2.extensions import make_dsn, parse_dsn
 
-    place = Place.of("postgresql://u@nowhere.invalid/db", "s3://bucket/lake", tmp_path)
-    waits: list[object] = []
+    place = Place.of(f"postgresql://u@nowhere.invalid/db{told}", "s3://bucket/lake", tmp_path)
+    waits: list[int] = []
 
-    def silent(*_: object, **settings: object) -> None:
-        waits.append(settings.get("connect_timeout"))
+    def silent(dsn: str | None = None, **settings: object) -> None:
+        waits.append(int(parse_dsn(make_dsn(dsn, **settings))["connect_timeout"]))
         raise psycopg2.OperationalError("timeout expired")
 
     monkeypatch.setattr(psycopg2, "connect", silent)
@@ -234,7 +240,7 @@ def test_every_way_to_the_catalogs_database_gives_up_on_a_server_that_says_nothi
         waits.clear()
         with pytest.raises((TransientResourceError, sa.exc.OperationalError)):
             ask()
-        assert {int(str(seconds)) for seconds in waits} == {CONNECT_SECONDS}
+        assert set(waits) == {seconds}
 
 
 def test_local_and_object_stores_list_alike(tmp_path: Path) -> None:
