@@ -15,6 +15,7 @@ from resources.ledger.resource import LedgerResource
 KEEP_WORK = timedelta(days=90)
 _DISK = "the next look heals or tells them; look at the disk"
 _HEALS = "`perennial status` says what heals them; their months stay as they are until then"
+_LASTS = "their months stay as they are; if it lasts, look at the disk or the store"
 
 
 @dg.asset(
@@ -30,7 +31,7 @@ def lake_maintenance(
     store, book = lake.open(), ledger.open()
     now = book.machine_clock()
     month = shanghai(now).date().replace(day=1).isoformat()
-    lines, freed, failed, damaged = [], 0, [], []
+    lines, freed, failed, damaged, unread = [], 0, [], [], []
     for table in tables():
         try:
             report = store.maintain(
@@ -53,6 +54,9 @@ def lake_maintenance(
             changed = ", ".join(report.changed_partitions)
             context.log.warning("%s: files of %s changed where they lay; %s", table.name, changed, _DISK)
             damaged.append(f"- {table.name}: {changed} changed where they lay; {_DISK}")
+        for why in report.unread:
+            context.log.warning("%s: %s; %s", table.name, why, _LASTS)
+            unread.append(f"- {table.name}: {why}")
         told = (table.name, report.expired_snapshots, report.compacted_files, report.deleted_files)
         lines.append(f"| {' | '.join(map(str, told))} |")
         freed += report.deleted_files
@@ -60,13 +64,17 @@ def lake_maintenance(
         forgotten = book.purge(book.clock() - KEEP_WORK)
     if failed:
         raise dg.Failure("; ".join(failed), allow_retries=False)
-    unread = {"damaged_files": dg.MetadataValue.md("\n".join([*damaged, "", _HEALS]))} if damaged else {}
+    troubles = {
+        name: dg.MetadataValue.md("\n".join([*files, "", what]))
+        for name, files, what in (("damaged_files", damaged, _HEALS), ("unread_files", unread, _LASTS))
+        if files
+    }
     head = "| table | snapshots expired | files compacted | files deleted |\n|---|---|---|---|\n"
     return dg.MaterializeResult(
         metadata={
             "tables": dg.MetadataValue.md(head + "\n".join(lines)),
             "files_deleted": freed,
             "work_rows_forgotten": forgotten,
-            **unread,
+            **troubles,
         }
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from domain.shared.clock import machine_clock
 from domain.shared.error import PerennialError
@@ -10,7 +11,11 @@ from domain.shared.health import Finding
 from orchestration.house import house_findings
 from orchestration.services import open_carbon, open_market
 from orchestration.settings import Settings
+from resources.lake.error import Unreadable
 from resources.ledger.attention import attention
+
+if TYPE_CHECKING:
+    from assets.market.market import Market
 
 
 def platform_findings(settings: Settings) -> list[Finding]:
@@ -25,9 +30,13 @@ def platform_findings(settings: Settings) -> list[Finding]:
 
 
 def _blind(settings: Settings, error: PerennialError) -> Finding:
+    return _unseen("house", str(settings.home), error)
+
+
+def _unseen(domain: str, subject: str, error: PerennialError) -> Finding:
     return Finding(
-        domain="house",
-        subject=str(settings.home),
+        domain=domain,
+        subject=subject,
         health="broken",
         reason_code=error.reason_code,
         reason=error.message,
@@ -44,10 +53,8 @@ def market_findings(settings: Settings) -> list[Finding]:
     market = open_market(settings)
     now = market.clock()
     seen = market.observe(now)
-    gaps = market.lake.query("SELECT count(DISTINCT trade_date) AS days FROM market.history_gaps")["days"][
-        0
-    ].as_py()
-    return findings(
+    gaps, blind = _history_gaps(market)
+    found = findings(
         market.plan_of(seen, now),
         attention(market.ledger.engine, (FILL, REFRESH)),
         market.sources.all("tushare"),
@@ -57,6 +64,16 @@ def market_findings(settings: Settings) -> list[Finding]:
         history_gaps=gaps,
         lost=market.days_lost(),
     )
+    return sorted([*found, *blind], key=lambda f: f.rank)
+
+
+def _history_gaps(market: Market) -> tuple[int, list[Finding]]:
+    """Older days with gaps, as the last look over the history found them, unless that cannot be read."""
+    query = "SELECT count(DISTINCT trade_date) AS days FROM market.history_gaps"
+    try:
+        return market.lake.query(query)["days"][0].as_py(), []
+    except Unreadable as error:
+        return 0, [_unseen("market", "history", error)]
 
 
 def carbon_findings(settings: Settings) -> list[Finding]:

@@ -157,7 +157,7 @@ class Carbon:
         years = {int(p.rsplit("|", 1)[-1]) for _, p in cells}
         for year in years:
             cell = cells.get((FACTORS.table, str(year)), Cell())
-            if cell.version.damaged or (cell.recorded is not None and not cell.untouched):
+            if not cell.version.readable or (cell.recorded is not None and not cell.untouched):
                 continue
             found[year] = self._digests_of(year, cell)
         return found

@@ -19,6 +19,7 @@ from domain.carbon.jobs import KIND_OF
 from domain.shared.abreast import one_ahead
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.table import Table, Version
+from resources.lake.error import Unreadable
 from resources.ledger.provenance import Fact
 from resources.ledger.standing import DONE_MEANWHILE
 
@@ -86,7 +87,8 @@ def make(
         wanted = _wanted(carbon, hold)
         with one_ahead(_batches(hold, wanted, build, failures)) as batches:
             for batch in batches:
-                _commit(carbon, hold, batch, run_id, tell)
+                if writable := _writable(carbon, hold, batch, failures):
+                    _commit(carbon, hold, writable, run_id, tell)
     if failures:
         more = f" (and {len(failures) - 1} more partitions)" if len(failures) > 1 else ""
         raise PartlyDone(f"{failures[0].message}{more}", remedy=failures[0].remedy) from failures[0]
@@ -142,6 +144,22 @@ def _batches(
             batch, rows = [], 0
     if batch:
         yield batch
+
+
+def _writable(
+    carbon: Carbon, hold: Hold, batch: Sequence[_Ready], failures: list[PerennialError]
+) -> list[_Ready]:
+    """Without those whose rows are there and cannot be read now: the lake would refuse all that share their
+    commit."""
+    unread: dict[str, str] = {}
+    for name in batch[0].built.frames:
+        held = carbon.lake.versions(name, [one.partition for one in batch])
+        unread |= {p: version.unread for p, version in held.items() if version.unread}
+    for one in batch:
+        if one.partition in unread:
+            failures.append(Unreadable(unread[one.partition]))
+            hold.defer(one.key, failures[-1])
+    return [one for one in batch if one.partition not in unread]
 
 
 def _commit(carbon: Carbon, hold: Hold, batch: Sequence[_Ready], run_id: str, tell: Tell) -> None:

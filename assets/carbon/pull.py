@@ -120,7 +120,7 @@ def _pull(
 ) -> None:
     partition = key.split(":", 1)[1]
     seen = carbon.observe()
-    units = str(seen.cell(UNITS.table, str(year_of(partition))).version)
+    units = str(seen.cell(UNITS.table, str(year_of(partition))).last_known)
     known = seen.pulled_of(partition)
     for place in unread((h for h in seen.heard if h.partition == partition), known, units):
         hold.check()

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from assets.carbon.carbon import Carbon
 from domain.carbon.tables import DATA_ENTRIES
-from resources.lake.error import DamagedData
+from resources.lake.error import DamagedData, Unreadable
 
 _SHOWN = 5
 
@@ -26,6 +26,8 @@ def units_left_out(carbon: Carbon, institution: str, year: int, units: Collectio
     except DamagedData:
         # Where more was lost, the units come before the entries that are checked against them.
         return f"which units of {year} have entries cannot be told: the entries are damaged"
+    except Unreadable as error:
+        return f"which units of {year} have entries cannot be told: {error.message}"
     missed = sorted(set(used.column("unit_id").to_pylist()).difference(units))
     if not missed:
         return None

@@ -44,7 +44,7 @@ def _units_in_lake(carbon: Carbon, year: int) -> dict[str, frozenset[str]] | Non
     """None if the lake has not what came last, or cannot be read."""
     seen = carbon.observe_table(UNITS)
     cell, coming = seen.cell(UNITS.table, str(year)), seen.newest_uploads("units", "", year)
-    if cell.version.damaged or cell.inputs.get("uploads", "") != ",".join(str(u.id) for u in coming):
+    if not cell.version.readable or cell.inputs.get("uploads", "") != ",".join(str(u.id) for u in coming):
         return None
     units = carbon.units(year)
     rows = zip(units.column("institution").to_pylist(), units.column("unit_id").to_pylist(), strict=True)

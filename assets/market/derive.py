@@ -25,7 +25,7 @@ from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
 from domain.market.trading import TradingCalendar
 from domain.shared.error import TransientResourceError
 from domain.shared.table import Table
-from resources.lake.error import DamagedData, SnapshotGone
+from resources.lake.error import DamagedData, SnapshotGone, Unreadable
 from resources.ledger.provenance import Fact
 
 log = logging.getLogger("perennial.market")
@@ -65,7 +65,7 @@ def derive_coverage(market: Market, days: Sequence[date], this: Pass, report: Re
                 partitions={e.table.name: [str(d) for d in readable]},
             )
             for e in whole
-            if (readable := [d for d in wanted if not seen.cell(e.name, str(d)).version.damaged])
+            if (readable := [d for d in wanted if seen.cell(e.name, str(d)).version.readable])
         ]
         return coverage(
             market.catalogue,
@@ -73,7 +73,7 @@ def derive_coverage(market: Market, days: Sequence[date], this: Pass, report: Re
             seen.cells,
             seen.expected,
             market.stocks(),
-            market.suspensions([d for d in wanted if not seen.cell("suspensions", str(d)).version.damaged]),
+            market.suspensions([d for d in wanted if seen.cell("suspensions", str(d)).version.readable]),
             pa.concat_tables(present) if present else _PRESENT.empty_table(),
         )
 
@@ -95,6 +95,7 @@ def derive_revisions(market: Market, days: Sequence[date], this: Pass, report: R
             r for r in market.provenance.pending_revisions() if r.partition in {str(d) for d in wanted}
         ]
         found: list[pa.Table] = []
+        unread: dict[str, Unreadable] = {}
         for revision in pending:
             endpoint = market.catalogue.by_name(revision.table_name.split(".", 1)[1])
             day = date.fromisoformat(revision.partition)
@@ -107,16 +108,22 @@ def derive_revisions(market: Market, days: Sequence[date], this: Pass, report: R
                 # No attempt brings it back: say so where people look for it, and go on.
                 log.warning("the values before a revision are lost: %s", error.message)
                 found.append(lost_revision(endpoint, day, revision.seen_at))
+            except Unreadable as error:
+                unread[revision.partition] = error  # nothing is lost: its day waits, the others do not
             else:
                 found.append(revisions(endpoint, day, revision.seen_at, old, new))
         if any(frame.num_rows for frame in found):
             market.lake.merge(REVISIONS.name, pa.concat_tables(found), guard=hold.check)
         versions = market.lake.versions(REVISIONS.name, [str(d) for d in wanted])
-        held = [key.split(":", 1)[1] for key in hold.keys]
-        report([DayReport(date.fromisoformat(d), "committed", versions[d]) for d in held])
-        market.provenance.mark_recorded(pending)
-        for key in hold.keys:
-            hold.complete(key)
+        told = [d for key in hold.keys if (d := key.split(":", 1)[1]) not in unread]
+        report([DayReport(date.fromisoformat(d), "committed", versions[d]) for d in told])
+        market.provenance.mark_recorded([r for r in pending if r.partition not in unread])
+        for partition in told:
+            hold.complete(f"{REVISIONS.table}:{partition}")
+        for partition, why in unread.items():
+            hold.defer(f"{REVISIONS.table}:{partition}", why)
+    for why in unread.values():
+        raise why
 
 
 def _as_it_was(market: Market, endpoint: Endpoint, day: str, snapshot: int | None) -> pa.Table:
@@ -133,6 +140,11 @@ def _open_days(calendar: TradingCalendar, days: Sequence[date], report: Report) 
         raise CalendarMissing(f"the trading calendar of {', '.join(map(str, unknown))} is not there")
     report([DayReport(d, "closed") for d in days if not calendar.is_open(d)])
     return [d for d in sorted(days) if calendar.is_open(d)]
+
+
+def _inputs(seen: Observed, table: Table, partition: str, inputs_of: Inputs) -> dict[str, str] | None:
+    """None also for a day that is there and cannot be read now: it is not written over."""
+    return None if seen.cell(table.table, partition).version.unread else inputs_of(seen, partition)
 
 
 def _derive(
@@ -155,7 +167,7 @@ def _derive(
             month = list(group)
             began = time.monotonic()
             seen = market.observe_days(month, calendar)
-            inputs = {d: inputs_of(seen, str(d)) for d in month}
+            inputs = {d: _inputs(seen, table, str(d), inputs_of) for d in month}
             ready = [d for d in month if inputs[d] is not None]
             for day in month:
                 if inputs[day] is None:

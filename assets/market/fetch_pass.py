@@ -27,6 +27,7 @@ from domain.shared.cell import Cell
 from domain.shared.collection import collected_rarely
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.table import ABSENT, Version
+from resources.lake.error import Unreadable
 from resources.ledger.provenance import Fact
 from resources.tushare.errors import QuotaUsedUp, RateLimited
 
@@ -101,10 +102,19 @@ class FetchPass:
             pool.shutdown(cancel_futures=True)
 
     def _submit(self, pool: ThreadPoolExecutor, days: Sequence[date]) -> dict[date, Future[Answer]]:
+        days = self._writable(days)
         expected = self.market.expected(days) if self.endpoint.expected != "unknown" else {}
         return {
             day: pool.submit(self._fetch, day, expected.get((self.endpoint.name, str(day)))) for day in days
         }
+
+    def _writable(self, days: Sequence[date]) -> list[date]:
+        """Without those that are there and cannot be read now: refused one by one, they hold up no others."""
+        held = self.market.lake.versions(self.endpoint.table.name, [str(d) for d in days])
+        for day in days:
+            if unread := held[str(day)].unread:
+                self._refuse(day, Unreadable(unread))
+        return [d for d in days if not held[str(d)].unread]
 
     def _fetch(self, day: date, expected: int | None) -> Answer:
         if self.harvest.halt is not None:

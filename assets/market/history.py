@@ -1,5 +1,6 @@
 """The weekly look over the whole history: older gaps are reported here, and backfilled on request."""
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -19,8 +20,9 @@ from domain.market.observed import Observed
 from domain.market.plan import Verdict, window
 from domain.market.reckoning import history_gaps
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
+from domain.shared.cell import UNREADABLE
 from domain.shared.table import ALL
-from resources.lake.error import DamagedData
+from resources.lake.error import DamagedData, Unreadable
 
 
 def history_asset(catalogue: Catalogue) -> dg.AssetsDefinition:
@@ -63,6 +65,7 @@ def find_gaps(market: Market) -> pa.Table:
         for verdict in filter(_is_gap, verdicts):
             row = _gap(seen, verdict)
             wrong[row["trade_date"], verdict.table] = row
+    blind = _days_without_suspensions(market, days)
     thin = history_gaps(
         market.catalogue,
         days,
@@ -71,7 +74,11 @@ def find_gaps(market: Market) -> pa.Table:
         _all_suspensions(market),
         _explained(market),
     )
-    told = {(row["trade_date"], row["table_name"]): row for row in thin.to_pylist()}
+    told = {
+        (row["trade_date"], row["table_name"]): row
+        for row in thin.to_pylist()
+        if row["trade_date"] not in blind or not row["rows"]
+    }
     # A day may be thin because its file is damaged: then that is the reason to tell.
     told |= {place: {**row, **told.get(place, {}), "reason": row["reason"]} for place, row in wrong.items()}
     return pa.Table.from_pylist([told[p] for p in sorted(told, reverse=True)], schema=HISTORY_GAPS.schema)
@@ -116,7 +123,7 @@ def _is_gap(verdict: Verdict) -> bool:
         return False
     if verdict.table == COVERAGE.table and verdict.reason_code == "inputs_changed":
         return False
-    return verdict.state in ("gap", "derive")
+    return verdict.state in ("gap", "derive") or verdict.reason_code == UNREADABLE
 
 
 def _gap(seen: Observed, verdict: Verdict) -> dict[str, Any]:
@@ -141,9 +148,16 @@ def _all_suspensions(market: Market) -> pa.Table:
     )
     try:
         return market.lake.query(query)
-    except DamagedData as error:
-        rest = [p for p in market.lake.partitions("market.suspensions") if p not in error.partitions]
+    except (DamagedData, Unreadable):
+        held = market.lake.versions("market.suspensions", market.lake.partitions("market.suspensions"))
+        rest = [p for p, version in held.items() if version.readable]
         return market.lake.query(query, partitions={"market.suspensions": rest})
+
+
+def _days_without_suspensions(market: Market, days: Sequence[date]) -> set[date]:
+    """Days whose suspensions cannot be read now: that one of them is thin may have its reason there."""
+    held = market.lake.versions("market.suspensions", [str(d) for d in days])
+    return {d for d in days if held[str(d)].unread}
 
 
 def _explained(market: Market) -> list[tuple[str, date]]:

@@ -83,7 +83,7 @@ class Market:
         """What the lake's calendar says; an unreadable one says nothing and is fetched again by the plan."""
         name = self.catalogue.calendar.name
         versions = self.lake.versions(f"market.{name}", self.lake.partitions(f"market.{name}"))
-        whole = {year: v for year, v in versions.items() if v.rows and not v.damaged}
+        whole = {year: v for year, v in versions.items() if v.rows and v.readable}
         return self._once("calendar", tuple(whole.items()), lambda: self._read_calendar(list(whole)))
 
     def _read_calendar(self, years: Sequence[str]) -> TradingCalendar:
@@ -114,12 +114,15 @@ class Market:
         )
 
     def expected(self, days: Sequence[date]) -> dict[tuple[str, str], int | None]:
-        """How many rows each daily table should have on each day; None where nothing tells."""
-        made_from = (
-            self.lake.version(self.catalogue.stocks.table.name, ALL),
-            *self.lake.versions("market.suspensions", [str(d) for d in days]).values(),
-        )
-        return self._once(("expected", *days), made_from, lambda: self._count_expected(days))
+        """How many rows each daily table should have on each day; None where nothing tells, or nothing that
+        can be read."""
+        listed = self.lake.version(self.catalogue.stocks.table.name, ALL)
+        suspended = self.lake.versions("market.suspensions", [str(d) for d in days])
+        if not listed.readable:
+            return {}
+        readable = [d for d in days if suspended[str(d)].readable]
+        made_from = (listed, *suspended.values())
+        return self._once(("expected", *days), made_from, lambda: self._count_expected(readable))
 
     def _count_expected(self, days: Sequence[date]) -> dict[tuple[str, str], int | None]:
         stocks = self.stocks()
@@ -210,12 +213,10 @@ class Market:
         years = [str(y) for y in years_wanted(now or self.clock(), self.rules)]
         cells |= self.cells([self.catalogue.calendar.name], years)
         cells |= self.cells([self.catalogue.stocks.name], [ALL])
-        readable = [d for d in days if not cells["suspensions", str(d)].version.damaged]
-        stocks_readable = not cells[self.catalogue.stocks.name, ALL].version.damaged
         return Observed(
             calendar=calendar,
             cells=cells,
-            expected=self.expected(readable) if stocks_readable else {},
+            expected=self.expected(days),
             pending_revisions=frozenset(
                 date.fromisoformat(r.partition) for r in self.provenance.pending_revisions()
             ),
@@ -239,13 +240,13 @@ class Market:
         return self.plan_of(self.observe(now), now)
 
     def needed(self, days: Sequence[date], tables: Collection[str]) -> dict[date, set[str]]:
-        """Of `days`, those on which any of `tables` is not as it should be, and which."""
+        """Of `days`, those on which any of `tables` is not as it should be or cannot be read, and which."""
         needed: dict[date, set[str]] = {}
         fetched = {e.name for e in self.catalogue.daily}
         # What derives from others is judged by all of them.
         for _, verdicts in self.judged(days, tables if set(tables) <= fetched else ()):
             for verdict in verdicts:
-                if verdict.state in ("gap", "derive") and verdict.table in tables:
+                if verdict.state in ("gap", "derive", "unknown") and verdict.table in tables:
                     needed.setdefault(date.fromisoformat(verdict.partition), set()).add(verdict.table)
         return needed
 

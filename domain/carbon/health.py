@@ -11,6 +11,7 @@ from domain.carbon.dropped import shown
 from domain.carbon.feeds import Pulled
 from domain.carbon.jobs import PULLED
 from domain.carbon.plan import Plan, Verdict
+from domain.shared.cell import UNREADABLE
 from domain.shared.health import Finding, WorkRow
 from domain.shared.telling import (
     EVERYWHERE,
@@ -125,7 +126,7 @@ def _told(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: dat
         return told_as_called_off("carbon", row, verdict, ACTIONS)
     # That a type was taken out of the catalogue, somebody meant; what an application tells, nobody did.
     uncounted = verdict.reason_code == "unknown_type" and verdict.table != PULLED
-    locked, lost = verdict.state == "locked", verdict.reason_code in ("no_files", "unknown_type")
+    locked, lost = verdict.state == "locked", verdict.reason_code in ("no_files", "unknown_type", UNREADABLE)
     action = "nothing; it comes after them" if verdict.state == "waits" else not_started("carbon")
     if locked or lost:
         action = ACTIONS[verdict.reason_code].replace("YEAR", str(verdict.year))

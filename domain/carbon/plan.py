@@ -25,7 +25,7 @@ from domain.carbon.tables import (
     UNITS,
 )
 from domain.carbon.verdict import Plan, Verdict, year_of
-from domain.shared.cell import Cell, fault
+from domain.shared.cell import UNREADABLE, Cell, fault
 from domain.shared.hashing import digest
 from domain.shared.table import ABSENT
 
@@ -61,7 +61,8 @@ def _pulls(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
             why = f"an application has entries of {name!r} for {year}, and the catalogue has no such type"
             yield Verdict(PULLED, partition, "waits", "unknown_type", why)
             continue
-        units = str(seen.cell(UNITS.table, str(year)).version)
+        # That they cannot be read now is no reason to read all entries again.
+        units = str(seen.cell(UNITS.table, str(year)).last_known)
         told = [one for one in seen.heard if one.partition == partition]
         wanted = unread(told, seen.pulled_of(partition), units)
         if not wanted:
@@ -126,6 +127,8 @@ def _judge_intake(seen: Observed, tables: list[str], partition: str, inputs: Map
     fresh = _numbers(inputs) - _numbers(cells[0].inputs)
     arrived = seen.known_uploads
     pipelines = tuple(sorted({arrived[int(n)].pipeline_id for n in fresh if int(n) in arrived}))
+    if (unread := next((c for c in cells if c.version.unread), None)) is not None:
+        return _unread(tables[0], partition, unread, pipelines)
     faults = (_fault(cell, fresh) for cell in cells)
     wrong = next(filter(None, faults), None) or _outdated(seen, cells[0], inputs, fresh)
     if wrong is None:
@@ -190,6 +193,10 @@ def _is_settled(cell: Cell) -> bool:
 
 def _emissions(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
     for partition in seen.entry_partitions(catalogue):
+        cell = seen.cell(EMISSIONS.table, partition)
+        if cell.version.unread:
+            yield _unread(EMISSIONS.table, partition, cell)
+            continue
         inputs = emissions_inputs(catalogue, seen, partition)
         if inputs is None:
             yield from _not_yet_calculated(seen, partition)
@@ -289,6 +296,9 @@ def _judge_sums(
     broken = any(map(_is_broken, made_from.values()))
     if year in moving and not broken and is_spent(seen.now, seen.cell(table, partition), inputs, made_from):
         return replace(verdict, why=f"{verdict.why}; {year} does not come to rest, and it waits no longer")
+    if unread := [name for name, cell in made_from.items() if cell.version.unread]:
+        why = f"it waits for {unread[0]}: {made_from[unread[0]].version.unread}"
+        return replace(verdict, state="waits", reason_code="input_missing", why=why, fingerprint="")
     if year in moving or broken:
         why = f"{verdict.why}; it waits for the calculations of {year}"
         return replace(verdict, state="waits", why=why, fingerprint="")
@@ -297,7 +307,7 @@ def _judge_sums(
 
 def _is_broken(cell: Cell) -> bool:
     gone = cell.version == ABSENT and cell.recorded not in (None, ABSENT)
-    return gone or cell.version.damaged
+    return gone or not cell.version.readable
 
 
 # What all have in common
@@ -311,6 +321,8 @@ def _judge_derived(
     causes: Mapping[str, Iterable[str]],
 ) -> Verdict:
     cell = seen.cell(table, partition)
+    if cell.version.unread:
+        return _unread(table, partition, cell)
     changed = sorted(k for k in inputs.keys() | cell.inputs.keys() if inputs.get(k) != cell.inputs.get(k))
     pipelines = tuple(sorted({p for k in changed for p in causes.get(k, ())}))
     found = (str(cell.version), str(cell.recorded), digest(dict(inputs)))
@@ -323,6 +335,13 @@ def _judge_derived(
         why = f"out of date: {', '.join(changed)} {verb} not what it was made from"
         return _wanted(seen, table, partition, "inputs_changed", why, found, pipelines)
     return _healthy(table, partition, cell)
+
+
+def _unread(table: str, partition: str, cell: Cell, pipelines: tuple[str, ...] = ()) -> Verdict:
+    """Neither up to date nor due: what cannot be read may be whole, and is not written over; nor is anything
+    made from it. A lock mends nothing here."""
+    why = f"waits: {cell.version.unread}"
+    return Verdict(table, partition, "waits", UNREADABLE, why, pipelines=pipelines)
 
 
 def _healthy(table: str, partition: str, cell: Cell) -> Verdict:

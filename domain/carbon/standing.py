@@ -202,7 +202,8 @@ def _unsummed(catalogue: Catalogue, seen: Observed, year: int) -> Iterator[str]:
 
 def _altered(seen: Observed, year: int) -> str:
     cell = seen.cell(REPORTS.table, str(year))
-    never = cell.recorded is None and cell.version == ABSENT
+    # What cannot be read was not altered for that: it is told among the lines.
+    never = (cell.recorded is None and cell.version == ABSENT) or cell.version.unread
     if never or _is_being_made(seen, f"{REPORTS.table}:{year}"):
         return ""
     wrong = fault(cell, "calculated")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.completeness import SAYS_SO, judge
@@ -26,6 +26,17 @@ def adjusted_inputs(seen: Observed, partition: str) -> dict[str, str] | None:
     return {name: str(cell.version) for name, cell in cells.items()}
 
 
+def coverage_sources(catalogue: Catalogue) -> tuple[str, ...]:
+    """The tables that coverage of a day is made from: those of the day, and what tells how many it should
+    have."""
+    return (*(e.name for e in catalogue.daily), catalogue.stocks.name)
+
+
+def first_unread(seen: Observed, tables: Iterable[str], partition: str) -> str | None:
+    """Which of these cannot be read now: what is made from them waits for it."""
+    return next((name for name in tables if seen.source(name, partition).version.unread), None)
+
+
 def _usable(cell: Cell) -> bool:
     return cell.untouched and cell.version != ABSENT
 
@@ -33,6 +44,8 @@ def _usable(cell: Cell) -> bool:
 def coverage_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> dict[str, str] | None:
     """Coverage speaks of every table of the day, so it is made from all of them and from what is expected."""
     cells = {e.name: seen.cell(e.name, partition) for e in catalogue.daily}
+    if first_unread(seen, coverage_sources(catalogue), partition):
+        return None
     if all(cell.recorded is None and cell.version == ABSENT for cell in cells.values()):
         return None
     inputs = {}
@@ -44,8 +57,8 @@ def coverage_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> dic
 
 def coverage_status(endpoint: Endpoint, cell: Cell, expected: int | None) -> str:
     """The word of the coverage table for one table of one day."""
-    if cell.version.damaged:
-        return "damaged"
+    if not cell.version.readable:
+        return str(cell.version)
     if cell.version == ABSENT and cell.recorded != ABSENT:
         return "missing"
     status = judge(endpoint, cell.version.rows, expected).status

@@ -13,6 +13,7 @@ from domain.market.freshness import freshness
 from domain.market.plan import Plan, Verdict
 from domain.market.tables import DERIVED
 from domain.market.trading import TradingCalendar, shanghai
+from domain.shared.cell import UNREADABLE
 from domain.shared.health import Finding, Health, WorkRow
 from domain.shared.telling import (
     EVERYWHERE,
@@ -45,6 +46,7 @@ ACTIONS: Mapping[str, str] = {
     "partial": "nothing; the day is fetched again after 1, 6 and 24 hours",
     "calendar_missing": "run `perennial market daily`, or materialise normalized_trade_cal",
     "stock_list_missing": "run `perennial market daily`, or materialise normalized_stock_basic",
+    "input_missing": "nothing; its inputs come first",
     "damaged": "nothing; the day is fetched again. Check the disk if it comes back",
 }
 
@@ -95,7 +97,7 @@ def _with_causes(found: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def _tells(verdict: Verdict) -> bool:
-    return verdict.due or verdict.state == "explained" or verdict.reason_code == "partial"
+    return verdict.due or verdict.state in ("explained", "unknown") or verdict.reason_code == "partial"
 
 
 def _from_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: datetime) -> Finding:
@@ -106,13 +108,20 @@ def _from_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_
     return Finding(
         domain="market",
         subject=verdict.key,
-        health="explained" if verdict.state == "explained" else "healing",
+        health=_health(verdict),
         reason_code=verdict.reason_code,
         reason=verdict.why,
         since=verdict.since,
         next_attempt=now if verdict.due else verdict.next_attempt,
         action=not_started("market") if verdict.due else ACTIONS.get(verdict.reason_code, "nothing"),
     )
+
+
+def _health(verdict: Verdict) -> Health:
+    """What cannot be read is nobody's work here, and somebody's if it lasts."""
+    if verdict.reason_code == UNREADABLE:
+        return "broken"
+    return "explained" if verdict.state == "explained" else "healing"
 
 
 def _sources(sources: Iterable[SourceRow], calendar: TradingCalendar, now: datetime) -> Iterable[Finding]:

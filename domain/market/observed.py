@@ -8,6 +8,7 @@ from datetime import date, time
 
 from domain.market.trading import TradingCalendar
 from domain.shared.cell import NOTHING, Cell
+from domain.shared.table import ALL
 
 
 @dataclass(frozen=True)
@@ -36,3 +37,7 @@ class Observed:
 
     def cell(self, table: str, partition: str) -> Cell:
         return self.cells.get((table, partition), NOTHING)
+
+    def source(self, table: str, partition: str) -> Cell:
+        """Of what a day is derived from: the day's own, or that of a table which is one whole."""
+        return self.cells.get((table, partition)) or self.cell(table, ALL)

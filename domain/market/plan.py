@@ -13,12 +13,18 @@ from typing import Literal
 
 from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.completeness import SAYS_SO, Judgement, judge, refetch_at
-from domain.market.derived import adjusted_inputs, coverage_inputs
+from domain.market.derived import (
+    ADJUSTED_FROM,
+    adjusted_inputs,
+    coverage_inputs,
+    coverage_sources,
+    first_unread,
+)
 from domain.market.observed import Observed, Rules
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
 from domain.market.trading import at, due_at, newest_published, shanghai
 from domain.shared.backoff import Backoff
-from domain.shared.cell import Cell, fault
+from domain.shared.cell import UNREADABLE, Cell, fault
 from domain.shared.hashing import digest
 from domain.shared.table import ABSENT, ALL
 from domain.shared.work import Item, Kind
@@ -33,10 +39,13 @@ REFRESH = "market.refresh"
 _ACROSS_RUNS = Backoff(base=timedelta(seconds=60), factor=2, cap=timedelta(hours=1))
 KINDS = (Kind(FILL, transient=_ACROSS_RUNS), Kind(REFRESH, transient=_ACROSS_RUNS))
 
-State = Literal["healthy", "explained", "early", "gap", "recheck", "derive", "refresh"]
+State = Literal["healthy", "explained", "early", "unknown", "gap", "recheck", "derive", "refresh"]
 """healthy, explained, early (not due yet): nothing to do
+unknown: what is there, or what it is made from, cannot be read now; it waits until it can
 gap, recheck, derive, refresh: work, each with its own urgency
 """
+WAITS_FOR = "input_missing"
+"""The reason code of what is derived from something that cannot be read now."""
 
 PRIORITY = {"refresh": 30, "gap": 20, "derive": 10, "recheck": 0}
 
@@ -159,6 +168,8 @@ def _references(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rule
 def _reference(endpoint: Endpoint, partition: str, seen: Observed, now: datetime, rules: Rules) -> Verdict:
     cell = seen.cell(endpoint.name, partition)
     found = (str(cell.version), str(cell.recorded), rules.configuration)
+    if cell.version.unread:
+        return _unknown(endpoint.name, partition, cell)
     wrong = fault(cell)
     if wrong is None and cell.version == ABSENT:
         wrong = "missing", "it is empty"
@@ -181,6 +192,8 @@ def _judge_table(endpoint: Endpoint, day: date, seen: Observed, now: datetime, r
         return Verdict(name, partition, "early", "early", f"due from {due:%Y-%m-%d %H:%M} Asia/Shanghai")
     cell = seen.cell(name, partition)
     found = (str(cell.version), str(cell.recorded), rules.configuration)
+    if cell.version.unread:
+        return _unknown(name, partition, cell)
     judgement = judge(endpoint, cell.version.rows, seen.expected.get((name, partition)))
     if wrong := fault(cell):
         # Well when it was last fetched; never fetched, it has been wanted since it was due.
@@ -231,17 +244,22 @@ def _derived(catalogue: Catalogue, day: date, seen: Observed) -> Iterator[Verdic
     if day in seen.busy_days:
         return
     partition = str(day)
-    for table, inputs in (
-        (ADJUSTED_DAILY.table, adjusted_inputs(seen, partition)),
-        (COVERAGE.table, coverage_inputs(catalogue, seen, partition)),
+    for table, inputs, sources in (
+        (ADJUSTED_DAILY.table, adjusted_inputs(seen, partition), ADJUSTED_FROM),
+        (COVERAGE.table, coverage_inputs(catalogue, seen, partition), coverage_sources(catalogue)),
     ):
-        if inputs is not None:
+        if unread := first_unread(seen, sources, partition):
+            why = f"it waits for {unread}: {seen.source(unread, partition).version.unread}"
+            yield Verdict(table, partition, "unknown", WAITS_FOR, why)
+        elif inputs is not None:
             yield _judge_derived(table, partition, seen.cell(table, partition), inputs)
     if day in seen.pending_revisions:
         yield _revised(catalogue, day, seen)
 
 
 def _judge_derived(table: str, partition: str, cell: Cell, inputs: Mapping[str, str]) -> Verdict:
+    if cell.version.unread:
+        return _unknown(table, partition, cell)
     found = (str(cell.version), digest(inputs))
     if wrong := fault(cell):
         return _wanted(table, partition, "derive", *wrong, *found)
@@ -256,6 +274,11 @@ def _judge_derived(table: str, partition: str, cell: Cell, inputs: Mapping[str, 
 def _revised(catalogue: Catalogue, day: date, seen: Observed) -> Verdict:
     versions = [str(seen.cell(e.name, str(day)).version) for e in catalogue.daily]
     return _wanted(REVISIONS.table, str(day), "derive", "revised", "the source revised this day", *versions)
+
+
+def _unknown(table: str, partition: str, cell: Cell) -> Verdict:
+    """Neither healthy nor work: what cannot be read may be whole, and is not written over."""
+    return Verdict(table, partition, "unknown", UNREADABLE, f"waits: {cell.version.unread}")
 
 
 def _wanted(table: str, partition: str, state: State, reason_code: str, why: str, *found: str) -> Verdict:

@@ -99,7 +99,7 @@ HISTORY_GAPS = Table(
         Column(
             "reason",
             pa.string(),
-            "missing, incomplete, partial, damaged, changed, unrecorded or inputs_changed",
+            "missing, incomplete, partial, damaged, lake_unreadable, changed, unrecorded or inputs_changed",
             nullable=False,
         ),
     ),

@@ -11,6 +11,7 @@ from domain.market.derived import coverage_status
 from domain.market.freshness import freshness
 from domain.market.observed import Observed, Rules
 from domain.market.trading import due_at, newest_published, shanghai
+from domain.shared.table import ABSENT
 from domain.shared.telling import SourceRow
 
 DAYS_BEHIND = 3
@@ -59,7 +60,7 @@ def _latest_day(catalogue: Catalogue, seen: Observed, newest: date) -> date | No
     days = [
         date.fromisoformat(partition)
         for (table, partition), cell in seen.cells.items()
-        if table in names and (cell.version.rows or cell.version.damaged)
+        if table in names and cell.version != ABSENT
     ]
     return max((d for d in days if d <= newest), default=None)
 

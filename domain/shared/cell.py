@@ -25,12 +25,23 @@ class Cell:
         """The lake holds exactly what we recorded."""
         return self.recorded is not None and self.recorded == self.version
 
+    @property
+    def last_known(self) -> Version:
+        """What it holds; while that cannot be read, what was recorded of it."""
+        return self.recorded if self.version.unread and self.recorded is not None else self.version
+
 
 NOTHING = Cell()
 
 
+UNREADABLE = "lake_unreadable"
+"""The reason code of what cannot be read now. It is no fault that work mends: what is there may be whole."""
+
+
 def fault(cell: Cell, made: str = "fetched") -> tuple[str, str] | None:
     """What is wrong with a partition whatever its table: (reason code, why). `made`: how rows come there."""
+    if cell.version.unread:
+        return UNREADABLE, cell.version.unread
     if cell.version.damaged:
         return "damaged", "its data file cannot be read"
     if cell.recorded is None:

@@ -80,14 +80,22 @@ class Version:
     """What a partition contains: row count and an order-independent hash of its rows.
 
     Content, not a snapshot: compaction keeps it, a hand edit changes it. `damaged` marks a
-    partition whose data files cannot be read; it equals no healthy version.
+    partition whose data files cannot be read; `unread` says why the bytes of one cannot be had now, and then
+    nobody knows what it contains. Neither equals a healthy version.
     """
 
     rows: int
     digest: str
     damaged: bool = False
+    unread: str = ""
+
+    @property
+    def readable(self) -> bool:
+        return not (self.damaged or self.unread)
 
     def __str__(self) -> str:
+        if self.unread:
+            return "unreadable"
         return "damaged" if self.damaged else f"{self.rows}:{self.digest}"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from domain.shared.cell import UNREADABLE
 from domain.shared.health import Finding, Health, WorkRow
 
 EVERYWHERE: Mapping[str, str] = {
@@ -15,6 +16,8 @@ EVERYWHERE: Mapping[str, str] = {
     "files; then `perennial work retry ID`",
     "moved_warehouse": "move the home back, or make its old place a link to it; then "
     "`perennial work retry ID`",
+    UNREADABLE: "nothing, unless it lasts: then look at the disk or the store, and at this user's rights "
+    "there; a file that is lost for good is to be removed, what it held is filled again then",
     "called_off": "nothing; to have it after all, `perennial work retry ID`",
     "abandoned": "look at the run's log, mend the cause, then `perennial work retry ID`",
 }

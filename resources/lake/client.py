@@ -208,7 +208,8 @@ class Lake:
         return self.versions(table, [partition])[partition]
 
     def versions(self, table: str, partitions: Sequence[str]) -> dict[str, Version]:
-        """What each partition holds now: ABSENT where nothing is, `damaged` where it cannot be read."""
+        """What each partition holds now: ABSENT where nothing is, `damaged` where it is lost, `unread` where
+        the bytes of a file cannot be had now."""
         return self._versions.versions(self._views.of(self._table(table)), partitions)
 
     def holdings(

@@ -179,6 +179,17 @@ class Engine:
         """
         return [f for f in files if self._is_damaged(f)]
 
+    def judged(self, files: Sequence[FileEntry]) -> tuple[set[str], dict[str, str]]:
+        """The paths of those damaged; and of those whose bytes cannot be had now, with what kept them."""
+        damaged, unread = set(), {}
+        for file in files:
+            try:
+                if self._is_damaged(file):
+                    damaged.add(file.path)
+            except Unreadable as error:
+                unread[file.path] = error.message
+        return damaged, unread
+
     def _is_damaged(self, file: FileEntry) -> bool:
         from resources.lake.lent import LentFilesystem
 

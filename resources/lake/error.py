@@ -6,6 +6,7 @@ import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from domain.shared.cell import UNREADABLE
 from domain.shared.error import InfrastructureError, PermanentRunnerError, TransientResourceError
 
 
@@ -32,14 +33,18 @@ class Unreadable(TransientResourceError):
     """The disk or the object store does not give the bytes of a file. That says nothing about its content:
     what was not fetched is never called damaged."""
 
-    reason_code = "lake_unreadable"
+    reason_code = UNREADABLE
 
-    def __init__(self, what: str, error: Exception) -> None:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
+    def __init__(self, what: str, error: Exception | None = None) -> None:
+        """`what` is the whole message if there is no error: of a partition that was found to be so."""
+        message = what
+        if error is not None:
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            message = f"{what} cannot be read now: {lines[-1]}"  # a Python stack's last line is what happened
         super().__init__(
-            f"{what} cannot be read now: {lines[-1]}",  # the last line of a Python stack is what happened
+            message,
             remedy="nothing, unless it lasts: then look at the disk or the object store, and at this user's "
-            "rights there",
+            "rights there; a file that is lost for good is to be removed, and is filled again then",
         )
 
 

@@ -13,7 +13,7 @@ from domain.shared.error import InfrastructureError, InvalidInput
 from domain.shared.table import Table
 from resources.lake.catalog import catalog_errors
 from resources.lake.content_hash import versions_of
-from resources.lake.error import CommitConflict, DamagedData, storage_errors
+from resources.lake.error import CommitConflict, DamagedData, Unreadable, storage_errors
 from resources.lake.file_index import FileEntry
 from resources.lake.order import ordered
 from resources.lake.scrub import Scrub
@@ -43,6 +43,8 @@ class MaintenanceReport:
     damaged_files: tuple[str, ...] = ()
     changed_partitions: tuple[str, ...] = ()
     """Of files that changed where they lay, with their size and time as they were."""
+    unread: tuple[str, ...] = ()
+    """Of each group that was left for it, which file could not be read, and why."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class Maintenance:
         self, table: Table, compact_before: str | None, report: MaintenanceReport
     ) -> MaintenanceReport:
         damaged: list[str] = []
+        unread: list[str] = []
         for group in sorted({f.group for f in self.writer.views.of(table).files}, key=str):
             # One group per lock: writers of the table wait for one month's rewrite, not for all.
             with self.writer.locks.hold(table.name):
@@ -96,6 +99,9 @@ class Maintenance:
                 except DamagedData as error:
                     damaged += error.files
                     log.warning("%s; its month is not compacted", error)
+                except Unreadable as error:
+                    unread.append(error.message)
+                    log.warning("%s: %s; its month is not compacted", table.name, error)
                 except CommitConflict as error:
                     log.warning("%s; compaction is left to the next maintenance", error)
                 else:
@@ -104,14 +110,14 @@ class Maintenance:
                         compacted_files=report.compacted_files + len(files),
                         written_files=report.written_files + written,
                     )
-        return replace(report, damaged_files=tuple(damaged))
+        return replace(report, damaged_files=tuple(damaged), unread=tuple(unread))
 
     def _rewrite(self, view: View, files: Sequence[FileEntry]) -> int:
         partitions = sorted({p for f in files for p in (f.certain_partitions(view.table) or ())})
         frame = ordered(view.table, self.writer.engine.read(view, files))
         before = {f.path for f in files}
         versions = versions_of(view.table, [frame])
-        known = self.writer.versions.versions(view, [p for p in partitions if p in versions])
+        known = self.writer.versions.read_versions(view, [p for p in partitions if p in versions])
         if different := [p for p, v in known.items() if v != versions[p]]:
             raise InfrastructureError(
                 f"{view.table.name}: compaction would change {different}; nothing was written"

@@ -97,7 +97,7 @@ class LocalStore:
         for folder, _, names in os.walk(_local(prefix)):
             for name in names:
                 path = os.path.join(folder, name)  # noqa: PTH118
-                with suppress(FileNotFoundError):  # deleted between listing and looking
+                with suppress(OSError):  # deleted since it was listed; or nobody can tell how old it is
                     status = os.stat(path)  # noqa: PTH116
                     yield Stored(
                         f"file://{path}", status.st_size, datetime.fromtimestamp(status.st_mtime, UTC)
@@ -161,7 +161,7 @@ class ObjectStore:
         try:
             return bool(self._filesystem.get_file_info(self._key(uri)).type == FileType.File)
         except OSError as error:
-            raise TransientResourceError(f"the object store cannot be reached: {error}") from error
+            raise Unreadable(uri, error) from error
 
     def sql_path(self, uri: str) -> str:
         return f"{self._scheme}://{self._key(uri)}"

@@ -47,11 +47,12 @@ class VersionCache:
             return known[1]
 
     def put(self, table: Table, found: Mapping[str, tuple[str, Version]]) -> None:
-        """Remember versions by partition as (fingerprint, version), but no damage: files get restored."""
+        """Remember versions by partition as (fingerprint, version), but nothing that could not be read: files
+        get restored, and stores answer again."""
         with self._guard:
             touched: dict[Path, _Shard] = {}
             for partition, entry in found.items():
-                if not entry[1].damaged:
+                if entry[1].readable:
                     touched.setdefault(self._path(table, partition), {})[partition] = entry
             for path, entries in touched.items():
                 # Another process may have added to the file since; a lost race only costs a computation.

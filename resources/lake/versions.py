@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from domain.shared.table import ABSENT, ALL, Version
 from resources.lake.content_hash import versions_of
-from resources.lake.engine import Engine, quoted
-from resources.lake.error import DamagedData
+from resources.lake.engine import READ_ERRORS, Engine, quoted
+from resources.lake.error import DamagedData, Unreadable
 from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.layout import parse_partition, partition_key, sql_filter
 from resources.lake.version_cache import VersionCache, fingerprint
 from resources.lake.view import View
 
 DAMAGED = Version(rows=0, digest="", damaged=True)
+
+
+def unread(error: Unreadable) -> Version:
+    return Version(rows=0, digest="", unread=error.message)
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,11 @@ class VersionReader:
             if not files:
                 found[partition] = ABSENT
                 continue
-            key = self._key(view, files, stamps)
+            try:
+                key = self._key(view, files, stamps)
+            except Unreadable as error:
+                found[partition] = unread(error)
+                continue
             known = self.cache.get(view.table, partition, key)
             if known is not None:
                 found[partition] = known
@@ -49,7 +58,9 @@ class VersionReader:
         wanted: dict[str, tuple[str, list[FileEntry]]] = {}
         stamps: dict[str, str] = {}
         for partition in partitions:
-            if files := view.may_hold(partition):
+            if not (files := view.may_hold(partition)):
+                continue
+            with suppress(Unreadable):  # whoever looks is told of it
                 key = self._key(view, files, stamps)
                 if (version := self.cache.get(view.table, partition, key)) is not None:
                     known[partition], wanted[partition] = version, (key, files)
@@ -57,7 +68,15 @@ class VersionReader:
             return []
         found = self._compute(view, wanted)
         self.cache.forget(view.table, [p for p in found if found[p].damaged])
-        return [p for p in found if found[p] != known[p]]
+        return [p for p in found if found[p] != known[p] and not found[p].unread]
+
+    def read_versions(self, view: View, partitions: Sequence[str]) -> dict[str, Version]:
+        """The same for who writes; raises Unreadable where it is not known what is there."""
+        found = self.versions(view, partitions)
+        for version in found.values():
+            if version.unread:
+                raise Unreadable(version.unread)
+        return found
 
     def remember(self, view: View, versions: dict[str, Version]) -> None:
         """Note versions that a commit has just made."""
@@ -65,8 +84,9 @@ class VersionReader:
         entries = {}
         for partition, version in versions.items():
             files = view.may_hold(partition)
-            if files:
-                entries[partition] = (self._key(view, files, stamps), version)
+            with suppress(Unreadable):  # then it is computed when it can be read
+                if files:
+                    entries[partition] = (self._key(view, files, stamps), version)
         self.cache.put(view.table, entries)
 
     def _key(self, view: View, files: list[FileEntry], stamps: dict[str, str]) -> str:
@@ -79,23 +99,41 @@ class VersionReader:
         )
 
     def _compute(self, view: View, unknown: dict[str, tuple[str, list[FileEntry]]]) -> dict[str, Version]:
+        """One file in trouble costs its own partitions, and no others."""
         files = {f.path: f for _, some in unknown.values() for f in some}
+        bad: dict[str, Version] = {}
         try:
-            computed = self._hash(view, list(unknown), list(files.values()))
-            lost: set[str] = set()
-        except DamagedData as error:
-            bad = set(error.files)
-            lost = {p for p, (_, some) in unknown.items() if any(f.path in bad for f in some)}
-            intact = [p for p in unknown if p not in lost]
-            computed = (
-                self._hash(view, intact, [f for f in files.values() if f.path not in bad]) if intact else {}
-            )
-        found = {p: DAMAGED if p in lost else computed.get(p, ABSENT) for p in unknown}
+            found = self._hash(view, list(unknown), list(files.values()))
+        except READ_ERRORS:
+            bad, found = self._apart(view, unknown, files)
+        found = {p: bad.get(p) or found.get(p, ABSENT) for p in unknown}
         self.cache.put(view.table, {p: (unknown[p][0], v) for p, v in found.items()})
         return found
 
+    def _apart(
+        self, view: View, unknown: Mapping[str, tuple[str, list[FileEntry]]], files: Mapping[str, FileEntry]
+    ) -> tuple[dict[str, Version], dict[str, Version]]:
+        """The partitions whose files cannot be read, and the versions of the others."""
+        damaged, reasons = self.engine.judged(list(files.values()))
+        bad: dict[str, Version] = {}
+        for partition, (_, some) in unknown.items():
+            # What cannot be had comes before what is damaged: nobody is to write over it.
+            if reason := next((reasons[f.path] for f in some if f.path in reasons), ""):
+                bad[partition] = Version(rows=0, digest="", unread=reason)
+            elif any(f.path in damaged for f in some):
+                bad[partition] = DAMAGED
+        intact = [p for p in unknown if p not in bad]
+        if not intact:
+            return bad, {}
+        readable = [f for f in files.values() if f.path not in damaged and f.path not in reasons]
+        try:
+            with self.engine.explained(view.table, readable):
+                return bad, self._hash(view, intact, readable)
+        except Unreadable as error:  # the store answers now and then
+            return bad | dict.fromkeys(intact, unread(error)), {}
+
     def _hash(self, view: View, partitions: Sequence[str], files: Sequence[FileEntry]) -> dict[str, Version]:
-        with self.engine.connect() as connection, self.engine.explained(view.table, files):
+        with self.engine.connect() as connection:
             rows = self.engine.relation(connection, view, files)
             query = f"SELECT * FROM ({rows}) WHERE {sql_filter(view.table, partitions)}"
             return versions_of(view.table, connection.sql(query).to_arrow_reader())
@@ -114,8 +152,8 @@ class VersionReader:
             if days is None:
                 try:
                     days = tuple(self._distinct(view, [file]))
-                except DamagedData:
-                    days = file.possible_partitions(view.table)  # `versions` tells that they are damaged
+                except (DamagedData, Unreadable):
+                    days = file.possible_partitions(view.table)  # `versions` tells what is wrong with them
                 else:
                     resolved[-1] = replace(file, days=days if view.table.partition_kind == "day" else None)
             listed.update(days)

@@ -151,7 +151,7 @@ class Writer:
     def _apply(self, view: View, rows: Rows, guard: Guard | None) -> Commit:
         table = view.table
         wanted = {p: rows.made.get(p, ABSENT) for p in rows.partitions}
-        stored = self.versions.versions(view, rows.partitions)
+        stored = self.versions.read_versions(view, rows.partitions)
         changed = [p for p in rows.partitions if wanted[p] != stored[p]]
         current = None if view.state is None else view.state.current
         if not changed:

@@ -58,7 +58,8 @@ def look(
     ]
     fills = {_day(d.rows[0]) for d in dispatches if d.rows[0].kind == FILL}
     cells = market.cells(ADJUSTED_FROM, sorted(fills)) if fills else {}
-    return Look(plan, tuple(_start(market, d, cells) for d in dispatches))
+    waiting = {v.key for v in plan.verdicts if v.state == "unknown"}
+    return Look(plan, tuple(_start(market, d, cells, waiting) for d in dispatches))
 
 
 def wish(market: Market, under_way: Collection[str] = ()) -> Plan:
@@ -131,13 +132,19 @@ def _day(row: Work) -> str:
     return row.key.split(":", 1)[1]
 
 
-def _start(market: Market, dispatch: Dispatch, cells: Mapping[tuple[str, str], Cell]) -> Start:
-    """A run of a day ends with what can be derived from the day."""
+def _start(
+    market: Market, dispatch: Dispatch, cells: Mapping[tuple[str, str], Cell], waiting: Collection[str]
+) -> Start:
+    """A run of a day ends with what can be derived from the day. `waiting` are keys of what cannot."""
     partition = _day(dispatch.rows[0])
     tables = [row.key.split(":", 1)[0] for row in dispatch.rows]
     if any(e.name in tables for e in market.catalogue.daily):
         adjusted = [ADJUSTED_DAILY.table] if derivable(tables, partition, cells) else []
-        tables += [name for name in (*adjusted, *ANY_DAY) if name not in tables]
+        tables += [
+            name
+            for name in (*adjusted, *ANY_DAY)
+            if name not in tables and f"{name}:{partition}" not in waiting
+        ]
     return Start(
         dispatch_id=dispatch.id,
         partition=partition,

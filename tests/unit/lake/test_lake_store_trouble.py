@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,12 @@ import pytest
 from pyarrow import fs
 
 from domain.shared.error import TransientResourceError
-from resources.lake.client import Lake
+from resources.lake.client import Lake, MaintenanceReport
 from resources.lake.engine import engine_error
 from resources.lake.error import DamagedData, Unreadable
 from resources.lake.lent import LentFilesystem
 from resources.lake.store import ObjectStore
-from tests.unit.lake.frames import TABLES, data_files, days_from, on_files, prices
+from tests.unit.lake.frames import DAILY, TABLES, data_files, days_from, on_files, prices
 
 DAYS = days_from("2026-11-01", 3)
 SLOW_DOWN = "AWS Error SLOW_DOWN (HTTP status 503) during GetObject operation"
@@ -131,7 +133,6 @@ def test_a_day_that_could_not_be_read_is_not_damaged(
     assert lake.partitions("market.prices") == DAYS
     bucket.refusing = refused
     for look in (
-        lambda: lake.versions("market.prices", DAYS),
         lambda: lake.sql("SELECT sum(close) AS c FROM market.prices"),
         lambda: lake.query("SELECT sum(close) AS c FROM market.prices"),
         lambda: lake.scan("market.prices").read_all(),
@@ -143,6 +144,100 @@ def test_a_day_that_could_not_be_read_is_not_damaged(
     bucket.refusing = 0
     assert not any(v.damaged for v in lake.versions("market.prices", DAYS).values())
     assert lake.scan("market.prices").read_all().num_rows == 1500
+
+
+@pytest.mark.parametrize("refused", [1, 2, 3, ALWAYS])
+def test_what_a_day_holds_is_not_known_while_it_cannot_be_read(
+    cold: Callable[[], Lake], bucket: Throttled, refused: int
+) -> None:
+    whole = cold().versions("market.prices", DAYS)
+    lake = cold()
+    bucket.refusing = refused
+    found = lake.versions("market.prices", DAYS)
+    unread = [v for v in found.values() if v.unread]
+    assert not any(v.damaged for v in found.values())
+    assert all("SLOW_DOWN" in v.unread for v in unread)
+    assert found == whole if not unread else len(unread) == 3
+    assert (refused == ALWAYS) <= bool(unread)
+    bucket.refusing = 0
+    assert lake.versions("market.prices", DAYS) == whole, "nothing of the trouble is remembered"
+
+
+def withhold(path: Path) -> None:
+    """The disk does not even say what it is, whoever asks: too many levels of links."""
+    path.rename(path.with_suffix(".whole"))
+    path.symlink_to(path)
+
+
+def fail_to_read(path: Path) -> None:
+    """It is there, and reading it is an error."""
+    path.rename(path.with_suffix(".whole"))
+    path.mkdir()
+
+
+def mend(path: Path) -> None:
+    path.rmdir() if path.is_dir() else path.unlink()
+    path.with_suffix(".whole").replace(path)
+
+
+LATER = days_from("2026-12-01", 2)
+
+
+@pytest.mark.parametrize("hurt", [withhold, fail_to_read])
+def test_a_file_that_cannot_be_read_is_told_of_its_own_days_and_no_others(
+    home: Path, hurt: Callable[[Path], None]
+) -> None:
+    (path,) = data_files(home)
+    on_files(home).replace_range("market.prices", LATER, prices(*LATER))
+    before = on_files(home).versions("market.prices", [*DAYS, *LATER])
+    hurt(path)
+    shutil.rmtree(home / "cache")
+    lake = on_files(home)
+    held = lake.holdings({"market.prices": [], "market.stocks": []}, and_present=True)["market.prices"]
+    assert {day: held[day] for day in LATER} == {day: before[day] for day in LATER}
+    assert all(path.name in held[day].unread and not held[day].damaged for day in DAYS)
+    assert lake.replace("market.prices", LATER[0], prices(LATER[0], scale=2)).changed
+    with pytest.raises(Unreadable, match=path.name):
+        lake.replace("market.prices", DAYS[0], prices(DAYS[0]))
+    mend(path)
+    assert {day: lake.version("market.prices", day) for day in DAYS} == {day: before[day] for day in DAYS}
+
+
+def test_a_day_in_a_damaged_file_and_an_unread_one_is_not_called_damaged(home: Path) -> None:
+    """Else it would be fetched again, and what may be whole would go with what is not."""
+    (path,) = data_files(home)
+    lake = on_files(home)
+    lake._writer.catalog.load("market.prices").append(prices(*DAYS, codes=["A"]).cast(DAILY.schema))
+    (other,) = set(data_files(home)) - {path}
+    other.write_bytes(b"rot")
+    withhold(path)
+    assert all(v.unread and not v.damaged for v in lake.versions("market.prices", DAYS).values())
+    mend(path)
+    assert all(v.damaged for v in lake.versions("market.prices", DAYS).values())
+
+
+def test_upkeep_passes_over_a_month_that_cannot_be_read_and_tells_of_it(home: Path) -> None:
+    lake = on_files(home)
+    for day in LATER:
+        lake.replace("market.prices", day, prices(day))
+    lake.replace("market.prices", "2026-11-04", prices("2026-11-04"))
+    path = min(data_files(home), key=lambda p: ("2026-12" in str(p), -p.stat().st_size))
+    withhold(path)
+    now = datetime.now(UTC) + timedelta(days=30)
+
+    def maintain() -> MaintenanceReport:
+        return lake.maintain(
+            "market.prices", now=now, compact_before="2027-01", orphan_age=timedelta(days=60)
+        )
+
+    report = maintain()
+    assert (report.compacted_files, report.written_files, report.damaged_files) == (2, 1, ())
+    assert report.expired_snapshots > 0
+    assert len(report.unread) == 1
+    assert path.name in report.unread[0]
+    mend(path)
+    report = maintain()
+    assert (report.compacted_files, report.unread) == (2, ())
 
 
 def rot(path: Path) -> None:
