@@ -25,8 +25,9 @@ from resources.lake.store import Store, readable
 from resources.lake.types import duckdb_type, iceberg_type
 from resources.lake.view import View
 
-READ_ERRORS = (duckdb.Error, pa.ArrowException, OSError)
-"""What reading data files may raise, through DuckDB or through pyarrow."""
+READ_ERRORS = (duckdb.Error, pa.ArrowException, OSError, RuntimeError, UnicodeError)
+"""What reading data files may raise, through DuckDB or through pyarrow. The last two: names of columns that
+rotted are no UTF-8 any more."""
 
 log = logging.getLogger(__name__)
 
@@ -212,7 +213,7 @@ def _is_undecodable(connection: Any, path: str, expected: int) -> bool:
         query = f"SELECT * FROM read_parquet([{text_literal(path)}])"
         for batch in connection.sql(query).to_arrow_reader():
             rows += batch.num_rows
-    except (duckdb.Error, pa.ArrowInvalid, OSError) as error:
+    except READ_ERRORS as error:
         if _is_out_of_memory(error):
             raise engine_error(error) from error
         return True

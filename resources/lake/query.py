@@ -16,7 +16,7 @@ import pyarrow as pa
 from domain.shared import compute
 from domain.shared.error import InvalidInput
 from domain.shared.table import Table
-from resources.lake.engine import Engine, engine_error, quoted
+from resources.lake.engine import READ_ERRORS, Engine, engine_error, quoted
 from resources.lake.error import DamagedData
 from resources.lake.file_index import FileEntry
 from resources.lake.pruning import asked_days, nodes_of, table_of
@@ -33,8 +33,8 @@ _NOT_THE_FILES = (
 )
 _VALUES = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
 """Values that the statement cannot work with. Some are said of what a file holds, and then speak of it."""
-_OF_A_FILE = ("parquet", "incorrect stats size")
-"""Words of the latter: every file of a table has the first in its name."""
+_OF_A_FILE = ("parquet", "incorrect stats size", "invalid unicode")
+"""Words of the latter: each file of a table has the first in its name, and may have a rotten column name."""
 _NO_SUCH_PATH = "No files found that match the pattern"
 _TREES_KEPT = 64
 _REMEDY = "ask one SELECT (or DESCRIBE, SUMMARIZE, SHOW ALL TABLES); the lake is changed by its assets only"
@@ -86,12 +86,14 @@ class Query:
                 connection.execute(f"CREATE VIEW {_identifier(name)} AS {sql}").fetchall()
             try:
                 return connection.sql(query, params=params).to_arrow_table()
-            except (duckdb.Error, OSError) as error:
+            except READ_ERRORS as error:
                 if self._names_nothing(views, error):
                     raise _refused(error) from error
                 self._blame(views, error)
                 if isinstance(error, duckdb.CatalogException):
                     raise self._unknown(error, extra) from error
+                if not isinstance(error, (duckdb.Error, OSError)):
+                    raise
                 raise engine_error(error) from error
 
     def _days_only(self, view: View, tree: Any) -> View:

@@ -27,6 +27,11 @@ def rot_footer(path: Path) -> None:
     path.write_bytes(content)
 
 
+def rot_column_name(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"close", b"cl\xffse"))
+
+
 def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:100])
 
@@ -51,7 +56,7 @@ def november(home: Path) -> Path:
     return path
 
 
-HURTS = pytest.mark.parametrize("hurt", [rot_middle, rot_footer, truncate, remove])
+HURTS = pytest.mark.parametrize("hurt", [rot_middle, rot_footer, rot_column_name, truncate, remove])
 
 
 @HURTS
