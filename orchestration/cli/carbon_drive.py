@@ -83,10 +83,10 @@ def drive_dropped(settings: Settings, carbon: Carbon) -> None:
     from orchestration.cli.runner import runner, take_back
     from resources.ledger.attention import attention
     from sensors.carbon.drop import run_tags
-    from sensors.carbon.dropped import look_at_drop
+    from sensors.carbon.dropped import look_at_drop, observe_drop
     from sensors.unfinished import unfinished_dispatches
 
-    seen = look_at_drop(carbon, settings.carbon_drop, "")
+    seen = observe_drop(carbon, settings.carbon_drop, "")
     if not seen.lying:
         return
     say(f"files in the drop folder: {seen.lying}; {SETTLED:.0f} s to see whether anybody still writes")

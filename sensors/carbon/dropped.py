@@ -1,5 +1,7 @@
 """One look at the drop folder: what has come to rest becomes work, and is sent for. No Dagster here.
 
+Who starts no runs only observes: what was sent for and never begun would wait for minutes.
+
 A look reads no file and moves none, so it ends soon, whatever lies there. The one exception are files that
 were written to after they had been taken: they are put back.
 """
@@ -29,35 +31,62 @@ AT_ONCE = 2_000
 
 
 @dataclass(frozen=True)
-class DropLook:
+class DropSeen:
     """`cursor` is what the next look has to know; `lying` counts all files, `resting` those to be taken."""
 
     cursor: str
     lying: int
     resting: int
+
+
+@dataclass(frozen=True)
+class DropLook(DropSeen):
+    """The same, and what a run is to be started for now."""
+
     starts: tuple[Dispatch, ...]
 
 
 def look_at_drop(carbon: Carbon, path: Path, cursor: str, unfinished: Collection[str] = ()) -> DropLook:
-    folder = DropFolder(path)
-    now = carbon.ledger.machine_clock().timestamp()
+    """For whoever starts the runs."""
     before, watching = _read(cursor)
-    lying = folder.lying()
-    seen = looked(lying, before, now)
-    resting = at_rest(seen, now)
-    rows = attention(carbon.ledger.engine, (FILE_INGEST,))
-    known = {(row.key, row.fingerprint) for row in rows}
-    items = (_item(place, seen[place].stamp) for place in resting)
-    new = (item for item in items if (item.key, item.fingerprint) not in known)
-    carbon.ledger.enqueue(list(islice(new, AT_ONCE)))
-    _forget(carbon, rows, lying)
-    starts = [] if _is_at_work(rows, unfinished) else _sent_for(carbon, unfinished)
+    folder, now = DropFolder(path), _now(carbon)
+    seen = _observed(carbon, folder, before, now)
+    starts = _sent_for(carbon, unfinished)
     # Last, as a look that is killed here is not to keep anything from being taken.
     watching = watched(seen, before, watching, now)
     for place in list(folder.put_back_late({place: one.stamp for place, one in watching.items()})):
         log.warning("%s was written to after it had been taken: it is taken again", shown(place))
         del watching[place]
-    return DropLook(_written(seen, watching), len(lying), len(resting), tuple(starts))
+    return DropLook(_written(seen, watching), len(seen), len(at_rest(seen, now)), tuple(starts))
+
+
+def observe_drop(carbon: Carbon, path: Path, cursor: str) -> DropSeen:
+    """What lies there. What has come to rest is work by then, and is sent for by nobody yet."""
+    before, watching = _read(cursor)
+    now = _now(carbon)
+    seen = _observed(carbon, DropFolder(path), before, now)
+    watching = watched(seen, before, watching, now)
+    return DropSeen(_written(seen, watching), len(seen), len(at_rest(seen, now)))
+
+
+def _now(carbon: Carbon) -> float:
+    return carbon.ledger.machine_clock().timestamp()
+
+
+def _observed(carbon: Carbon, folder: DropFolder, before: Mapping[str, Seen], now: float) -> dict[str, Seen]:
+    lying = folder.lying()
+    seen = looked(lying, before, now)
+    rows = _attention(carbon)
+    known = {(row.key, row.fingerprint) for row in rows}
+    items = (_item(place, seen[place].stamp) for place in at_rest(seen, now))
+    new = (item for item in items if (item.key, item.fingerprint) not in known)
+    carbon.ledger.enqueue(list(islice(new, AT_ONCE)))
+    _forget(carbon, rows, lying)
+    return seen
+
+
+def _attention(carbon: Carbon) -> list[Work]:
+    return attention(carbon.ledger.engine, (FILE_INGEST,))
 
 
 def _is_at_work(rows: Iterable[Work], unfinished: Collection[str]) -> bool:
@@ -69,6 +98,8 @@ def _is_at_work(rows: Iterable[Work], unfinished: Collection[str]) -> bool:
 
 
 def _sent_for(carbon: Carbon, unfinished: Collection[str]) -> list[Dispatch]:
+    if _is_at_work(_attention(carbon), unfinished):
+        return []
     return carbon.ledger.dispatch(FILE_INGEST, limit=1, group=lambda _: DROPPED, busy=unfinished)
 
 

@@ -153,3 +153,23 @@ def test_heal_takes_what_a_dead_run_left_before_what_was_dropped_since(
     assert done.code == 0, done.err
     assert not list((drop.folder / "data").rglob("*.csv"))
     assert newest(office) == "fix.csv"
+
+
+def test_heal_takes_a_file_that_was_put_off_once_its_wait_is_over(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first look at what lies there sends for nothing, as nobody begins what that sends for."""
+    monkeypatch.setattr("domain.carbon.dropped.SETTLED", 0.3)
+    monkeypatch.setattr("orchestration.cli.carbon_drive.SETTLED", 0.4)
+    drop = Drop(office.carbon, office.home / "drop")
+    drop.put(f"{DATA}/old.csv", OLDER)
+    stone = unmovable(drop)
+    assert office.run("heal").code == 1
+    stone.unlink()
+    [row] = drop.carbon.ledger.find(FILE_INGEST)
+    assert row.status == "deferred"
+    drop.carbon.ledger.retry(row.id)
+    healed = office.run("heal")
+    [row] = drop.carbon.ledger.find(FILE_INGEST)
+    assert (healed.code, row.status) == (0, "completed"), healed.err
+    assert (drop.folder / "taken" / DATA / "old.csv").is_file()
