@@ -9,10 +9,11 @@ from typing import Any
 
 from assets.carbon.carbon import Carbon
 from domain.carbon.jobs import ALL_KINDS, KINDS
-from domain.carbon.pipelines import Pipeline, Status, pipeline, recalculating
+from domain.carbon.pipelines import Pipeline, pipeline, recalculating
 from domain.shared.error import InvalidInput
 from resources.ledger.kind_statistics import kind_statistics
 from resources.ledger.model import Work
+from resources.ledger.schema import COMPLETED, SKIPPED
 from resources.ledger.uploads import Upload
 
 
@@ -52,11 +53,29 @@ def chain(carbon: Carbon, pipeline_id: str) -> dict[str, Any]:
     return _told(upload, rows, _Ahead.of(carbon)) | {"work": work, "problems": list(upload.problems)}
 
 
-def statuses(carbon: Carbon, pipeline_ids: Collection[str]) -> dict[str, Status]:
-    """What has become of these."""
+def unended(carbon: Carbon, pipeline_ids: Collection[str]) -> dict[str, str]:
+    """Of these chains those that have not come to their end, and why. Of one that came to it long ago no
+    work is kept: nothing is left to be said of it."""
     uploads = carbon.ledger.uploads.find(pipeline_ids=pipeline_ids)
     members, ahead = carbon.ledger.pipelines.members(pipeline_ids), _Ahead.of(carbon)
-    return {u.pipeline_id: _become(u, members[u.pipeline_id], ahead).status for u in uploads}
+    found = {u.pipeline_id: _why_unended(u, members[u.pipeline_id], ahead) for u in uploads}
+    return {name: why for name, why in found.items() if why}
+
+
+def _why_unended(upload: Upload, rows: Sequence[Work], ahead: _Ahead) -> str:
+    name = upload.pipeline_id
+    status = _become(upload, rows, ahead).status
+    if status == "SUCCESS" or not (rows or name in ahead.coming or name in ahead.locked):
+        return ""
+    whys = [ahead.locked[name]] if name in ahead.locked else []
+    newest = {row.key: row for row in sorted(rows, key=lambda row: row.id)}
+    whys += [_in_its_way(row) for row in newest.values() if row.status not in (COMPLETED, SKIPPED)]
+    return f"{upload.name}, pipeline {name}, is {status}: {'; '.join(whys) or 'the report has it not yet'}"
+
+
+def _in_its_way(row: Work) -> str:
+    why = (row.error or row.reason_code).strip().splitlines()
+    return f"{row.key} is {row.status}" + (f": {why[0]}" if why else "")
 
 
 def moving(carbon: Carbon) -> list[str]:

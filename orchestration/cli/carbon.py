@@ -104,11 +104,12 @@ def upload(
     receipts = [_or_refused(one, path, alone=len(files) == 1, shown=not json) for path in files]
     refusals = sum("refused" in receipt for receipt in receipts)
     begun = {receipt["pipeline"] for receipt in receipts if "pipeline" in receipt}
-    ended = drive_chains(settings, carbon, begun) if wait and not what_if else Ended(well=True)
+    ended = drive_chains(settings, carbon, begun) if wait and not what_if else Ended()
     if not (wait or what_if or json) and len(receipts) > refusals:
         say("a running daemon does the rest; without one `perennial carbon heal` does")
     if json:
-        document({"ok": not refusals and ended.well, "files": receipts, "others": list(ended.others)})
+        told = {"failed": list(ended.failed), "others": list(ended.others)}
+        document({"ok": not refusals and ended.well, "files": receipts, **told})
     raise typer.Exit(1 if refusals or not ended.well else 0)
 
 

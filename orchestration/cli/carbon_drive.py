@@ -47,28 +47,35 @@ def drive(settings: Settings, carbon: Carbon) -> bool:
 
 @dataclass(frozen=True)
 class Ended:
-    """How chains ended. `well`: all of them are done. `others`: what is not well, and is not theirs."""
+    """How chains ended. `failed`: of each that has not come to its end, why. `others`: what is not well, and
+    is not theirs."""
 
-    well: bool
+    failed: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
+
+    @property
+    def well(self) -> bool:
+        return not self.failed
 
 
 def drive_chains(settings: Settings, carbon: Carbon, names: Collection[str]) -> Ended:
     """The same, and how these chains ended. Whoever brought them is told of other troubles, and has not
     failed for them."""
-    from assets.carbon.chains import statuses
+    from assets.carbon.chains import unended
     from orchestration.cli.runner import runner
 
     with runner(settings) as run:
         ill = _driven(run, settings, carbon)
     if not ill:
-        return Ended(well=True)
-    mine = _keys(carbon, names)
+        return Ended()
+    failed = unended(carbon, names)
+    mine = _keys(carbon, failed)
     others = tuple(_line(one) for one in ill if one.subject not in mine)
     for found in ill:
         say(_line(found) if found.subject in mine else f"note: {_line(found)}")
-    became = statuses(carbon, names)
-    return Ended(all(became.get(name) == "SUCCESS" for name in names), others)
+    for why in failed.values():
+        say(f"failed: {why}")
+    return Ended(tuple(failed.values()), others)
 
 
 def _keys(carbon: Carbon, names: Collection[str]) -> set[str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 from domain.carbon.jobs import DATA_INGEST
 from domain.carbon.tables import DATA_ENTRIES
+from domain.shared.clock import machine_clock
 from orchestration.environments import load_settings
 from orchestration.instance import open_instance
 from resources.ledger.model import Work
@@ -105,6 +107,23 @@ def test_an_upload_that_is_in_the_report_has_not_failed_for_the_troubles_of_othe
     heavy = office.upload("data", TRAIN.replace("500", "1e12"), "--type", "train", "--wait", "--json")
     assert (heavy.code, heavy.json["ok"], heavy.json["others"]) == (1, False, others)
     assert "\nbroken: data_entry_emissions:train|2025: " in heavy.err
+    [why] = heavy.json["failed"]
+    assert f"failed: {why}" in heavy.err
+    chain = heavy.json["files"][0]["pipeline"]
+    assert why.startswith(
+        f"data.csv, pipeline {chain}, is PARTIAL: data_entry_emissions:train|2025 is failed: "
+    )
+    again = office.upload("data", TRAIN.replace("500", "1e12"), "--type", "train", "--wait", "--json")
+    assert (again.code, again.json["failed"]) == (1, [why]), "the file is known, and still not in the report"
+
+
+def test_a_file_that_came_so_long_ago_that_its_work_is_forgotten_has_not_failed(office: Office) -> None:
+    office.carbon.ledger.purge(machine_clock() + timedelta(days=1))
+    office.home.joinpath("drop").mkdir(exist_ok=True)
+    office.home.joinpath("drop/plane.csv").write_text("nobody takes it")
+    done = office.upload("data", PAPER, "--type", "paper", "--wait", "--json")
+    assert done.json["files"][0]["known_already"]
+    assert (done.code, done.json["failed"], len(done.json["others"])) == (0, [], 1), done.err
 
 
 def test_where_every_file_and_every_upload_is_lost_the_same_files_bring_all_of_it_back(
