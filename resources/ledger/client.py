@@ -19,6 +19,7 @@ from domain.shared.work import Item, Kind
 from resources.ledger import dispatch as dispatching
 from resources.ledger import enqueue as wishes
 from resources.ledger import look, pauses, person, sweep
+from resources.ledger.dropped_files import DroppedFiles
 from resources.ledger.engine import open_engine, reading, speaking
 from resources.ledger.feed_places import FeedPlaces
 from resources.ledger.freshness import Freshness
@@ -277,6 +278,10 @@ class Ledger:
     @property
     def uploads(self) -> Uploads:
         return Uploads(self.engine, self.clock)
+
+    @property
+    def dropped_files(self) -> DroppedFiles:
+        return DroppedFiles(self.engine, self.machine_clock)
 
     @property
     def feed_places(self) -> FeedPlaces:

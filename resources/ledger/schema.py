@@ -33,7 +33,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-HEAD = "0004"
+HEAD = "0005"
 VERSION_TABLE = "ledger_version"
 """Not Alembic's default name: Dagster keeps its own `alembic_version`, often in the same database."""
 
@@ -215,6 +215,26 @@ upload_year = Table(
     Column("year", Integer, primary_key=True),
     Column("work_id", BigInteger),
 )
+
+dropped_file = Table(
+    "dropped_file",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("key", String, nullable=False),
+    Column("stamp", String, nullable=False),
+    Column("noted_at", UtcDateTime, nullable=False),
+    Column("uploads_before", BigInteger, nullable=False),
+    # No foreign key, as of all that retention may take in any order.
+    Column("upload_id", BigInteger),
+    Column("moved_to", String),
+    Column("moved_at", UtcDateTime),
+    Column("finished_at", UtcDateTime),
+    sqlite_autoincrement=True,
+)
+Index("uq_dropped_file_open", dropped_file.c.key, unique=True, **_where("finished_at IS NULL"))
+Index("ix_dropped_file_key_id", dropped_file.c.key, dropped_file.c.id)
+Index("ix_dropped_file_upload_id", dropped_file.c.upload_id)
+Index("ix_dropped_file_moved_at", dropped_file.c.moved_at)
 
 year_lock = Table(
     "year_lock",

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Row
 from domain.shared.clock import Clock
 from resources.ledger.engine import reading, writing
 from resources.ledger.rows import chunks, lock_name
-from resources.ledger.schema import pipeline_member, upload, upload_year
+from resources.ledger.schema import dropped_file, pipeline_member, upload, upload_year
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,9 @@ class Uploads:
     engine: Engine
     clock: Clock
 
-    def record(self, one: Upload) -> Upload:
-        """Keep it, and give it back with its number and moment."""
+    def record(self, one: Upload, dropped: int | None = None) -> Upload:
+        """Keep it, and give it back with its number and moment. `dropped` is the note of the dropped file
+        that it is: what is tried again finds both, or neither."""
         values = {name: getattr(one, name) for name in _COLUMNS if name not in ("id", "uploaded_at")}
         values |= {"problems": list(one.problems), "warnings": list(one.warnings)}
         with writing(self.engine) as connection:
@@ -98,6 +99,9 @@ class Uploads:
             if one.years:
                 rows = [{"upload_id": number, "year": year} for year in one.years]
                 connection.execute(insert(upload_year), rows)
+            if dropped is not None:
+                note = update(dropped_file).where(dropped_file.c.id == dropped)
+                connection.execute(note.values(upload_id=number))
         return replace(one, id=number, uploaded_at=at)
 
     def taken_by(self, work_id: int, upload_ids: Collection[int], year: int) -> dict[int, int]:
