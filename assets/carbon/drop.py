@@ -4,7 +4,8 @@
 
 Folders between may name the year, the type and the institution (`folder_words.py`):
 `drop/data/plane/2025/flights.csv`. Each file is a piece of work of its own, with its attempts. A file that
-was read is moved to `taken` or `refused`, a refused one with its problems beside it.
+was read is moved to `taken` or `refused`, a refused one with its problems beside it. What an attempt did is
+noted in the ledger as it is done: the next goes on from there, and does nothing twice.
 """
 
 from __future__ import annotations
@@ -13,21 +14,19 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Literal, cast
 
 from assets.carbon.carbon import Carbon
-from assets.carbon.drop_folder import Changed, Content, DropFolder, Gone, turn
+from assets.carbon.drop_folder import Changed, Content, DropFolder, Gone
 from assets.carbon.upload import File, FileKind, upload
-from assets.carbon.upload import place_of as replaced_by
-from domain.carbon.dropped import place_of, shown
+from domain.carbon.dropped import place_of, shown, turn
 from domain.carbon.folder_words import told_by
 from domain.carbon.jobs import FILE_INGEST
 from domain.carbon.reading.problems import FileRefused
 from domain.shared.error import InvalidInput, TransientResourceError
+from resources.ledger.dropped_files import DroppedFile
 from resources.ledger.model import Work
-from resources.ledger.schema import CANCELLED, FAILED
 
 log = logging.getLogger("perennial.carbon")
 
@@ -74,16 +73,25 @@ def _kind(place: str) -> FileKind:
 
 
 def _take(carbon: Carbon, folder: DropFolder, row: Work) -> Dropped:
-    place, stamp = place_of(row.key), row.fingerprint
+    notes = carbon.ledger.dropped_files
+    note = notes.note({row.key: row.fingerprint})[row.key]
+    done = _taken(carbon, folder, note)
+    if done.outcome == "changed":
+        notes.put_back(note.id)  # what was moved was another, and lies there again
+    notes.finish(note.id)
+    return done
+
+
+def _taken(carbon: Carbon, folder: DropFolder, note: DroppedFile) -> Dropped:
+    place, stamp = place_of(note.key), note.stamp
     try:
         with _on_disk(place):
             content = folder.read(place, stamp)
-        file = _file(carbon, place, content)
-        # An attempt that got no further than this is not repeated: newer uploads may have come since.
-        if not carbon.ledger.uploads.came(replaced_by(file), _tried_since(carbon, row)):
-            upload(carbon, file)
+        _become(carbon, _file(carbon, place, content), note)
         with _on_disk(place):
-            folder.take_away(place, stamp)
+            folder.take_away(
+                place, stamp, lambda path: carbon.ledger.dropped_files.moves(note.id, shown(path))
+            )
     except Gone:
         return Dropped(place, "gone")
     except Changed:
@@ -97,21 +105,11 @@ def _take(carbon: Carbon, folder: DropFolder, row: Work) -> Dropped:
     return Dropped(place, "taken")
 
 
-def _tried_since(carbon: Carbon, row: Work) -> datetime:
-    """Since when this very file is being taken in. Work that was given up and retried began with the first; a
-    file that was written to meanwhile is another."""
-    since = row.started_at or carbon.clock()
-    while (before := _given_up(carbon, row)) is not None:
-        row, since = before, before.started_at or since
-    return max([since, *(event.at for event in carbon.ledger.events(row.id) if event.event == "updated")])
-
-
-def _given_up(carbon: Carbon, row: Work) -> Work | None:
-    """What this work is another try of."""
-    last = carbon.ledger.get(row.parent_id) if row.parent_id is not None else None
-    return (
-        last if last and last.status in (FAILED, CANCELLED) and last.fingerprint == row.fingerprint else None
-    )
+def _become(carbon: Carbon, file: File, note: DroppedFile) -> None:
+    """An attempt that got so far is not repeated: newer uploads may have come since."""
+    if note.upload_id is None:
+        receipt = upload(carbon, file, dropped=note)
+        carbon.ledger.dropped_files.became(note.id, receipt.upload.id)
 
 
 @contextmanager

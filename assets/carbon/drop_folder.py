@@ -8,14 +8,13 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import get_args
 
-from assets.carbon.upload import LARGEST, FileKind
-from domain.carbon.dropped import shown
+from assets.carbon.upload import LARGEST
+from domain.carbon.dropped import FOLDERS, shown, turn
 from domain.shared.error import InvalidInput
 
 log = logging.getLogger("perennial.carbon")
@@ -48,17 +47,17 @@ class DropFolder:
 
     def lying(self) -> dict[str, str]:
         """Of everything that was put there, its place and what there is to be seen of it, in its turn."""
-        found = {place: stamp for kind in get_args(FileKind) for place, stamp in self._below(Path(kind))}
+        found = {place: stamp for kind in FOLDERS for place, stamp in self._below(Path(kind))}
         return dict(sorted(found.items(), key=lambda one: turn(*one)))
 
     def prepare(self) -> None:
         """Make the folders that files are put into, so that nobody has to guess their names."""
-        for kind in get_args(FileKind):
+        for kind in FOLDERS:
             (self.root / kind).mkdir(parents=True, exist_ok=True)
 
     def strays(self) -> list[str]:
         """What was put where nobody looks: beside the folders instead of into one. A README is for people."""
-        known = {*get_args(FileKind), TAKEN, REFUSED}
+        known = {*FOLDERS, TAKEN, REFUSED}
         try:
             with os.scandir(self.root) as found:
                 names = sorted(entry.name for entry in found)
@@ -131,65 +130,46 @@ class DropFolder:
         finally:
             os.close(at)
 
-    def take_away(self, place: str, stamp: str) -> None:
-        """Into `taken`. What was put there in its place meanwhile goes back."""
-        moved = self._moved(self.root / place, f"{TAKEN}/{place}")
-        if self.stamp(moved) != stamp:
-            self._moved(moved, place)
-            raise Changed(place)
+    def take_away(
+        self, place: str, stamp: str, tell: Callable[[str], None] = lambda _: None, *, note: str = ""
+    ) -> None:
+        """Into `taken`, with a note beside it if there is one. `tell` hears where to before it is moved. What
+        was put there in its place meanwhile goes back."""
+        target = self._free(f"{TAKEN}/{place}")
+        tell(str(target.relative_to(self.root)))
+        with _beside(target, note):
+            (self.root / place).rename(target)
+            if self.stamp(target) != stamp:
+                target.rename(self._free(place))
+                raise Changed(place)
 
     def refuse(self, place: str, problems: str) -> None:
         """Into `refused`, with what is wrong beside it."""
         target = self._free(_short(f"{REFUSED}/{place}"))
-        beside = target.with_name(f"{target.name}{PROBLEMS}")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(beside, flags, 0o666), "w", encoding="utf-8") as told:
-            told.write(problems)
-        try:
+        with _beside(target, problems):
             (self.root / place).rename(target)
-        except OSError:
-            beside.unlink()
-            raise
 
-    def put_back_late(self, stamps: Mapping[str, str]) -> Iterator[str]:
-        """The places to which their file came back, as it was written to after it had been taken so. Nobody
-        need ever empty `taken`: each folder of it is listed once."""
-        by_folder: dict[str, list[str]] = defaultdict(list)
-        for place in stamps:
-            by_folder[str(PurePosixPath(place).parent)].append(place)
-        for folder, places in by_folder.items():
-            try:
-                taken = self._taken(folder)
-            except OSError as error:
-                log.warning("what was taken from %s cannot be watched: %s", shown(folder), error.strerror)
-                continue
-            for place in places:
-                path, now = taken.get(_inode(stamps[place]), (None, ""))
-                if path is not None and now != stamps[place] and self._put_back(path, place):
-                    # Moved within the folder before it was taken, a file is watched for two places.
-                    del taken[_inode(stamps[place])]
-                    yield place
-
-    def _taken(self, folder: str) -> dict[str, tuple[Path, str]]:
-        """By inode, what was taken from a folder and what there is to be seen of it."""
-        at = self.root / TAKEN / folder
+    def written_late(self, path: str, stamp: str) -> bool:
+        """Whether the file that was moved there was written to since. What has its name by now and is another
+        is nothing of ours."""
         try:
-            found = list(at.iterdir()) if at.resolve() == at else []
-        except FileNotFoundError:
-            return {}
-        stamps = ((path, self.stamp(path)) for path in found)
-        return {_inode(stamp): (path, stamp) for path, stamp in stamps if stamp is not None}
+            now = self.stamp(path)
+        except OSError as error:
+            log.warning("%s cannot be looked at: %s", shown(path), error.strerror or error)
+            return False
+        return now is not None and now != stamp and _inode(now) == _inode(stamp)
 
-    def _put_back(self, path: Path, place: str) -> bool:
+    def put_back(self, path: str, place: str) -> bool:
+        """To where nothing lies. By no link: what is moved stays in the folder."""
+        source = self.root / path
         try:
-            self._moved(path, place)
+            if source.parent.resolve() != source.parent:
+                raise NotADirectoryError(None, "a folder on the way is a link", str(source.parent))
+            source.rename(self._free(place))
         except OSError as error:
             log.warning("%s was taken and cannot be put back: %s", shown(place), error.strerror or error)
             return False
         return True
-
-    def _moved(self, path: Path, target: str) -> Path:
-        return path.rename(self._free(target))
 
     def _free(self, target: str) -> Path:
         """A name that nothing has yet, nor a problems file for it, in a folder that is really ours."""
@@ -204,6 +184,23 @@ class DropFolder:
         return free
 
 
+@contextmanager
+def _beside(target: Path, text: str) -> Iterator[None]:
+    """What is said of a file lies there before the file does, and not without it."""
+    if not text:
+        yield
+        return
+    beside = target.with_name(f"{target.name}{PROBLEMS}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(beside, flags, 0o666), "w", encoding="utf-8") as told:
+        told.write(text)
+    try:
+        yield
+    except (OSError, Changed):
+        beside.unlink()
+        raise
+
+
 def _short(place: str) -> str:
     """So that a name has room for what is written behind it."""
     path = PurePosixPath(place)
@@ -212,12 +209,6 @@ def _short(place: str) -> str:
 
 def _stamp(about: os.stat_result) -> str:
     return f"{about.st_size}:{about.st_mtime_ns}:{about.st_ino}"
-
-
-def turn(place: str, stamp: str) -> tuple[int, int, str]:
-    """Units before factors before data, which is checked against units. What was written last comes last: of
-    files that say the same, the newer is to count."""
-    return get_args(FileKind).index(PurePosixPath(place).parts[0]), int(stamp.split(":")[1]), place
 
 
 def _inode(stamp: str) -> str:

@@ -24,6 +24,7 @@ from domain.carbon.reading.problems import FileRefused
 from domain.shared.error import InvalidInput
 from domain.shared.names import LONGEST, fault_of_name, fault_of_text
 from domain.shared.years import YEARS
+from resources.ledger.dropped_files import DroppedFile
 from resources.ledger.pipelines import new_pipeline_id
 from resources.ledger.uploads import Upload
 
@@ -91,11 +92,17 @@ class Receipt:
 
 
 def upload(
-    carbon: Carbon, file: File, *, accept_valid: bool = False, beside: Collection[int] = ()
+    carbon: Carbon,
+    file: File,
+    *,
+    accept_valid: bool = False,
+    beside: Collection[int] = (),
+    dropped: DroppedFile | None = None,
 ) -> Receipt:
     """Take a file in, or raise FileRefused, having noted it. What follows is the plan's.
 
-    `beside`: the uploads it comes together with, none of which it may replace.
+    `beside`: the uploads it comes together with, none of which it may replace. `dropped`: what is known of it
+    where it was dropped.
     """
     pipeline = new_pipeline_id()
     try:
@@ -103,7 +110,7 @@ def upload(
     except FileRefused as error:
         carbon.ledger.uploads.record(_refused(file, pipeline, error))
         raise
-    return _take(carbon, file, pipeline, parsed, beside)
+    return _take(carbon, file, pipeline, parsed, beside, dropped)
 
 
 def place_of(file: File) -> Upload:
@@ -118,7 +125,14 @@ def upload_nothing(carbon: Carbon, file: File) -> Receipt:
     return _take(carbon, file, new_pipeline_id(), Parsed(no_entries(kind), rows=0, bad_rows=0))
 
 
-def _take(carbon: Carbon, file: File, pipeline: str, parsed: Parsed, beside: Collection[int] = ()) -> Receipt:
+def _take(
+    carbon: Carbon,
+    file: File,
+    pipeline: str,
+    parsed: Parsed,
+    beside: Collection[int] = (),
+    dropped: DroppedFile | None = None,
+) -> Receipt:
     wanted = _accepted(file, pipeline, parsed)
     carbon.refuse_locked(wanted.years)
     if file.kind == "units":
@@ -137,7 +151,7 @@ def _take(carbon: Carbon, file: File, pipeline: str, parsed: Parsed, beside: Col
             remedy="put all rows of them into one file",
         )
     carbon.staging.keep(pipeline, file.content, parsed.frame)
-    kept = carbon.ledger.uploads.record(wanted)
+    kept = carbon.ledger.uploads.record(wanted, dropped.id if dropped else None)
     if file.kind == "units":
         _refuse_if_taken_meanwhile(carbon, file, parsed, kept)
     return Receipt(kept, known=False, jobs=_wish(carbon, kept), replaced=replaced)

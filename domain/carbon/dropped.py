@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from urllib.parse import quote, unquote_to_bytes
 
 from domain.carbon.jobs import DROPPED
 
 SETTLED = 20.0
 """Seconds between the first look that saw a file as it is and the one that has it taken."""
+FOLDERS = ("units", "factors", "data")
+"""What files are put into, in the order in which their files are taken: data are checked against units."""
 LATE = 3600.0
 """Seconds for which a taken file is watched: whoever still wrote to it is not done before."""
 
@@ -41,13 +44,9 @@ def at_rest(seen: Mapping[str, Seen], now: float) -> list[str]:
     return [place for place, one in seen.items() if now - one.since >= SETTLED]
 
 
-def watched(
-    seen: Mapping[str, Seen], before: Mapping[str, Seen], watching: Mapping[str, Seen], now: float
-) -> dict[str, Seen]:
-    """What has gone from its place, as it was, and since when: for a while it may still change."""
-    still = {place: one for place, one in watching.items() if 0 <= now - one.since < LATE}
-    gone = {place: Seen(one.stamp, now) for place, one in before.items() if place not in seen}
-    return {place: one for place, one in {**still, **gone}.items() if place not in seen}
+def turn(place: str, stamp: str) -> tuple[int, int, str]:
+    """What was written last comes last: of files that say the same, the newer is to count."""
+    return FOLDERS.index(PurePosixPath(place).parts[0]), int(stamp.split(":")[1]), place
 
 
 def key_of(place: str) -> str:
@@ -60,4 +59,8 @@ def shown(place: str) -> str:
 
 
 def place_of(key: str) -> str:
-    return os.fsdecode(unquote_to_bytes(key.split(":", 1)[1]))
+    return path_of(key.split(":", 1)[1])
+
+
+def path_of(shown: str) -> str:
+    return os.fsdecode(unquote_to_bytes(shown))

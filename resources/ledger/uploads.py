@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine, and_, delete, exists, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Engine, and_, delete, exists, func, insert, or_, select, update
 from sqlalchemy.engine import Row
 
 from domain.shared.clock import Clock
@@ -162,27 +162,16 @@ class Uploads:
 
     def newest_of(self, one: Upload) -> Upload | None:
         """The accepted upload of the same place that speaks of any of its years, if there is one."""
-        years = select(upload_year.c.upload_id).where(upload_year.c.year.in_(one.years))
-        names = ("kind",) if one.kind == "factors" else ("kind", "topic", "institution", "source")
-        same = [upload.c[name] == getattr(one, name) for name in names]
-        query = select(func.max(upload.c.id)).where(upload.c.accepted, *same, upload.c.id.in_(years))
         with reading(self.engine) as connection:
-            number = connection.execute(query).scalar()
+            number = connection.execute(select(func.max(upload.c.id)).where(*_beside(one))).scalar()
         return None if number is None else self.find(ids=[number])[0]
 
-    def came(self, one: Upload, since: datetime) -> bool:
-        """Whether the very same file was accepted from the same hand since then. A type and years count only
-        where they are told: else they are read from the file, the same as then."""
-        names = ("kind", "institution", "source", "name", "sha256", "uploaded_by")
-        same = [upload.c[name] == getattr(one, name) for name in names]
-        if one.kind == "data" and one.topic:
-            same.append(upload.c.topic == one.topic)
-        if one.years:
-            of_years = select(upload_year.c.upload_id).where(upload_year.c.year.in_(one.years))
-            same.append(upload.c.id.in_(of_years))
-        query = select(upload.c.id).where(upload.c.uploaded_at >= since, upload.c.accepted, *same).limit(1)
+    def since(self, one: Upload, number: int) -> list[Upload]:
+        """The same, all that came after this number, newest first."""
         with reading(self.engine) as connection:
-            return connection.execute(query).scalar() is not None
+            query = select(upload.c.id).where(upload.c.id > number, *_beside(one))
+            numbers = connection.execute(query).scalars().all()
+        return self.find(ids=numbers)
 
     def outdated(self, sources: Collection[str], before: datetime) -> list[Upload]:
         """Uploads of these sources that came before a moment and say nothing any more: newer ones took their
@@ -229,6 +218,13 @@ class Uploads:
             for number, year in connection.execute(found):
                 years[number].append(year)
         return [_upload(row, tuple(years[row[0]])) for row in rows]
+
+
+def _beside(one: Upload) -> list[ColumnElement[bool]]:
+    """Accepted, of the same place, and of any of its years."""
+    years = select(upload_year.c.upload_id).where(upload_year.c.year.in_(one.years))
+    names = ("kind",) if one.kind == "factors" else ("kind", "topic", "institution", "source")
+    return [upload.c.accepted, *(upload.c[n] == getattr(one, n) for n in names), upload.c.id.in_(years)]
 
 
 def _upload(row: Row[Any], years: tuple[int, ...]) -> Upload:

@@ -3,7 +3,7 @@
 Who starts no runs only observes: what was sent for and never begun would wait for minutes.
 
 A look reads no file and moves none, so it ends soon, whatever lies there. The one exception are files that
-were written to after they had been taken: they are put back.
+were written to after a run had taken them: they are put back.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import json
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 
 from assets.carbon.carbon import Carbon
 from assets.carbon.drop_folder import DropFolder
-from domain.carbon.dropped import Seen, at_rest, key_of, looked, place_of, shown, watched
+from domain.carbon.dropped import LATE, Seen, at_rest, key_of, looked, path_of, place_of, shown
 from domain.carbon.jobs import DROPPED, FILE_INGEST, PRIORITY
 from domain.shared.work import Item
 from resources.ledger.attention import attention
@@ -48,41 +49,46 @@ class DropLook(DropSeen):
 
 def look_at_drop(carbon: Carbon, path: Path, cursor: str, unfinished: Collection[str] = ()) -> DropLook:
     """For whoever starts the runs."""
-    before, watching = _read(cursor)
-    folder, now = DropFolder(path), _now(carbon)
-    seen = _observed(carbon, folder, before, now)
+    folder = DropFolder(path)
+    seen = _observed(carbon, folder, cursor)
     starts = _sent_for(carbon, unfinished)
     # Last, as a look that is killed here is not to keep anything from being taken.
-    watching = watched(seen, before, watching, now)
-    for place in list(folder.put_back_late({place: one.stamp for place, one in watching.items()})):
-        log.warning("%s was written to after it had been taken: it is taken again", shown(place))
-        del watching[place]
-    return DropLook(_written(seen, watching), len(seen), len(at_rest(seen, now)), tuple(starts))
+    _put_back_late(carbon, folder)
+    return DropLook(seen.cursor, seen.lying, seen.resting, tuple(starts))
 
 
 def observe_drop(carbon: Carbon, path: Path, cursor: str) -> DropSeen:
     """What lies there. What has come to rest is work by then, and is sent for by nobody yet."""
-    before, watching = _read(cursor)
-    now = _now(carbon)
-    seen = _observed(carbon, DropFolder(path), before, now)
-    watching = watched(seen, before, watching, now)
-    return DropSeen(_written(seen, watching), len(seen), len(at_rest(seen, now)))
+    return _observed(carbon, DropFolder(path), cursor)
 
 
-def _now(carbon: Carbon) -> float:
-    return carbon.ledger.machine_clock().timestamp()
-
-
-def _observed(carbon: Carbon, folder: DropFolder, before: Mapping[str, Seen], now: float) -> dict[str, Seen]:
+def _observed(carbon: Carbon, folder: DropFolder, cursor: str) -> DropSeen:
+    now = carbon.ledger.machine_clock().timestamp()
     lying = folder.lying()
-    seen = looked(lying, before, now)
+    seen = looked(lying, _read(cursor), now)
+    resting = at_rest(seen, now)
     rows = _attention(carbon)
     known = {(row.key, row.fingerprint) for row in rows}
-    items = (_item(place, seen[place].stamp) for place in at_rest(seen, now))
-    new = (item for item in items if (item.key, item.fingerprint) not in known)
-    carbon.ledger.enqueue(list(islice(new, AT_ONCE)))
+    items = (_item(place, seen[place].stamp) for place in resting)
+    new = list(islice((item for item in items if (item.key, item.fingerprint) not in known), AT_ONCE))
+    # From now on whatever comes, comes after them.
+    carbon.ledger.dropped_files.note({item.key: item.fingerprint for item in new})
+    carbon.ledger.enqueue(new)
     _forget(carbon, rows, lying)
-    return seen
+    return DropSeen(_written(seen), len(lying), len(resting))
+
+
+def _put_back_late(carbon: Carbon, folder: DropFolder) -> None:
+    """What was taken within the last hour and was written to since, by whoever was not done with it. Nobody
+    need ever empty `taken`: only what a run moved is looked at, where it was moved to."""
+    notes = carbon.ledger.dropped_files
+    for note in notes.moved_since(carbon.ledger.machine_clock() - timedelta(seconds=LATE)):
+        place, path = place_of(note.key), path_of(note.moved_to or "")
+        # Where another lies by now, that one is to be taken first.
+        late = folder.written_late(path, note.stamp) and folder.stamp(place) is None
+        if late and folder.put_back(path, place):
+            notes.put_back(note.id)
+            log.warning("%s was written to after it had been taken: it is taken again", shown(place))
 
 
 def _attention(carbon: Carbon) -> list[Work]:
@@ -123,16 +129,12 @@ def _forget(carbon: Carbon, rows: Sequence[Work], lying: Mapping[str, str]) -> N
     with carbon.ledger.hold(FILE_INGEST, keys, "worker:look", heartbeat=False) as hold:
         for key in hold.keys:
             hold.skip(key, "file_gone")
+        carbon.ledger.dropped_files.leave(hold.keys)
 
 
-def _read(cursor: str) -> tuple[dict[str, Seen], dict[str, Seen]]:
-    known = json.loads(cursor or "{}")
-    before, watching = (
-        {place: Seen(**one) for place, one in known.get(name, {}).items()} for name in ("seen", "watched")
-    )
-    return before, watching
+def _read(cursor: str) -> dict[str, Seen]:
+    return {place: Seen(**one) for place, one in json.loads(cursor or "{}").get("seen", {}).items()}
 
 
-def _written(seen: Mapping[str, Seen], watching: Mapping[str, Seen]) -> str:
-    told = {"seen": seen, "watched": watching}
-    return json.dumps({name: {p: asdict(one) for p, one in all_.items()} for name, all_ in told.items()})
+def _written(seen: Mapping[str, Seen]) -> str:
+    return json.dumps({"seen": {place: asdict(one) for place, one in seen.items()}})

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
+
+import pytest
 
 from assets.carbon.carbon import Carbon
 from assets.carbon.drop import Dropped, take_dropped
@@ -12,6 +16,25 @@ from domain.carbon.dropped import SETTLED
 from domain.shared.clock import machine_clock
 from resources.ledger.client import Ledger
 from sensors.carbon.dropped import DropLook, look_at_drop
+
+
+def reuse_inodes(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """A new file gets the number of one that is gone, at once, as on ext4. Memory, where tests write, never
+    gives a number twice."""
+    numbers: dict[int, int] = {}
+
+    def number(inode: int) -> int:
+        if inode not in numbers:
+            live = {path.lstat().st_ino for path in folder.rglob("*")}
+            for gone in numbers.keys() - live:
+                del numbers[gone]
+            numbers[inode] = next(n for n in count(1) if n not in numbers.values())
+        return numbers[inode]
+
+    def stamp(about: os.stat_result) -> str:
+        return f"{about.st_size}:{about.st_mtime_ns}:{number(about.st_ino)}"
+
+    patch.setattr("assets.carbon.drop_folder._stamp", stamp)
 
 
 class Drop:

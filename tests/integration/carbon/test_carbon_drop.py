@@ -16,8 +16,9 @@ from orchestration.build import build_definitions
 from orchestration.cli.runner import runner
 from orchestration.environments import load_settings
 from orchestration.health import carbon_findings
+from resources.ledger.dropped_files import DroppedFiles
 from sensors.carbon.drop import drop_sensor, run_tags
-from tests.integration.carbon.drops import Drop
+from tests.integration.carbon.drops import Drop, reuse_inodes
 from tests.integration.carbon.office import FACTORS, PAPER, YEAR, Office
 from tests.integration.market.house import quiet
 
@@ -25,7 +26,8 @@ SECRET = "the secret of another file"
 
 
 @pytest.fixture
-def drop(office: Office) -> Drop:
+def drop(office: Office, monkeypatch: pytest.MonkeyPatch) -> Drop:
+    reuse_inodes(monkeypatch, office.home / "drop")
     return Drop(office.carbon, office.home / "drop")
 
 
@@ -125,16 +127,14 @@ def test_a_writer_that_goes_on_after_its_file_was_taken_is_heard(office: Office,
     assert drop.run(drop.look(LATE)) == []
 
 
-def test_a_look_lists_what_was_taken_once_however_much_it_was(
+def test_a_look_minds_only_what_was_taken_lately_however_much_lies_in_taken(
     drop: Drop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody need ever empty `taken`, and a tick that takes a minute is killed."""
+    drop.put(f"data/paper/{YEAR}/p.csv", PAPER)
+    assert drop.taken() == [("p.csv", "taken")]
     for number in range(100):
-        drop.put(f"data/paper/{YEAR}/{number}.csv", PAPER)
-    drop.look()
-    (drop.folder / "taken").mkdir()
-    (drop.folder / "data").rename(drop.folder / "taken" / "data")
-    (drop.folder / "taken" / "data" / "paper" / YEAR / "7.csv").write_text(PAPER + "ART,11,recycled\n")
+        drop.put(f"taken/data/paper/{YEAR}/{number}.csv", PAPER)
     seen = []
     stamp = DropFolder.stamp
 
@@ -144,8 +144,69 @@ def test_a_look_lists_what_was_taken_once_however_much_it_was(
 
     monkeypatch.setattr(DropFolder, "stamp", counted)
     drop.look()
-    assert len(seen) == 100
-    assert [p.name for p in (drop.folder / "data").rglob("*.csv")] == ["7.csv"]
+    assert seen == [f"taken/data/paper/{YEAR}/p.csv"]
+    drop.look(LATE + 1)
+    assert len(seen) == 1
+
+
+def test_what_nobody_took_is_not_watched(office: Office, drop: Drop) -> None:
+    """Whoever takes a file back frees its number, and the disk gives that to the next that comes."""
+    drop.put(f"data/paper/{YEAR}/wrong.csv", PAPER.replace("100", "150"))
+    drop.look(10.0)
+    (drop.folder / "data" / "paper" / YEAR / "wrong.csv").unlink()
+    draft = drop.put(f"data/paper/{YEAR}/draft.csv", PAPER)
+    final = drop.put(f"data/paper/{YEAR}/final.csv", PAPER.replace("100", "200"))
+    os.utime(draft, (1_000, 1_000))
+    os.utime(final, (2_000, 2_000))
+    assert drop.taken() == [("draft.csv", "taken"), ("final.csv", "taken")]
+    assert drop.taken() == drop.taken() == []
+    assert office.carbon.ledger.uploads.find()[0].name == "final.csv"
+
+
+def test_what_takes_the_name_of_a_taken_file_is_not_that_file(drop: Drop) -> None:
+    """Nor if it has its number."""
+    taken = drop.folder / "taken" / "data" / "paper" / YEAR
+    drop.put(f"data/paper/{YEAR}/p.csv", PAPER)
+    assert drop.taken() == [("p.csv", "taken")]
+    drop.put(f"data/paper/{YEAR}/p.csv", PAPER.replace("100", "200"))
+    assert drop.taken() == [("p.csv", "taken")]
+    (taken / "p.csv").unlink()
+    (taken / "p-2.csv").unlink()
+    drop.put(f"data/paper/{YEAR}/p-2.csv", PAPER.replace("100", "3000"))
+    assert drop.taken() == [("p-2.csv", "taken")]
+    assert drop.taken() == drop.taken() == []
+    assert (taken / "p-2.csv").is_file()
+
+
+def test_what_was_taken_before_another_of_its_name_came_is_not_put_back(office: Office, drop: Drop) -> None:
+    path = drop.put(f"data/paper/{YEAR}/p.csv", PAPER)
+    with path.open("a") as writer:
+        assert drop.taken() == [("p.csv", "taken")]
+        drop.put(f"data/paper/{YEAR}/p.csv", PAPER.replace("100", "200"))
+        drop.look(10.0)
+        writer.write("ART,11,recycled\n")
+    assert drop.taken() == [("p.csv", "taken")]
+    assert drop.taken() == drop.taken() == []
+    assert office.carbon.ledger.uploads.find()[0].rows == 1
+
+
+def test_what_a_run_took_that_was_killed_then_is_watched_all_the_same(
+    office: Office, drop: Drop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = drop.put(f"data/paper/{YEAR}/p.csv", PAPER)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with path.open("a") as writer:
+        with monkeypatch.context() as patch:
+            patch.setattr(DroppedFiles, "finish", killed)
+            with pytest.raises(KeyboardInterrupt):
+                drop.taken()
+        assert not path.exists()
+        writer.write("ART,11,recycled\n")
+    drop.look()
+    assert path.exists()
 
 
 def test_a_look_that_is_killed_while_it_watches_has_sent_for_what_lies_there(
@@ -157,7 +218,7 @@ def test_a_look_that_is_killed_while_it_watches_has_sent_for_what_lies_there(
     def killed(*_: object) -> object:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(DropFolder, "put_back_late", killed)
+    monkeypatch.setattr(DroppedFiles, "moved_since", killed)
     with pytest.raises(KeyboardInterrupt):
         drop.look(SETTLED)
     [row] = drop.carbon.ledger.find(FILE_INGEST)

@@ -17,7 +17,7 @@ from orchestration.environments import load_settings
 from orchestration.instance import open_instance
 from sensors.carbon.dropped import look_at_drop
 from sensors.processes import PROCESS
-from tests.integration.carbon.drops import Drop
+from tests.integration.carbon.drops import Drop, reuse_inodes
 from tests.integration.carbon.office import PAPER, YEAR, Office
 from tests.integration.carbon.test_carbon_heal import gone
 from tests.unit.sensors.test_work_sweep import at_work_job
@@ -28,7 +28,8 @@ NEWER = PAPER.replace("100", "200")
 
 
 @pytest.fixture
-def drop(office: Office) -> Drop:
+def drop(office: Office, monkeypatch: pytest.MonkeyPatch) -> Drop:
+    reuse_inodes(monkeypatch, office.home / "drop")
     return Drop(office.carbon, office.home / "drop")
 
 
@@ -89,6 +90,10 @@ def unmovable(drop: Drop) -> Path:
     return stone
 
 
+def by_hand(drop: Drop, name: str, text: str) -> None:
+    upload(drop.carbon, File("data", name, text.encode(), "ada", year=2025, data_entry_type="paper"))
+
+
 def test_a_file_that_could_not_be_moved_is_moved_later_and_not_uploaded_again(
     office: Office, drop: Drop
 ) -> None:
@@ -97,7 +102,7 @@ def test_a_file_that_could_not_be_moved_is_moved_later_and_not_uploaded_again(
     with pytest.raises(TransientResourceError, match="cannot be read or moved"):
         drop.taken()
     drop.moment += timedelta(seconds=60)
-    upload(drop.carbon, File("data", "fix.csv", NEWER.encode(), "ada", year=2025, data_entry_type="paper"))
+    by_hand(drop, "fix.csv", NEWER)
     stone.unlink()
     assert drop.run(drop.look(3600.0)) == [("old.csv", "taken")]
     assert newest(office) == "fix.csv"
@@ -115,10 +120,26 @@ def test_work_that_was_given_up_after_its_upload_only_moves_when_it_is_retried(
         drop.taken()
     [row] = drop.carbon.ledger.find(FILE_INGEST)
     drop.carbon.ledger.cancel(row.id)
-    upload(drop.carbon, File("data", "fix.csv", NEWER.encode(), "ada", year=2025, data_entry_type="paper"))
+    by_hand(drop, "fix.csv", NEWER)
+    drop.look(60.0)
     stone.unlink()
     drop.carbon.ledger.retry(row.id)
     assert drop.run(drop.look(60.0)) == [("old.csv", "taken")]
+    assert newest(office) == "fix.csv"
+
+
+def test_a_file_that_was_in_already_and_could_not_be_moved_does_not_come_after_a_correction(
+    office: Office, drop: Drop
+) -> None:
+    by_hand(drop, "old.csv", OLDER)
+    drop.put(f"{DATA}/old.csv", OLDER)
+    stone = unmovable(drop)
+    with pytest.raises(TransientResourceError):
+        drop.taken()
+    drop.moment += timedelta(seconds=60)
+    by_hand(drop, "fix.csv", NEWER)
+    stone.unlink()
+    assert drop.run(drop.look(3600.0)) == [("old.csv", "taken")]
     assert newest(office) == "fix.csv"
 
 
@@ -129,7 +150,7 @@ def test_a_file_that_was_put_there_anew_is_uploaded_though_its_like_could_not_be
     stone = unmovable(drop)
     with pytest.raises(TransientResourceError):
         drop.taken()
-    upload(drop.carbon, File("data", "fix.csv", NEWER.encode(), "ada", year=2025, data_entry_type="paper"))
+    by_hand(drop, "fix.csv", NEWER)
     os.utime(path)
     drop.look(60.0)
     stone.unlink()

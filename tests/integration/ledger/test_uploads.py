@@ -244,20 +244,14 @@ def test_the_newest_of_a_place_is_found_whatever_came_elsewhere(ledger):
     assert ledger.uploads.newest_of(a_file(years=(2020,))) is None
 
 
-def test_a_file_came_if_the_very_same_was_accepted_from_the_same_hand(ledger, clock):
-    before = clock()
-    clock.advance(minutes=1)
-    kept = ledger.uploads.record(a_file(years=(2025,)))
-    ledger.uploads.record(a_file(sha256="cd" * 32, accepted=False))
-    untold = a_file(topic="", years=())
-    assert ledger.uploads.came(kept, kept.moment)
-    assert ledger.uploads.came(untold, before)
-    assert not ledger.uploads.came(untold, kept.moment + timedelta(seconds=1))
-    others = (
-        {"topic": "train"}, {"years": (2024,)}, {"institution": "other"}, {"name": "other.csv"},
-        {"uploaded_by": "bob"}, {"kind": "factors"}, {"sha256": "cd" * 32},
-    )  # fmt: skip
-    assert not [one for one in others if ledger.uploads.came(replace(kept, **one), before)]
+def test_what_came_after_an_upload_for_its_place_and_years_is_found(ledger):
+    first = ledger.uploads.record(a_file(years=(2024, 2025)))
+    second, third = (ledger.uploads.record(a_file(years=(year,))) for year in (2025, 2024))
+    for other in ({"topic": "train"}, {"institution": "other"}, {"accepted": False}, {"years": (2023,)}):
+        ledger.uploads.record(a_file(**{"years": (2025,)} | other))
+    assert ledger.uploads.since(first, first.id) == [third, second]
+    assert ledger.uploads.since(a_file(years=(2025,)), 0) == [second, first]
+    assert ledger.uploads.since(first, third.id) == []
 
 
 def test_factors_are_the_years_whoever_brings_them(ledger):

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from domain.carbon.dropped import LATE, SETTLED, Seen, at_rest, key_of, looked, place_of, watched
+from domain.carbon.dropped import SETTLED, Seen, at_rest, key_of, looked, place_of, turn
 
 
 def test_a_file_is_at_rest_once_it_was_seen_unchanged_for_long_enough() -> None:
@@ -28,13 +28,14 @@ def test_a_clock_that_was_put_back_makes_nothing_wait_for_ever() -> None:
     assert at_rest(looked({"a": "1"}, seen, SETTLED), SETTLED) == ["a"]
 
 
-def test_what_has_gone_is_watched_for_a_while() -> None:
-    before = {"a": Seen("1", 0.0)}
-    watching = watched({}, before, {}, 50.0)
-    assert watching == {"a": Seen("1", 50.0)}
-    assert watched({}, {}, watching, 49.0 + LATE) == watching
-    assert watched({}, {}, watching, 50.0 + LATE) == {}
-    assert watched({"a": Seen("2", 60.0)}, {}, watching, 60.0) == {}
+def test_units_go_first_then_factors_then_data_and_of_each_what_was_written_last_goes_last() -> None:
+    lying = {"data/b": "1:10:7", "data/a": "1:20:7", "units/z": "1:90:7", "factors/y": "1:80:7"}
+    assert sorted(lying, key=lambda place: turn(place, lying[place])) == [
+        "units/z",
+        "factors/y",
+        "data/b",
+        "data/a",
+    ]
 
 
 @pytest.mark.parametrize("name", ["flüge 100%.csv", "a%2Fb", "tab\there", os.fsdecode(b"\xff.csv"), "日本"])
