@@ -19,6 +19,7 @@ from typing import Literal, cast
 
 from assets.carbon.carbon import Carbon
 from assets.carbon.drop_folder import Changed, Content, DropFolder, Gone
+from assets.carbon.overtaken import Overtaken
 from assets.carbon.upload import File, FileKind, upload
 from domain.carbon.dropped import place_of, shown, turn
 from domain.carbon.folder_words import told_by
@@ -30,9 +31,14 @@ from resources.ledger.model import Work
 
 log = logging.getLogger("perennial.carbon")
 
-Outcome = Literal["taken", "refused", "changed", "gone"]
+Outcome = Literal["taken", "older", "refused", "changed", "gone"]
 
-_NOT_TAKEN = {"refused": "file_refused", "changed": "file_changed", "gone": "file_gone"}
+_NOT_TAKEN = {
+    "older": "file_older",
+    "refused": "file_refused",
+    "changed": "file_changed",
+    "gone": "file_gone",
+}
 """The reason codes of files that were not taken."""
 
 
@@ -87,10 +93,13 @@ def _taken(carbon: Carbon, folder: DropFolder, note: DroppedFile) -> Dropped:
     try:
         with _on_disk(place):
             content = folder.read(place, stamp)
-        _become(carbon, _file(carbon, place, content), note)
+        older = _become(carbon, _file(carbon, place, content), note)
         with _on_disk(place):
             folder.take_away(
-                place, stamp, lambda path: carbon.ledger.dropped_files.moves(note.id, shown(path))
+                place,
+                stamp,
+                lambda path: carbon.ledger.dropped_files.moves(note.id, shown(path)),
+                note=f"{older}\n" if older else "",
             )
     except Gone:
         return Dropped(place, "gone")
@@ -102,14 +111,22 @@ def _taken(carbon: Carbon, folder: DropFolder, note: DroppedFile) -> Dropped:
             folder.refuse(place, "\n".join(told) + "\n")
         log.warning("refused: %s: %s", shown(place), error.message)
         return Dropped(place, "refused", error.message)
+    if older:
+        log.warning("only moved: %s: %s", shown(place), older)
+        return Dropped(place, "older", older)
     return Dropped(place, "taken")
 
 
-def _become(carbon: Carbon, file: File, note: DroppedFile) -> None:
-    """An attempt that got so far is not repeated: newer uploads may have come since."""
-    if note.upload_id is None:
+def _become(carbon: Carbon, file: File, note: DroppedFile) -> str:
+    """Why it is not taken, if newer ones came before it. An attempt that got so far is not repeated."""
+    if note.upload_id is not None:
+        return ""
+    try:
         receipt = upload(carbon, file, dropped=note)
-        carbon.ledger.dropped_files.became(note.id, receipt.upload.id)
+    except Overtaken as error:
+        return str(error)
+    carbon.ledger.dropped_files.became(note.id, receipt.upload.id)
+    return ""
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from assets.carbon.carbon import Carbon
 from assets.carbon.lost_rows import mend_staged, retry_with
+from assets.carbon.overtaken import refuse_overtaken
 from assets.carbon.unit_use import units_left_out
 from assets.carbon.units_known import of_year, units_of, units_of_others
 from domain.carbon.intake.entries_file import Scope, no_entries, read_entries
@@ -102,7 +103,7 @@ def upload(
     """Take a file in, or raise FileRefused, having noted it. What follows is the plan's.
 
     `beside`: the uploads it comes together with, none of which it may replace. `dropped`: what is known of it
-    where it was dropped.
+    where it was dropped; it may replace nothing that is newer.
     """
     pipeline = new_pipeline_id()
     try:
@@ -141,6 +142,8 @@ def _take(
         return Receipt(same, known=True)
     if (mended := mend_staged(carbon, wanted, file.content, parsed.frame)) is not None:
         return Receipt(mended, known=False, mended=True, jobs=retry_with(carbon, mended))
+    if dropped is not None:
+        refuse_overtaken(carbon, wanted, parsed.frame, dropped)
     # Files of factors add to each other, type by type.
     replaced = carbon.ledger.uploads.newest_of(wanted) if file.kind != "factors" else None
     if replaced is not None and replaced.id in beside:

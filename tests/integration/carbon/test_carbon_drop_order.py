@@ -8,17 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from assets.carbon.drop_folder import Content, DropFolder
 from assets.carbon.upload import File, upload
 from assets.policies.tags import DISPATCH
 from domain.carbon.dropped import SETTLED
-from domain.carbon.jobs import FILE_INGEST
+from domain.carbon.jobs import DROPPED, FILE_INGEST
 from domain.shared.error import TransientResourceError
 from orchestration.environments import load_settings
 from orchestration.instance import open_instance
 from sensors.carbon.dropped import look_at_drop
 from sensors.processes import PROCESS
 from tests.integration.carbon.drops import Drop, reuse_inodes
-from tests.integration.carbon.office import PAPER, YEAR, Office
+from tests.integration.carbon.office import FACTORS, PAPER, TRAIN, YEAR, Office
 from tests.integration.carbon.test_carbon_heal import gone
 from tests.unit.sensors.test_work_sweep import at_work_job
 
@@ -141,6 +142,132 @@ def test_a_file_that_was_in_already_and_could_not_be_moved_does_not_come_after_a
     stone.unlink()
     assert drop.run(drop.look(3600.0)) == [("old.csv", "taken")]
     assert newest(office) == "fix.csv"
+
+
+def unreadable_once(patch: pytest.MonkeyPatch, name: str) -> None:
+    """The disk does not give the bytes of a file, the first time it is asked."""
+    reading, asked = DropFolder.read, []
+
+    def read(folder: DropFolder, place: str, stamp: str) -> Content:
+        if place.endswith(name) and not asked:
+            asked.append(place)
+            raise OSError(5, "Input/output error")
+        return reading(folder, place, stamp)
+
+    patch.setattr(DropFolder, "read", read)
+
+
+def written(drop: Drop, place: str, text: str, at: int) -> None:
+    os.utime(drop.put(place, text), (at, at))
+
+
+def put_off(drop: Drop) -> list[tuple[str, str]]:
+    """What became of the others, and then of the one that was put off."""
+    with pytest.raises(TransientResourceError):
+        drop.taken()
+    return [(Path(one.place).name, one.outcome) for one in drop.told] + drop.run(drop.look(3600.0))
+
+
+def beside(drop: Drop, place: str) -> str:
+    return (drop.folder / f"{place}.problems.txt").read_text()
+
+
+def test_an_older_file_that_was_put_off_does_not_come_after_the_newer(
+    office: Office, drop: Drop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unreadable_once(monkeypatch, "a.csv")
+    written(drop, f"{DATA}/a.csv", OLDER, 1_000)
+    written(drop, f"{DATA}/b.csv", NEWER, 2_000)
+    assert put_off(drop) == [("b.csv", "taken"), ("a.csv", "older")]
+    assert newest(office) == "b.csv"
+    assert (drop.folder / "taken" / DATA / "a.csv").is_file()
+    assert beside(drop, f"taken/{DATA}/a.csv").startswith("b.csv, upload ")
+    [row] = drop.carbon.ledger.find(FILE_INGEST, f"{DROPPED}:{DATA}/a.csv")
+    assert (row.status, row.reason_code) == ("skipped", "file_older")
+
+
+def test_a_newer_file_that_was_put_off_comes_after_the_older(
+    office: Office, drop: Drop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unreadable_once(monkeypatch, "b.csv")
+    written(drop, f"{DATA}/a.csv", OLDER, 1_000)
+    written(drop, f"{DATA}/b.csv", NEWER, 2_000)
+    assert put_off(drop) == [("a.csv", "taken"), ("b.csv", "taken")]
+    assert newest(office) == "b.csv"
+
+
+def test_a_newer_file_that_says_what_is_in_already_counts_all_the_same(
+    office: Office, drop: Drop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_hand(drop, "now.csv", NEWER)
+    unreadable_once(monkeypatch, "a.csv")
+    written(drop, f"{DATA}/a.csv", OLDER, 1_000)
+    written(drop, f"{DATA}/b.csv", NEWER, 2_000)
+    assert put_off(drop) == [("b.csv", "taken"), ("a.csv", "older")]
+    assert newest(office) == "now.csv"
+
+
+def test_an_older_file_that_is_dropped_after_the_newer_was_taken_is_wanted_back(
+    office: Office, drop: Drop
+) -> None:
+    written(drop, f"{DATA}/b.csv", NEWER, 2_000)
+    assert drop.taken() == [("b.csv", "taken")]
+    written(drop, f"{DATA}/a.csv", OLDER, 1_000)
+    assert drop.taken() == [("a.csv", "taken")]
+    (drop.folder / "taken" / DATA / "b.csv").rename(drop.folder / DATA / "b.csv")
+    assert drop.taken() == [("b.csv", "taken")]
+    assert newest(office) == "b.csv", "the very same file, as it was"
+
+
+def test_what_people_upload_while_a_file_is_put_off_is_newer(
+    office: Office, drop: Drop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unreadable_once(monkeypatch, "a.csv")
+    drop.put(f"{DATA}/a.csv", OLDER)
+    with pytest.raises(TransientResourceError):
+        drop.taken()
+    by_hand(drop, "fix.csv", NEWER)
+    assert drop.run(drop.look(3600.0)) == [("a.csv", "older")]
+    assert newest(office) == "fix.csv"
+
+
+def test_a_newer_file_of_another_place_holds_nothing_back(
+    drop: Drop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unreadable_once(monkeypatch, "a.csv")
+    written(drop, f"{DATA}/a.csv", OLDER, 1_000)
+    written(drop, f"data/train/{YEAR}/b.csv", TRAIN, 2_000)
+    assert put_off(drop) == [("b.csv", "taken"), ("a.csv", "taken")]
+
+
+HEAD, *ROWS = FACTORS.splitlines(keepends=True)
+
+
+def factors_of(*types: str) -> str:
+    return HEAD + "".join(row for row in ROWS if row.startswith(types))
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "outcome"),
+    [
+        (("train",), ("paper",), "taken"),
+        (("paper",), ("train", "paper"), "older"),
+        (("train", "paper"), ("paper",), "refused"),
+    ],
+)
+def test_an_older_file_of_factors_gives_way_to_the_types_of_the_newer(
+    drop: Drop,
+    monkeypatch: pytest.MonkeyPatch,
+    older: tuple[str, ...],
+    newer: tuple[str, ...],
+    outcome: str,
+) -> None:
+    unreadable_once(monkeypatch, "a.csv")
+    written(drop, f"factors/{YEAR}/a.csv", factors_of(*older).replace("0.7", "0.8"), 1_000)
+    written(drop, f"factors/{YEAR}/b.csv", factors_of(*newer).replace("0.7", "0.9"), 2_000)
+    assert put_off(drop) == [("b.csv", "taken"), ("a.csv", outcome)]
+    if outcome == "refused":
+        assert f"speaks of some of the same: paper {YEAR}" in beside(drop, f"refused/factors/{YEAR}/a.csv")
 
 
 def test_a_file_that_was_put_there_anew_is_uploaded_though_its_like_could_not_be_moved(
