@@ -2,42 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import pyarrow as pa
 
 from assets.carbon.carbon import Carbon
 from domain.carbon.jobs import KIND_OF
-from domain.carbon.tables import FACTORS
-from domain.shared.error import InfrastructureError
+from domain.carbon.tables import DATA_ENTRIES, FACTORS, UNITS
+from domain.shared.error import InfrastructureError, InvalidInput
 from resources.ledger.uploads import Upload
 from resources.staging import LOST
 
-
-def mend_staged(carbon: Carbon, wanted: Upload, content: bytes, rows: pa.Table) -> Upload | None:
-    """A year's factors are made of all files that ever brought some: one whose rows are lost would stand in
-    their way for ever, whatever came after it. Of anything else the newest file is enough.
-
-    What is given back is the upload that has its rows again and that newer ones came after: there it stays,
-    or the old file's factors would take the place of theirs."""
-    if wanted.kind != "factors":
-        return None
-    mended = []
-    for one in carbon.ledger.uploads.find(kind=wanted.kind, accepted=True):
-        same = (one.sha256, one.years, one.taken) == (wanted.sha256, wanted.years, wanted.taken)
-        if same and not _is_there(carbon, one):
-            carbon.staging.remove(one.pipeline_id)
-            carbon.staging.keep(one.pipeline_id, content, rows)
-            mended.append(one)
-    newest = carbon.ledger.uploads.newest_of(wanted)
-    last = max(mended, key=lambda one: one.id, default=None)
-    return last if last is not None and newest is not None and last.id < newest.id else None
+_TABLES = {"units": UNITS.table, "factors": FACTORS.table, "data": DATA_ENTRIES.table}
 
 
-def retry_with(carbon: Carbon, mended: Upload) -> tuple[int, ...]:
-    """The work that was given up for want of these rows."""
-    keys = [f"{FACTORS.table}:{year}" for year in mended.years]
-    newest = [row for key in keys for row in carbon.ledger.find(KIND_OF[FACTORS.table], key, limit=1)]
-    lost = [row for row in newest if row.status == "failed" and row.reason_code == LOST]
-    return tuple(carbon.ledger.retry(row.id).id for row in lost)
+def mend_staged(carbon: Carbon, wanted: Upload, content: bytes, rows: pa.Table) -> list[Upload]:
+    """The uploads of this very file that have their rows again, oldest first. Each keeps its place: newer
+    files still come after it.
+
+    An upload stands for as long as any year is made of it: a file of two years that a newer one took the
+    place of in one of them, and of factors every file that ever brought some. Taken in as the newest instead,
+    it would undo what came since.
+    """
+    lost = [one for one in same_uploads(carbon, wanted) if not _is_there(carbon, one)]
+    for one in lost:
+        carbon.staging.remove(one.pipeline_id)
+        carbon.staging.keep(one.pipeline_id, content, rows)
+    return lost
+
+
+def same_uploads(carbon: Carbon, wanted: Upload) -> list[Upload]:
+    """The uploads of this very file that still say something, oldest first."""
+    ids = [one.id for one in carbon.ledger.uploads.standing() if one.kind == wanted.kind]
+    return [one for one in carbon.ledger.uploads.find(ids=ids)[::-1] if _identity(one) == _identity(wanted)]
+
+
+def _identity(one: Upload) -> tuple[object, ...]:
+    return one.place, one.sha256, one.years, one.taken
+
+
+def retry_with(carbon: Carbon, mended: Iterable[Upload]) -> tuple[int, ...]:
+    """The work that was given up for want of these rows; a locked year's is left to whoever unlocks it."""
+    locked = carbon.ledger.year_locks.held()
+    keys = sorted({(one.kind, _key(one, year)) for one in mended for year in one.years if year not in locked})
+    found = (_retried(carbon, KIND_OF[_TABLES[kind]], key) for kind, key in keys)
+    return tuple(number for numbers in found for number in numbers)
+
+
+def _key(one: Upload, year: int) -> str:
+    return f"{_TABLES[one.kind]}:{one.topic}|{year}" if one.topic else f"{_TABLES[one.kind]}:{year}"
+
+
+def _retried(carbon: Carbon, kind: str, key: str) -> Sequence[int]:
+    newest = carbon.ledger.find(kind, key, limit=1)
+    if not newest or newest[0].status != "failed" or newest[0].reason_code != LOST:
+        return ()
+    try:
+        return (carbon.ledger.retry(newest[0].id).id,)
+    except InvalidInput as error:
+        if error.reason_code != "already_running":
+            raise
+        return ()  # somebody who brought the same file was faster
 
 
 def _is_there(carbon: Carbon, one: Upload) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -61,12 +61,13 @@ class File:
 @dataclass(frozen=True)
 class Receipt:
     """What became of a file. `known`: the very same file is the newest already, nothing was done. `mended`:
-    it brought back the lost rows of this earlier upload, and newer ones still come after it. `replaced`: the
-    upload whose place it took."""
+    it brought back the lost rows of this earlier upload, which is where it was; `overtaken`: newer ones come
+    after it. `replaced`: the upload whose place it took."""
 
     upload: Upload
     known: bool
     mended: bool = False
+    overtaken: bool = False
     jobs: tuple[int, ...] = ()
     replaced: Upload | None = None
 
@@ -87,6 +88,7 @@ class Receipt:
             "warnings": list(one.warnings),
             "known_already": self.known,
             "rows_mended": self.mended,
+            "overtaken": self.overtaken,
             "jobs": list(self.jobs),
             "replaced": self.replaced and {"upload": self.replaced.id, "file": self.replaced.name},
         }
@@ -140,8 +142,8 @@ def _take(
         _refuse_taken_units(carbon, file, parsed)
     if (same := _newest_is_the_same(carbon, wanted, parsed)) is not None:
         return Receipt(same, known=True)
-    if (mended := mend_staged(carbon, wanted, file.content, parsed.frame)) is not None:
-        return Receipt(mended, known=False, mended=True, jobs=retry_with(carbon, mended))
+    if mended := mend_staged(carbon, wanted, file.content, parsed.frame):
+        return _mended(carbon, wanted, mended)
     if dropped is not None:
         refuse_overtaken(carbon, wanted, parsed.frame, dropped)
     # Files of factors add to each other, type by type.
@@ -158,6 +160,13 @@ def _take(
     if file.kind == "units":
         _refuse_if_taken_meanwhile(carbon, file, parsed, kept)
     return Receipt(kept, known=False, jobs=_wish(carbon, kept), replaced=replaced)
+
+
+def _mended(carbon: Carbon, wanted: Upload, mended: Sequence[Upload]) -> Receipt:
+    last, newest = mended[-1], carbon.ledger.uploads.newest_of(wanted)
+    overtaken = newest is not None and newest.id > last.id
+    jobs = retry_with(carbon, mended)
+    return Receipt(last, known=False, mended=True, overtaken=overtaken, jobs=jobs)
 
 
 def _refuse_if_taken_meanwhile(carbon: Carbon, file: File, parsed: Parsed, kept: Upload) -> None:

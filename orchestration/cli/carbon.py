@@ -177,10 +177,10 @@ def _tell(receipt: Receipt) -> None:
         answer(f"{one.name}: already in, as upload {one.id}; nothing to do")
         return
     if receipt.mended:
-        answer(
-            f"{one.name}: the lost rows of upload {one.id} are there again; newer files still come after it"
-        )
-        say("to make it the newest, upload it once more")
+        after = "; newer files still come after it" if receipt.overtaken else ""
+        answer(f"{one.name}: the lost rows of upload {one.id} are there again{after}")
+        if receipt.overtaken:
+            say("to make it the newest, upload it once more")
         return
     left = f", {one.rows - one.taken:,} left out" if one.rows != one.taken else ""
     answer(

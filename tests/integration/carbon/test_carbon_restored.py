@@ -1,0 +1,67 @@
+"""Files whose kept rows were lost, uploaded again: each takes its old place, and nothing newer is undone."""
+
+from __future__ import annotations
+
+from domain.carbon.tables import DATA_ENTRIES
+from resources.ledger.uploads import Upload
+from tests.command import Said
+from tests.integration.carbon.office import FACTORS as CHEAP
+from tests.integration.carbon.office import PAPER, UNITS, YEAR, Office
+
+BOTH_YEARS = "unit_id,mass,kind,year\nART,1000,recycled,2024\nART,100,recycled,2025\n"
+NEWER = PAPER.replace("100", "200")
+
+
+def lose_rows(office: Office, *lost: Upload) -> None:
+    for one in lost:
+        (office.home / "uploads" / one.pipeline_id / "rows.parquet").unlink()
+
+
+def lose(office: Office, table: str, partition: str) -> None:
+    lake = office.carbon.lake
+    empty = lake.tables[table].schema.empty_table()
+    lake.replace(table, partition, empty, allow_empty=True)
+
+
+def uploads(office: Office, kind: str) -> list[Upload]:
+    """Oldest first."""
+    return office.carbon.ledger.uploads.find(kind=kind, accepted=True)[::-1]
+
+
+def paper(office: Office, text: str, *options: str) -> Said:
+    path = office.file("paper.csv", text)
+    return office.run("upload", "data", str(path), "--type", "paper", *options)
+
+
+def two_years(office: Office) -> Upload:
+    """A file of two years, in one of which a newer one took its place."""
+    for kind, text in (("units", UNITS), ("factors", CHEAP)):
+        path = office.file(f"{kind}-2024.csv", text)
+        assert office.run("upload", kind, str(path), "--year", "2024").code == 0
+    assert paper(office, BOTH_YEARS, "--wait").code == 0
+    older = uploads(office, "data")[-1]
+    assert paper(office, NEWER, "--year", YEAR, "--wait").code == 0
+    return older
+
+
+def test_a_file_of_two_years_comes_back_in_the_one_year_that_it_still_speaks_of(office: Office) -> None:
+    older = two_years(office)
+    before, known = office.content(), uploads(office, "data")
+    lose_rows(office, older)
+    lose(office, DATA_ENTRIES.name, "paper|2024")
+    assert office.run("heal").code == 1
+    again = paper(office, BOTH_YEARS, "--wait")
+    assert again.code == 0, again.err
+    assert f"the lost rows of upload {older.id} are there again; newer files still come after it" in again.out
+    assert (office.content(), uploads(office, "data")) == (before, known)
+
+
+def test_the_newest_file_whose_rows_were_lost_is_no_news_when_it_comes_again(office: Office) -> None:
+    before, known = office.content(), uploads(office, "units")
+    lose_rows(office, *known)
+    lose(office, "carbon.units", YEAR)
+    assert office.run("heal").code == 1
+    again = office.upload("units", UNITS, "--wait", "--json")
+    [told] = again.json["files"]
+    assert (again.code, told["rows_mended"], told["overtaken"]) == (0, True, False), again.err
+    assert (office.content(), uploads(office, "units")) == (before, known)
