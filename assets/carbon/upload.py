@@ -137,13 +137,15 @@ def _take(
     dropped: DroppedFile | None = None,
 ) -> Receipt:
     wanted = _accepted(file, pipeline, parsed)
-    carbon.refuse_locked(wanted.years)
     if file.kind == "units":
         _refuse_taken_units(carbon, file, parsed)
-    if (same := _newest_is_the_same(carbon, wanted, parsed)) is not None:
-        return Receipt(same, known=True)
+    # First of all: rows that are back in their place change nothing, be the year locked, or the newest file
+    # the same.
     if mended := mend_staged(carbon, wanted, file.content, parsed.frame):
         return _mended(carbon, wanted, mended)
+    carbon.refuse_locked(wanted.years)
+    if (same := _newest_is_the_same(carbon, wanted, parsed)) is not None:
+        return Receipt(same, known=True)
     if dropped is not None:
         refuse_overtaken(carbon, wanted, parsed.frame, dropped)
     # Files of factors add to each other, type by type.
@@ -249,7 +251,7 @@ def _newest_is_the_same(carbon: Carbon, wanted: Upload, parsed: Parsed) -> Uploa
     if one is None:
         return None
     same = (one.sha256, one.years, one.taken) == (wanted.sha256, wanted.years, wanted.taken)
-    # If its kept rows are gone, to upload it again is what a person was told to do.
+    # Rows that are there may still be others: those of another decimal mark.
     return one if same and carbon.staging.holds(one.pipeline_id, parsed.frame) else None
 
 

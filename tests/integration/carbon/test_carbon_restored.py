@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from domain.carbon.tables import DATA_ENTRIES
+from domain.carbon.tables import DATA_ENTRIES, FACTORS
 from resources.ledger.uploads import Upload
 from tests.command import Said
 from tests.integration.carbon.office import FACTORS as CHEAP
 from tests.integration.carbon.office import PAPER, UNITS, YEAR, Office
 
+DEAR = CHEAP.replace(",8,", ",10,")
 BOTH_YEARS = "unit_id,mass,kind,year\nART,1000,recycled,2024\nART,100,recycled,2025\n"
 NEWER = PAPER.replace("100", "200")
 
@@ -65,3 +66,33 @@ def test_the_newest_file_whose_rows_were_lost_is_no_news_when_it_comes_again(off
     [told] = again.json["files"]
     assert (again.code, told["rows_mended"], told["overtaken"]) == (0, True, False), again.err
     assert (office.content(), uploads(office, "units")) == (before, known)
+
+
+def test_a_lost_file_comes_back_though_the_same_file_came_again_since(office: Office) -> None:
+    """A year's factors are made of every file: that the newest of them is whole is not enough."""
+    assert office.upload("factors", DEAR).code == 0
+    assert office.upload("factors", CHEAP, "--wait").code == 0
+    before, known = office.milligrams(), uploads(office, "factors")
+    lose_rows(office, known[0])
+    lose(office, FACTORS.name, YEAR)
+    assert office.run("heal").code == 1
+    again = office.upload("factors", CHEAP, "--wait")
+    assert again.code == 0, again.err
+    assert f"the lost rows of upload {known[0].id} are there again" in again.out
+    assert (office.milligrams(), uploads(office, "factors")) == (before, known)
+    assert "already in" in office.upload("factors", CHEAP).out
+    assert office.run("heal").code == 0
+
+
+def test_a_locked_year_keeps_no_lost_rows_away_that_another_year_needs(office: Office) -> None:
+    """Rows that are back in their place change nothing of it."""
+    older = two_years(office)
+    before = office.content()
+    lose_rows(office, older)
+    lose(office, DATA_ENTRIES.name, "paper|2024")
+    assert office.run("heal").code == 1
+    assert office.run("lock", YEAR, "--reason", "published").code == 0
+    again = paper(office, BOTH_YEARS, "--wait")
+    assert again.code == 0, again.err
+    assert office.content() == before
+    assert paper(office, BOTH_YEARS + "ART,1,recycled,2025\n").code == 2, "news of a locked year are refused"
