@@ -1,8 +1,14 @@
-"""Kept rows of files that were lost, kept again when the very same file comes again."""
+"""Kept rows of files that were lost, kept again when the very same file comes again.
+
+Several people may be told to bring a lost file. The first brings its rows back, and is noted; whoever brings
+the same file soon after finds the rows there, and means the same. Without the note it would be news, and undo
+what came since.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 
 import pyarrow as pa
 
@@ -10,8 +16,15 @@ from assets.carbon.carbon import Carbon
 from domain.carbon.jobs import KIND_OF
 from domain.carbon.tables import DATA_ENTRIES, FACTORS, UNITS
 from domain.shared.error import InfrastructureError, InvalidInput
+from resources.ledger.provenance import Fact
 from resources.ledger.uploads import Upload
 from resources.staging import LOST
+
+RESTORED_FACT = "carbon.restored_uploads"
+"""Under this name the ledger keeps, by pipeline, which rows were brought back, and when."""
+SAME_RESTORE = timedelta(days=1)
+"""So long after its rows were brought back the same file again is the same restore, unless a person says that
+it is to be the newest."""
 
 _TABLES = {"units": UNITS.table, "factors": FACTORS.table, "data": DATA_ENTRIES.table}
 
@@ -24,14 +37,29 @@ def mend_staged(carbon: Carbon, wanted: Upload, content: bytes, rows: pa.Table) 
     place of in one of them, and of factors every file that ever brought some. Taken in as the newest instead,
     it would undo what came since.
     """
-    lost = [one for one in same_uploads(carbon, wanted) if not _is_there(carbon, one)]
+    lost = [one for one in _same_uploads(carbon, wanted) if not _is_there(carbon, one)]
+    # Noted first: whoever finds the rows there finds the note too, without any lock around both.
+    _note(carbon, lost)
     for one in lost:
         carbon.staging.remove(one.pipeline_id)
         carbon.staging.keep(one.pipeline_id, content, rows)
     return lost
 
 
-def same_uploads(carbon: Carbon, wanted: Upload) -> list[Upload]:
+def mended_lately(carbon: Carbon, wanted: Upload) -> list[Upload]:
+    """The uploads of this very file whose rows somebody brought back not long ago, oldest first."""
+    same = _same_uploads(carbon, wanted)
+    facts = carbon.provenance.facts([RESTORED_FACT], [one.pipeline_id for one in same])
+    since = carbon.clock() - SAME_RESTORE
+    lately = {name for (_, name), fact in facts.items() if fact.checked_at and fact.checked_at > since}
+    return [one for one in same if one.pipeline_id in lately]
+
+
+def _note(carbon: Carbon, lost: Iterable[Upload]) -> None:
+    carbon.provenance.record([Fact(RESTORED_FACT, one.pipeline_id, one.taken, one.sha256) for one in lost])
+
+
+def _same_uploads(carbon: Carbon, wanted: Upload) -> list[Upload]:
     """The uploads of this very file that still say something, oldest first."""
     ids = [one.id for one in carbon.ledger.uploads.standing() if one.kind == wanted.kind]
     return [one for one in carbon.ledger.uploads.find(ids=ids)[::-1] if _identity(one) == _identity(wanted)]

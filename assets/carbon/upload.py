@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from assets.carbon.carbon import Carbon
-from assets.carbon.lost_rows import mend_staged, retry_with
+from assets.carbon.lost_rows import mend_staged, mended_lately, retry_with
 from assets.carbon.overtaken import refuse_overtaken
 from assets.carbon.unit_use import units_left_out
 from assets.carbon.units_known import of_year, units_of, units_of_others
@@ -101,11 +101,13 @@ def upload(
     accept_valid: bool = False,
     beside: Collection[int] = (),
     dropped: DroppedFile | None = None,
+    as_newest: bool = False,
 ) -> Receipt:
     """Take a file in, or raise FileRefused, having noted it. What follows is the plan's.
 
     `beside`: the uploads it comes together with, none of which it may replace. `dropped`: what is known of it
-    where it was dropped; it may replace nothing that is newer.
+    where it was dropped; it may replace nothing that is newer. `as_newest`: it is to count before all that came
+    so far, though it is one whose lost rows were to be brought back.
     """
     pipeline = new_pipeline_id()
     try:
@@ -113,7 +115,7 @@ def upload(
     except FileRefused as error:
         carbon.ledger.uploads.record(_refused(file, pipeline, error))
         raise
-    return _take(carbon, file, pipeline, parsed, beside, dropped)
+    return _take(carbon, file, pipeline, parsed, beside, dropped, as_newest=as_newest)
 
 
 def place_of(file: File) -> Upload:
@@ -135,16 +137,22 @@ def _take(
     parsed: Parsed,
     beside: Collection[int] = (),
     dropped: DroppedFile | None = None,
+    *,
+    as_newest: bool = False,
 ) -> Receipt:
     wanted = _accepted(file, pipeline, parsed)
     if file.kind == "units":
         _refuse_taken_units(carbon, file, parsed)
     # First of all: rows that are back in their place change nothing, be the year locked, or the newest file
     # the same.
-    if mended := mend_staged(carbon, wanted, file.content, parsed.frame):
+    mended = mend_staged(carbon, wanted, file.content, parsed.frame)
+    same = _newest_is_the_same(carbon, wanted, parsed)
+    if same is None and not (mended or as_newest):
+        mended = mended_lately(carbon, wanted)
+    if mended and (same is not None or not as_newest):
         return _mended(carbon, wanted, mended)
     carbon.refuse_locked(wanted.years)
-    if (same := _newest_is_the_same(carbon, wanted, parsed)) is not None:
+    if same is not None:
         return Receipt(same, known=True)
     if dropped is not None:
         refuse_overtaken(carbon, wanted, parsed.frame, dropped)

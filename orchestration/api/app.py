@@ -35,7 +35,7 @@ from resources.ledger.model import Work
 
 CALLS = "GET /sync/jobs/ID, POST /sync/jobs/ID/recover, POST /carbon/uploads"
 Endpoint = Callable[[Request], Awaitable[Response]]
-SAID = ("kind", "type", "year", "name", "institution", "by", "decimal", "accept_valid")
+SAID = ("kind", "type", "year", "name", "institution", "by", "decimal", "accept_valid", "as_newest")
 """What a caller may say of a file."""
 _STATUS = {
     "unknown_work": 404,
@@ -67,7 +67,8 @@ def build_app(settings: Settings) -> Starlette:
         return _json(200, await run_in_threadpool(_recover, settings, request.path_params["id"]))
 
     async def take_in(request: Request) -> Response:
-        status, told = await run_in_threadpool(_upload, settings, await _file(request), _wants(request))
+        wishes = _wants(request, "accept_valid"), _wants(request, "as_newest")
+        status, told = await run_in_threadpool(_upload, settings, await _file(request), *wishes)
         return _json(status, told)
 
     app = Starlette(
@@ -106,8 +107,8 @@ def _told(work: Work) -> dict[str, Any]:
     return asdict(work) | {"params": dict(work.params)}
 
 
-def _wants(request: Request) -> bool:
-    return request.query_params.get("accept_valid", "").lower() in ("1", "true", "yes")
+def _wants(request: Request, name: str) -> bool:
+    return request.query_params.get(name, "").lower() in ("1", "true", "yes")
 
 
 async def _file(request: Request) -> File:
@@ -159,10 +160,12 @@ async def _body(request: Request) -> bytes:
     return bytes(content)
 
 
-def _upload(settings: Settings, file: File, accept_valid: bool) -> tuple[int, dict[str, Any]]:
+def _upload(
+    settings: Settings, file: File, accept_valid: bool, as_newest: bool
+) -> tuple[int, dict[str, Any]]:
     carbon = open_carbon(settings, write=True)
     with closing(carbon.ledger):
-        receipt = upload(carbon, file, accept_valid=accept_valid)
+        receipt = upload(carbon, file, accept_valid=accept_valid, as_newest=as_newest)
     return (200 if receipt.known or receipt.mended else 201), receipt.as_json()
 
 

@@ -61,6 +61,9 @@ def upload(
     accept_valid: Annotated[
         bool, typer.Option("--accept-valid", help="Take the good rows of a file that has others.")
     ] = False,
+    as_newest: Annotated[
+        bool, typer.Option("--as-newest", help="Not to bring lost rows back: it counts before all others.")
+    ] = False,
     what_if: Annotated[
         bool, typer.Option("--what-if", help="Say what would change, and change nothing.")
     ] = False,
@@ -95,7 +98,7 @@ def upload(
         )
         if what_if:
             return _foresee(carbon, file, accept_valid=accept_valid, shown=not json)
-        receipt = upload(carbon, file, accept_valid=accept_valid, beside=taken)
+        receipt = upload(carbon, file, accept_valid=accept_valid, beside=taken, as_newest=as_newest)
         taken.add(receipt.upload.id)
         if not json:
             _tell(receipt)
@@ -180,7 +183,7 @@ def _tell(receipt: Receipt) -> None:
         after = "; newer files still come after it" if receipt.overtaken else ""
         answer(f"{one.name}: the lost rows of upload {one.id} are there again{after}")
         if receipt.overtaken:
-            say("to make it the newest, upload it once more")
+            say("to make it the newest, upload it again with --as-newest")
         return
     left = f", {one.rows - one.taken:,} left out" if one.rows != one.taken else ""
     answer(

@@ -158,5 +158,5 @@ def test_lost_rows_of_an_older_file_come_back_where_they_were(office: Office) ->
     assert "the lost rows of upload" in again.out
     assert (office.milligrams(), carbon.ledger.uploads.find(limit=1)[0]) == (before, newest)
     assert office.run("heal").code == 0
-    assert office.upload("factors", FACTORS, "--wait").code == 0
+    assert office.upload("factors", FACTORS, "--as-newest", "--wait").code == 0
     assert office.milligrams() == before - 2_000 * 1_000 * 2

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+
+from assets.carbon.upload import File, Receipt, upload
 from domain.carbon.tables import DATA_ENTRIES, FACTORS
+from domain.shared.clock import Clock, machine_clock
 from resources.ledger.uploads import Upload
 from tests.command import Said
 from tests.integration.carbon.office import FACTORS as CHEAP
@@ -96,3 +102,50 @@ def test_a_locked_year_keeps_no_lost_rows_away_that_another_year_needs(office: O
     assert again.code == 0, again.err
     assert office.content() == before
     assert paper(office, BOTH_YEARS + "ART,1,recycled,2025\n").code == 2, "news of a locked year are refused"
+
+
+def restores(office: Office, text: str, clock: Clock = machine_clock) -> Receipt:
+    carbon = office.carbon
+    carbon = replace(carbon, ledger=replace(carbon.ledger, clock=clock))
+    return upload(carbon, File("factors", "factors.csv", text.encode(), "ada", year=int(YEAR)))
+
+
+def overtaken_factors(office: Office) -> Upload:
+    """A file of factors that newer values came after, without its rows."""
+    assert office.upload("factors", DEAR, "--wait").code == 0
+    older = uploads(office, "factors")[0]
+    lose_rows(office, older)
+    return older
+
+
+def test_of_several_who_restore_the_same_file_at_once_none_undoes_newer_values(office: Office) -> None:
+    older, before = overtaken_factors(office), office.milligrams()
+    known = uploads(office, "factors")
+    with ThreadPoolExecutor(4) as pool:
+        receipts = list(pool.map(lambda _: restores(office, CHEAP), range(4)))
+    assert {(one.upload.id, one.mended, one.overtaken) for one in receipts} == {(older.id, True, True)}
+    assert office.run("heal").code == 0
+    assert (office.milligrams(), uploads(office, "factors")) == (before, known)
+
+
+def test_whoever_restores_the_same_file_later_that_day_is_told_how_to_make_it_the_newest(
+    office: Office,
+) -> None:
+    older = overtaken_factors(office)
+    assert office.upload("factors", CHEAP).code == 0
+    known = uploads(office, "factors")
+    again = office.upload("factors", CHEAP)
+    assert f"the lost rows of upload {older.id} are there again; newer files still come after it" in again.out
+    assert "to make it the newest, upload it again with --as-newest" in again.err
+    assert uploads(office, "factors") == known
+    meant = office.upload("factors", CHEAP, "--as-newest")
+    assert meant.code == 0, meant.err
+    assert uploads(office, "factors")[-1].id > known[-1].id
+    assert "already in" in office.upload("factors", CHEAP).out
+
+
+def test_long_after_a_restore_the_same_file_is_news_again(office: Office) -> None:
+    overtaken_factors(office)
+    assert restores(office, CHEAP).mended
+    later = restores(office, CHEAP, lambda: machine_clock() + timedelta(days=2))
+    assert (later.mended, later.known) == (False, False)
