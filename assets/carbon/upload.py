@@ -106,8 +106,8 @@ def upload(
     """Take a file in, or raise FileRefused, having noted it. What follows is the plan's.
 
     `beside`: the uploads it comes together with, none of which it may replace. `dropped`: what is known of it
-    where it was dropped; it may replace nothing that is newer. `as_newest`: it is to count before all that came
-    so far, though it is one whose lost rows were to be brought back.
+    where it was dropped; it may replace nothing that is newer. `as_newest`: it is to count before all that
+    came so far, though it is one whose lost rows were to be brought back.
     """
     pipeline = new_pipeline_id()
     try:
