@@ -120,20 +120,23 @@ class Market:
         suspended = self.lake.versions("market.suspensions", [str(d) for d in days])
         if not listed.readable:
             return {}
-        readable = [d for d in days if suspended[str(d)].readable]
+        blind = {d for d in days if not suspended[str(d)].readable}
         made_from = (listed, *suspended.values())
-        return self._once(("expected", *days), made_from, lambda: self._count_expected(readable))
+        return self._once(("expected", *days), made_from, lambda: self._count_expected(days, blind))
 
-    def _count_expected(self, days: Sequence[date]) -> dict[tuple[str, str], int | None]:
+    def _count_expected(
+        self, days: Sequence[date], blind: Collection[date]
+    ) -> dict[tuple[str, str], int | None]:
+        """Who was suspended on `blind` days is not known: there counts only what speaks of all listed."""
         stocks = self.stocks()
         if not days or not stocks.num_rows:
             return {}
-        counts = expected_rows(days, stocks, self.suspensions(days))
+        counts = expected_rows(days, stocks, self.suspensions([d for d in days if d not in blind]))
         return {
             (e.name, str(day)): counts[day].get(e.expected)
             for e in self.catalogue.daily
             for day in days
-            if day in counts
+            if day in counts and (day not in blind or e.expected == "listed")
         }
 
     def listed_codes(self, day: date) -> list[str]:

@@ -32,6 +32,12 @@ def coverage_sources(catalogue: Catalogue) -> tuple[str, ...]:
     return (*(e.name for e in catalogue.daily), catalogue.stocks.name)
 
 
+def references(catalogue: Catalogue, endpoint: Endpoint) -> tuple[str, ...]:
+    """The tables that tell how many rows a day of this one should have."""
+    stocks = catalogue.stocks.name
+    return {"listed": (stocks,), "listed_less_suspended": (stocks, "suspensions")}.get(endpoint.expected, ())
+
+
 def first_unread(seen: Observed, tables: Iterable[str], partition: str) -> str | None:
     """Which of these cannot be read now: what is made from them waits for it."""
     return next((name for name in tables if seen.source(name, partition).version.unread), None)

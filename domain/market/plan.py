@@ -6,7 +6,7 @@ market` prints it; so a day is a gap for the same reason everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from typing import Literal
@@ -19,6 +19,7 @@ from domain.market.derived import (
     coverage_inputs,
     coverage_sources,
     first_unread,
+    references,
 )
 from domain.market.observed import Observed, Rules
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
@@ -45,7 +46,7 @@ unknown: what is there, or what it is made from, cannot be read now; it waits un
 gap, recheck, derive, refresh: work, each with its own urgency
 """
 WAITS_FOR = "input_missing"
-"""The reason code of what is derived from something that cannot be read now."""
+"""The reason code of what is derived from, or judged by, something that cannot be read now."""
 
 PRIORITY = {"refresh": 30, "gap": 20, "derive": 10, "recheck": 0}
 
@@ -125,7 +126,7 @@ def plan(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rules) -> P
 
 def judge_day(catalogue: Catalogue, day: date, seen: Observed, now: datetime, rules: Rules) -> list[Verdict]:
     """What the plan thinks of one open day: its fetched tables, then what derives from them."""
-    fetched = [_judge_table(e, day, seen, now, rules) for e in catalogue.daily]
+    fetched = [_judge_table(e, day, seen, now, rules, references(catalogue, e)) for e in catalogue.daily]
     return [*fetched, *_derived(catalogue, day, seen)]
 
 
@@ -184,7 +185,9 @@ def _reference(endpoint: Endpoint, partition: str, seen: Observed, now: datetime
     return Verdict(endpoint.name, partition, "healthy", "", f"{cell.version.rows:,} rows")
 
 
-def _judge_table(endpoint: Endpoint, day: date, seen: Observed, now: datetime, rules: Rules) -> Verdict:
+def _judge_table(
+    endpoint: Endpoint, day: date, seen: Observed, now: datetime, rules: Rules, judged_by: Sequence[str]
+) -> Verdict:
     """One fetched table of a day: is it due, what we fetched, enough, and is it time to ask again?"""
     name, partition = endpoint.name, str(day)
     due = due_at(endpoint, day, rules.daily_at)
@@ -194,6 +197,9 @@ def _judge_table(endpoint: Endpoint, day: date, seen: Observed, now: datetime, r
     found = (str(cell.version), str(cell.recorded), rules.configuration)
     if cell.version.unread:
         return _unknown(name, partition, cell)
+    if unread := first_unread(seen, judged_by, partition):
+        # Nothing tells whether it is whole, nor would an answer of the source be taken.
+        return _waiting(name, partition, seen, unread)
     judgement = judge(endpoint, cell.version.rows, seen.expected.get((name, partition)))
     if wrong := fault(cell):
         # Well when it was last fetched; never fetched, it has been wanted since it was due.
@@ -249,8 +255,7 @@ def _derived(catalogue: Catalogue, day: date, seen: Observed) -> Iterator[Verdic
         (COVERAGE.table, coverage_inputs(catalogue, seen, partition), coverage_sources(catalogue)),
     ):
         if unread := first_unread(seen, sources, partition):
-            why = f"it waits for {unread}: {seen.source(unread, partition).version.unread}"
-            yield Verdict(table, partition, "unknown", WAITS_FOR, why)
+            yield _waiting(table, partition, seen, unread)
         elif inputs is not None:
             yield _judge_derived(table, partition, seen.cell(table, partition), inputs)
     if day in seen.pending_revisions:
@@ -279,6 +284,11 @@ def _revised(catalogue: Catalogue, day: date, seen: Observed) -> Verdict:
 def _unknown(table: str, partition: str, cell: Cell) -> Verdict:
     """Neither healthy nor work: what cannot be read may be whole, and is not written over."""
     return Verdict(table, partition, "unknown", UNREADABLE, f"waits: {cell.version.unread}")
+
+
+def _waiting(table: str, partition: str, seen: Observed, unread: str) -> Verdict:
+    why = f"it waits for {unread}: {seen.source(unread, partition).version.unread}"
+    return Verdict(table, partition, "unknown", WAITS_FOR, why)
 
 
 def _wanted(table: str, partition: str, state: State, reason_code: str, why: str, *found: str) -> Verdict:

@@ -8,7 +8,18 @@ import pytest
 
 from domain.carbon.feeds import Pulled
 from domain.carbon.standing import Standing
-from tests.unit.carbon.world import ENTRIES, FACTS, MASSES, MODULES, NOON, PAST, REPORT, TREE, World
+from tests.unit.carbon.world import (
+    ENTRIES,
+    FACTS,
+    MASSES,
+    MODULES,
+    NOON,
+    PAST,
+    REPORT,
+    TREE,
+    UNREAD,
+    World,
+)
 
 PLACES = [
     (TREE, "2025"),
@@ -53,6 +64,48 @@ def test_a_type_is_old_from_its_upload_until_the_report_is_summed(
     world.locked.clear()
     world.settle()
     assert world.standing().headline == "Up to date"
+
+
+@pytest.mark.parametrize(("table", "partition"), PLACES)
+@pytest.mark.parametrize("locked", [False, True])
+def test_what_cannot_be_read_is_never_up_to_date_nor_recalculated_from(
+    world: World, table: str, partition: str, locked: bool
+) -> None:
+    if locked:
+        world.locked[2025] = "published"
+    world.withhold(table, partition)
+    shown = FACTS if table == PAST else table  # they are filled together, and told as one
+    verdict = world.verdict(shown, partition)
+    assert (verdict.state, verdict.reason_code) == ("waits", "lake_unreadable")
+    assert UNREAD.unread in verdict.why
+    assert world.due() == set()
+    found = world.standing()
+    assert not found.current
+    assert not found.altered, "what cannot be read is not altered for that"
+    assert any(UNREAD.unread in note for note in found.notes)
+    world.give_back(table, partition)
+    assert world.standing().current
+
+
+def test_more_of_a_partition_that_cannot_be_read_waits_with_its_chain(world: World) -> None:
+    world.withhold(ENTRIES, "plane|2025")
+    one = world.upload("plane", says="more")
+    assert world.verdict(ENTRIES, "plane|2025").pipelines == (one.pipeline_id,)
+    assert world.due() == set()
+    world.upload("train", says="more")
+    world.settle()
+    assert "more" in str(world.contents[ENTRIES, "train|2025"]), "others go on"
+    world.give_back(ENTRIES, "plane|2025")
+    world.settle()
+    assert world.standing().current
+
+
+@pytest.mark.parametrize("table", [MASSES, TREE])
+def test_a_report_waits_for_what_cannot_be_read_and_names_it(world: World, table: str) -> None:
+    world.withhold(table, "plane|2025" if table == MASSES else "2025")
+    verdict = world.verdict(REPORT)
+    assert (verdict.state, verdict.reason_code) == ("waits", "input_missing")
+    assert verdict.why.endswith(UNREAD.unread)
 
 
 def test_factors_that_wait_make_nobody_knows_which_types_old(world: World) -> None:

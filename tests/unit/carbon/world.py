@@ -48,6 +48,7 @@ MODULES, REPORT = REPORT_MODULES.table, REPORTS.table
 TYPES = ("plane", "train", "power")
 NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
 BROKEN = Version(0, "", damaged=True)
+UNREAD = Version(0, "", unread="file:///lake/x.parquet cannot be read now: Input/output error")
 
 _TYPE = """
       {name}:
@@ -166,6 +167,14 @@ class World:
         self.contents[place] = None
         self.cells[place] = replace(self.cells[place], version=BROKEN)
 
+    def withhold(self, table: str, partition: object = 2025) -> None:
+        """The disk does not give its file: what lies there is as it was."""
+        self.cells[table, str(partition)] = replace(self.cells[table, str(partition)], version=UNREAD)
+
+    def give_back(self, table: str, partition: object = 2025) -> None:
+        place = table, str(partition)
+        self.cells[place] = replace(self.cells[place], version=holding(self.contents[place]))
+
     def record(
         self,
         table: str,
@@ -208,7 +217,7 @@ class World:
         found = {}
         for year in {year_of(partition) for _, partition in self.cells}:
             cell = self.cells.get((FACTS, str(year)), Cell())
-            if not cell.version.damaged and (cell.recorded is None or cell.untouched):
+            if cell.version.readable and (cell.recorded is None or cell.untouched):
                 values = self.contents.get((FACTS, str(year))) or {}
                 found[year] = {name: digest([name, value]) for name, value in values.items()}
         return found

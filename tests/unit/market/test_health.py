@@ -16,9 +16,11 @@ from resources.tushare import errors
 from tests.unit.market.world import (
     COVERED,
     TUESDAY,
+    UNREAD,
     Market,
     damaged,
     shanghai_time,
+    unread,
 )
 
 PRICES = "normalized_daily"
@@ -132,6 +134,20 @@ def test_a_damaged_day_says_so(market: Market) -> None:
     market.cells[PRICES, str(TUESDAY)] = damaged(market.cells[PRICES, str(TUESDAY)])
     market.work(market.verdict(COVERED, TUESDAY))
     assert only(market).reason_code == "damaged"
+
+
+def test_what_cannot_be_read_names_the_file_and_the_remedy(market: Market) -> None:
+    market.cells[PRICES, str(TUESDAY)] = unread(market.cells[PRICES, str(TUESDAY)])
+    cause, *waiting = found(market)
+    assert (cause.health, cause.reason_code, cause.reason) == (
+        "broken",
+        "lake_unreadable",
+        f"waits: {UNREAD}",
+    )
+    assert "a file that is lost for good is to be removed" in cause.action
+    assert {(f.health, f.reason_code, f.caused_by) for f in waiting} == {
+        ("healing", "input_missing", f"{PRICES}:{TUESDAY}")
+    }
 
 
 def test_a_partial_day_that_waits_is_healing_and_wants_nobody(market: Market) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from domain.market.derived import coverage_status
+from domain.market.derived import coverage_inputs, coverage_status
 from domain.shared.table import ABSENT, Version
 from tests.unit.market.world import (
     ADJUSTED,
@@ -15,10 +15,12 @@ from tests.unit.market.world import (
     DAILY,
     JUDGED,
     TUESDAY,
+    UNREAD,
     Market,
     cell,
     content,
     damaged,
+    unread,
 )
 
 PRICES, FACTORS = "normalized_daily", "normalized_adj_factor"
@@ -73,6 +75,29 @@ def test_adjusted_prices_wait_for_inputs_that_are_themselves_a_gap(
     market.cells[table, str(TUESDAY)] = broken[how]
     market.drop(ADJUSTED, TUESDAY)
     assert ADJUSTED not in {v.table for v in market.plan.verdicts if v.partition == str(TUESDAY)}
+
+
+@pytest.mark.parametrize("table", [PRICES, FACTORS])
+def test_what_is_derived_waits_for_what_cannot_be_read_and_says_so(market: Market, table: str) -> None:
+    place = table, str(TUESDAY)
+    market.cells[place] = unread(market.cells[place])
+    for derived_table in (ADJUSTED, COVERED):
+        verdict = market.verdict(derived_table, TUESDAY)
+        assert (verdict.state, verdict.reason_code) == ("unknown", "input_missing")
+        assert verdict.why == f"it waits for {table}: {UNREAD}"
+    assert not market.due()
+    assert coverage_inputs(CATALOGUE, market.observed, str(TUESDAY)) is None, (
+        "asked for it is not made either"
+    )
+
+
+@pytest.mark.parametrize("table", [ADJUSTED, COVERED])
+def test_a_derived_partition_that_cannot_be_read_is_left_alone(market: Market, table: str) -> None:
+    place = table, str(TUESDAY)
+    market.cells[place] = unread(market.cells[place])
+    market.put("suspensions", TUESDAY, 3)
+    assert market.verdict(table, TUESDAY).reason_code == "lake_unreadable"
+    assert f"{table}:{TUESDAY}" not in market.due()
 
 
 @pytest.mark.parametrize("table", [ADJUSTED, COVERED])

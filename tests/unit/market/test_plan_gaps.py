@@ -7,17 +7,20 @@ from dataclasses import replace
 import pytest
 
 from domain.market.plan import FILL
-from domain.shared.table import ABSENT, Version
+from domain.shared.table import ABSENT, ALL, Version
 from tests.unit.market.world import (
     ADJUSTED,
     COVERED,
     DAILY,
     JUDGED,
+    STOCKS,
     TUESDAY,
+    UNREAD,
     Market,
     content,
     damaged,
     shanghai_time,
+    unread,
 )
 
 EVENING = "2026-11-17 20:00"
@@ -54,6 +57,32 @@ def test_rows_that_are_gone_are_a_gap(market: Market) -> None:
 def test_a_damaged_file_is_a_gap(market: Market) -> None:
     market.cells[PRICES, str(TUESDAY)] = damaged(market.cells[PRICES, str(TUESDAY)])
     assert told(market) == ("gap", "damaged")
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_what_cannot_be_read_is_neither_healthy_nor_work(market: Market, recorded: bool) -> None:
+    place = PRICES, str(TUESDAY)
+    market.cells[place] = unread(market.cells[place])
+    if not recorded:
+        market.change(*place, recorded=None)
+    assert told(market) == ("unknown", "lake_unreadable")
+    assert market.verdict(*place).why == f"waits: {UNREAD}"
+    assert market.due() == set(), "no other day, and nothing of this one"
+    assert told(market, "normalized_adj_factor") == ("healthy", "")
+
+
+@pytest.mark.parametrize(("reference", "waiting"), [(("suspensions", str(TUESDAY)), 2), ((STOCKS, ALL), 3)])
+def test_a_day_is_not_judged_by_what_cannot_be_read(
+    market: Market, reference: tuple[str, str], waiting: int
+) -> None:
+    """Judged by nothing a thin day would be called whole, and an answer of the source would be refused."""
+    market.put(PRICES, TUESDAY, 950)
+    market.drop("normalized_daily_basic", TUESDAY)
+    market.cells[reference] = unread(market.cells[reference])
+    verdicts = [market.verdict(t, TUESDAY) for t in JUDGED]
+    assert sum(v.why == f"it waits for {reference[0]}: {UNREAD}" for v in verdicts) == waiting
+    assert not any(v.due for v in verdicts)
+    assert market.verdict(*reference).reason_code == "lake_unreadable"
 
 
 def test_a_damaged_file_that_nobody_recorded_is_a_gap(market: Market) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
@@ -9,6 +10,7 @@ import pytest
 
 from domain.market.trading import TradingCalendar
 from domain.market.watchdog import Watch, watch
+from domain.shared.cell import Cell
 from domain.shared.table import ABSENT, ALL
 from tests.unit.market.world import (
     CATALOGUE,
@@ -17,6 +19,7 @@ from tests.unit.market.world import (
     Market,
     damaged,
     shanghai_time,
+    unread,
 )
 
 PRICES = "normalized_daily"
@@ -144,13 +147,16 @@ def test_a_completeness_warning_is_an_alert_until_it_is_explained(
     assert watched(market).problems == expected
 
 
-def test_an_unreadable_day_is_the_newest_day_all_the_same(market: Market) -> None:
+@pytest.mark.parametrize(("hurt", "word"), [(damaged, "damaged"), (unread, "unreadable")])
+def test_an_unreadable_day_is_the_newest_day_all_the_same(
+    market: Market, hurt: Callable[[Cell], Cell], word: str
+) -> None:
     for table in DAILY:
-        market.cells[table, str(TUESDAY)] = damaged(market.cells[table, str(TUESDAY)])
+        market.cells[table, str(TUESDAY)] = hurt(market.cells[table, str(TUESDAY)])
     seen = watched(market)
     assert seen.latest_day == TUESDAY
     assert [p.split()[0] for p in seen.problems] == list(DAILY)
-    assert all("is damaged" in p for p in seen.problems)
+    assert all(f"is {word}" in p for p in seen.problems)
 
 
 def test_only_the_newest_day_must_be_complete(market: Market) -> None:

@@ -94,6 +94,13 @@ def damaged(healthy: Cell) -> Cell:
     return replace(healthy, version=Version(0, "", damaged=True))
 
 
+UNREAD = "file:///lake/x.parquet cannot be read now: Input/output error"
+
+
+def unread(healthy: Cell) -> Cell:
+    return replace(healthy, version=Version(0, "", unread=UNREAD))
+
+
 @dataclass
 class Market:
     """A lake and its records in memory. `source` says how many rows a table's day has, where not all."""

@@ -64,6 +64,7 @@ def test_a_damaged_partition_equals_no_healthy_one() -> None:
         (ABSENT, "0:"),
         (Version(0, "", damaged=True), "damaged"),
         (Version(3, "abc", damaged=True), "damaged"),
+        (Version(0, "", unread="x cannot be read now"), "unreadable"),
     ],
 )
 def test_a_version_is_told_in_a_word(version: Version, words: str) -> None:
