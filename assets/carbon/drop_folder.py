@@ -160,8 +160,11 @@ class DropFolder:
         return now is not None and now != stamp and _inode(now) == _inode(stamp)
 
     def put_back(self, path: str, place: str) -> bool:
-        """To where nothing lies. By no link: what is moved stays in the folder."""
+        """Unless another lies there, which is to be taken first. By no link: what is moved stays in the
+        folder."""
         source = self.root / path
+        if os.path.lexists(self.root / place):
+            return False
         try:
             if source.parent.resolve() != source.parent:
                 raise NotADirectoryError(None, "a folder on the way is a link", str(source.parent))

@@ -59,7 +59,9 @@ def look_at_drop(carbon: Carbon, path: Path, cursor: str, unfinished: Collection
 
 def observe_drop(carbon: Carbon, path: Path, cursor: str) -> DropSeen:
     """What lies there. What has come to rest is work by then, and is sent for by nobody yet."""
-    return _observed(carbon, DropFolder(path), cursor)
+    folder = DropFolder(path)
+    _put_back_late(carbon, folder)
+    return _observed(carbon, folder, cursor)
 
 
 def _observed(carbon: Carbon, folder: DropFolder, cursor: str) -> DropSeen:
@@ -84,9 +86,7 @@ def _put_back_late(carbon: Carbon, folder: DropFolder) -> None:
     notes = carbon.ledger.dropped_files
     for note in notes.moved_since(carbon.ledger.machine_clock() - timedelta(seconds=LATE)):
         place, path = place_of(note.key), path_of(note.moved_to or "")
-        # Where another lies by now, that one is to be taken first.
-        late = folder.written_late(path, note.stamp) and folder.stamp(place) is None
-        if late and folder.put_back(path, place):
+        if folder.written_late(path, note.stamp) and folder.put_back(path, place):
             notes.put_back(note.id)
             log.warning("%s was written to after it had been taken: it is taken again", shown(place))
 

@@ -18,6 +18,7 @@ from orchestration.environments import load_settings
 from orchestration.health import carbon_findings
 from resources.ledger.dropped_files import DroppedFiles
 from sensors.carbon.drop import drop_sensor, run_tags
+from sensors.carbon.dropped import observe_drop
 from tests.integration.carbon.drops import Drop, reuse_inodes
 from tests.integration.carbon.office import FACTORS, PAPER, YEAR, Office
 from tests.integration.market.house import quiet
@@ -125,6 +126,23 @@ def test_a_writer_that_goes_on_after_its_file_was_taken_is_heard(office: Office,
     assert drop.taken() == [("p.csv", "taken")]
     assert office.carbon.ledger.uploads.find()[0].rows == 2
     assert drop.run(drop.look(LATE)) == []
+
+
+def test_where_no_daemon_looks_the_next_who_does_hears_a_writer_that_went_on(drop: Drop) -> None:
+    path = drop.put(f"data/paper/{YEAR}/p.csv", PAPER)
+    with path.open("a") as writer:
+        assert drop.taken() == [("p.csv", "taken")]
+        writer.write("ART,11,recycled\n")
+    assert observe_drop(drop.carbon, drop.folder, "").lying == 1
+
+
+def test_a_folder_that_cannot_be_looked_into_keeps_no_look_from_its_end(drop: Drop) -> None:
+    drop.put(f"data/paper/{YEAR}/p.csv", PAPER)
+    assert drop.taken() == [("p.csv", "taken")]
+    for folder in (drop.folder / "taken" / "data", drop.folder / "data"):
+        folder.rename(drop.folder / f".{folder.parent.name}")
+        folder.write_text("no folder")
+    drop.look()
 
 
 def test_a_look_minds_only_what_was_taken_lately_however_much_lies_in_taken(
