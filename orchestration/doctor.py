@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -69,8 +70,11 @@ def _folders(settings: Settings) -> str:
 def _ledger(settings: Settings) -> str:
     ledger = open_ledger(settings)
     ledger.check_source(settings.source)
-    counts = {s: n for kind in ledger.counts().values() for s, n in kind.items()}
-    return f"schema is current; {counts or 'no work yet'}"
+    counts: Counter[str] = Counter()
+    for kind in ledger.counts().values():
+        counts.update(kind)
+    told = ", ".join(f"{number:,} {status}" for status, number in sorted(counts.items()))
+    return f"schema is current; work: {told or 'none yet'}"
 
 
 def _lake(settings: Settings) -> str:

@@ -148,7 +148,8 @@ def _show(options: argparse.Namespace, method: str, path: str, body: Any = None)
         raise InvalidInput(str(said.get("error")), remedy=str(said.get("remedy", ""))) from None
     except OSError as error:
         raise InvalidInput(
-            f"no sandbox answers at {url}: {error}", remedy="start one with: python -m sandbox serve"
+            f"no sandbox answers at {url}: {error}",
+            remedy="`perennial up` runs one, and so does every command that fetches; or give --url",
         ) from None
     sys.stdout.write(json.dumps(answer, indent=2, ensure_ascii=False) + "\n")
     return 0

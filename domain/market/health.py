@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from domain.market.freshness import freshness
 from domain.market.plan import Plan, Verdict
 from domain.market.tables import DERIVED
-from domain.market.trading import TradingCalendar, shanghai
+from domain.market.trading import TradingCalendar
 from domain.shared.cell import UNREADABLE
 from domain.shared.health import Finding, Health, WorkRow
 from domain.shared.telling import (
@@ -130,7 +130,9 @@ def _sources(sources: Iterable[SourceRow], calendar: TradingCalendar, now: datet
         if fresh.status == "healthy":
             continue
         health: Health = "broken" if fresh.status == "error" else "stale"
-        last = f"; last success {shanghai(source.last_success):%Y-%m-%d %H:%M}" if source.last_success else ""
+        # In UTC, as everything in this table.
+        when = source.last_success
+        last = f"; last success {when.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if when else ""
         yield Finding(
             domain="market",
             subject=source.source,

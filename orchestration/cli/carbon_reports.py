@@ -178,7 +178,7 @@ def _explanation(quantity: str, row: dict[str, Any]) -> Iterator[str]:
     if row["entry_changed"]:
         yield f"    the entries of {row['data_entry_type']} have changed since; recalculation is due"
     else:
-        yield f"    {row['quantity']:,.6g} {row['unit']} = {quantity}: {_worded(row['details'])}"
+        yield f"    {_spelled(row['quantity'])} {row['unit']} = {quantity}: {_worded(row['details'])}"
         yield _origin(row, "data", row["data_at"])
     if row["status"] == "overridden":
         yield "    measured: the file gives the mass itself"
@@ -190,7 +190,7 @@ def _explanation(quantity: str, row: dict[str, Any]) -> Iterator[str]:
         factor = f"factor {row['factor_id']} version {row['factor_version']}"
         source = row["factor_source"] or "no source"
         words = f" for {_worded(row['factor_words'])}" if row["factor_words"] != "{}" else ""
-        yield f"    × {row['factor_value']:g} {row['factor_unit']}{words} ({factor}: {source})"
+        yield f"    × {_spelled(row['factor_value'])} {row['factor_unit']}{words} ({factor}: {source})"
         yield _origin(row, "factor", row["factor_from"])
 
 
@@ -203,7 +203,7 @@ def _worded(told: str) -> str:
 def _spelled(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,.10g}" if isinstance(value, float) else str(value)
+    return f"{value:,.15g}" if isinstance(value, float) else str(value)
 
 
 def _origin(row: dict[str, Any], what: str, at: datetime | None) -> str:
@@ -234,7 +234,7 @@ def stale(year: Year = None, json: Json = False) -> None:
                 [
                     *(row[name] for name in ("year", "data_entry_type", "emission_type")),
                     _worded(row["classification"]),
-                    f"{row['value']:g}",
+                    _spelled(row["value"]),
                     row["unit"],
                     f"{row['entries']:,}",
                     f"{row['tonnes']:,.3f}",

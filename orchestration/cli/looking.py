@@ -185,6 +185,6 @@ def sql(
         write_csv(result, sys.stdout.buffer)
     else:
         shown = result.slice(0, limit)
-        table(result.column_names, [list(row.values()) for row in shown.to_pylist()])
+        table(result.column_names, [list(row.values()) for row in shown.to_pylist()], exact=True)
         if result.num_rows > limit:
             say(f"{limit} of {result.num_rows:,} rows; --limit, --csv or --json show more")

@@ -148,8 +148,10 @@ def calls(context: typer.Context) -> None:
 def _address(given: list[str]) -> list[str]:
     if "--url" in given:
         return []
+    from resources.tushare.sandbox_process import recorded_sandbox
+
     loaded = load_settings()
-    return ["--url", loaded.tushare_url or loaded.sandbox_url]
+    return ["--url", loaded.tushare_url or recorded_sandbox(loaded.home) or loaded.sandbox_url]
 
 
 def _sandbox(*arguments: str) -> int:

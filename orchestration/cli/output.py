@@ -47,8 +47,11 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> None:
-    """A table as wide as the terminal; piped, it is not cut."""
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "", *, exact: bool = False
+) -> None:
+    """A table as wide as the terminal, words that are longer on several lines; piped, it is not cut. `exact`:
+    fractions as they are, and not as many digits as a person takes in."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console as RichConsole
     from rich.table import Table
@@ -58,20 +61,24 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = ""
             raise BrokenPipeError
 
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
-    shown = Table(*columns, title=title or None, box=SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    shown = Table(title=title or None, box=SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for column in columns:
+        shown.add_column(column, overflow="fold")
     for row in rows:
         cells = zip(columns, row, strict=True)
-        shown.add_row(*("" if c is None else str(c) if name == "year" else _text(c) for name, c in cells))
+        shown.add_row(*(str(c) if name == "year" and c is not None else _text(c, exact) for name, c in cells))
     console.print(shown)
 
 
-def _text(cell: Any) -> str:
+def _text(cell: Any, exact: bool) -> str:
     from rich.markup import escape
 
+    if cell is None:
+        return ""
     if isinstance(cell, datetime):
         return f"{cell:%Y-%m-%d %H:%M:%S}"
     if isinstance(cell, float):
-        return f"{cell:.4g}"
+        return f"{cell:,.15g}" if exact else f"{cell:.4g}"
     if isinstance(cell, int) and not isinstance(cell, bool):
         return f"{cell:,}"
     # A source's words may carry commands for the terminal.

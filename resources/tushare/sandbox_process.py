@@ -51,6 +51,11 @@ def ensure_sandbox(
     raise SandboxDown(reason, remedy=f"See {folder / 'server.log'}")
 
 
+def recorded_sandbox(home: Path) -> str | None:
+    """The address of the one that runs for this home, if one does."""
+    return _recorded(home / "sandbox")
+
+
 def _recorded(folder: Path) -> str | None:
     try:
         record = json.loads((folder / "server.json").read_text())

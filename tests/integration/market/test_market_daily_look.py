@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from orchestration.cli.demo_market import show_market
 from orchestration.environments import load_settings
 from orchestration.health import platform_findings
+from resources.tushare.sandbox_process import remember_sandbox
 from tests.integration.market.house import AFTER_HOLIDAY, FETCHED, PREPARED, House, expected_rows
 from tests.light import heavy_imports
 
@@ -101,3 +104,23 @@ def test_a_look_of_another_source_is_refused(house: House) -> None:
 )
 def test_looking_imports_nothing_heavy(house: House, words: tuple[str, ...]) -> None:
     assert heavy_imports(*words) == []
+
+
+def test_doctor_counts_the_work_of_all_kinds(house: House) -> None:
+    counts = house.market.ledger.counts()
+    assert len(counts) > 1
+    whole = sum(kind.get("completed", 0) for kind in counts.values())
+    said = house.run("doctor").out
+    assert f"work: {whole:,} completed" in said, said
+
+
+def test_faults_are_set_in_the_sandbox_that_runs_for_this_home(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an address of a source of one's own."""
+    monkeypatch.delenv("TUSHARE_URL")
+    remember_sandbox(house.home, house.source.url, os.getpid())
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr("orchestration.cli.operate._sandbox", lambda *words: asked.append(words) or 0)
+    house.run("sandbox", "faults", "list")
+    assert asked == [("faults", "list", "--url", house.source.url)]

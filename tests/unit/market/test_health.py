@@ -292,14 +292,14 @@ def test_a_source_that_is_not_fresh_is_told(
 def test_a_failing_source_says_its_error_its_last_success_and_since_when(market: Market) -> None:
     failed = shanghai_time("2026-11-17 19:00")
     finding = only(market, sources=(Source(shanghai_time("2026-11-16 18:31"), failed, "HTTP 502"),))
-    assert finding.reason == "HTTP 502; last success 2026-11-16 18:31"
+    assert finding.reason == "HTTP 502; last success 2026-11-16 10:31 UTC"
     assert finding.since == failed
 
 
 def test_a_silent_source_says_that_it_is_silent(market: Market) -> None:
     success = shanghai_time("2026-10-12 12:00")
     finding = only(market, sources=(Source(success),))
-    assert finding.reason == "silent; last success 2026-10-12 12:00"
+    assert finding.reason == "silent; last success 2026-10-12 04:00 UTC"
 
 
 # From the past, and all together

@@ -39,3 +39,20 @@ def test_a_reader_that_has_seen_enough_is_no_failure(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("sys.stdout", Closed())
     with pytest.raises(BrokenPipeError):
         table(["a"], [("b",)])
+
+
+def test_fractions_are_as_they_are_where_numbers_are_asked_for(capsys: pytest.CaptureFixture[str]):
+    table(["amount"], [(1111223.82,), (0.1 + 0.2,), (None,)], exact=True)
+    shown = capsys.readouterr().out
+    assert "1,111,223.82" in shown
+    assert "0.3" in shown.split()
+
+
+def test_a_word_too_long_for_its_column_is_on_several_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "40")
+    names = [f"{kind}_{'x' * 30}" for kind in ("first", "second")]
+    table(["a", "b"], [names])
+    assert "…" not in capsys.readouterr().out
