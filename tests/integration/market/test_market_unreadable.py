@@ -86,6 +86,24 @@ def test_what_is_removed_because_it_is_lost_is_fetched_again(house: House) -> No
     assert house.status() == {}
 
 
+def test_what_a_day_was_before_is_not_lost_because_it_cannot_be_read_now(house: House) -> None:
+    house.fault("daily", "revised_day")
+    with house.instance() as instance:
+        assert house.materialize(instance, [TABLE], TODAY).success
+    house.mended()
+    files = withhold(house)
+    house.run("market", "heal")
+    assert house.rows("revisions", TODAY) == 0
+    assert house.newest(f"revisions:{TODAY}").reason_code == "lake_unreadable"
+    mend(files)
+    house.later(hours=1)
+    said = house.run("market", "heal")
+    assert said.code == 0, said.err
+    told = house.sql("SELECT DISTINCT table_name, change FROM market.revisions")
+    assert told == [{"table_name": TABLE, "change": "changed"}]
+    assert house.status() == {}
+
+
 def test_older_days_are_told_by_the_look_back_and_left_by_a_backfill(house: House) -> None:
     house.set(PERENNIAL_GAP_WINDOW_DAYS="1", PERENNIAL_GAP_LIMIT="1")
     content = house.content()
