@@ -20,7 +20,7 @@ from domain.carbon.feeds import Heard, Pulled
 from domain.carbon.jobs import KINDS, PULLED
 from domain.carbon.observed import Arrived, Observed
 from domain.carbon.plan import Plan, plan
-from domain.carbon.tables import FACTORS, TABLES, UNITS
+from domain.carbon.tables import DATA_ENTRIES, FACTORS, TABLES, UNITS
 from domain.shared.cell import Cell
 from domain.shared.clock import Clock
 from domain.shared.error import InvalidInput
@@ -76,6 +76,7 @@ class Carbon:
         return Observed(
             cells=cells,
             uploads=uploads,
+            brought=self._brought(cells),
             factor_digests=self._factor_digests(cells),
             locked={year: lock.reason for year, lock in self.ledger.year_locks.held().items()},
             work=work,
@@ -100,6 +101,20 @@ class Carbon:
 
     def _uploads(self) -> list[Arrived]:
         return [_arrived(u) for u in self.ledger.uploads.standing()]
+
+    def _brought(
+        self, cells: Mapping[tuple[str, str], Cell]
+    ) -> dict[tuple[str, str], frozenset[tuple[str, str]]]:
+        """Who brought the rows that the ledger has no record of: read only then, as after its loss."""
+        tables = {UNITS.table: (UNITS, "'csv'"), DATA_ENTRIES.table: (DATA_ENTRIES, "source")}
+        found = {}
+        for (name, partition), cell in cells.items():
+            unknown = cell.recorded is None and cell.version != ABSENT and not cell.version.damaged
+            if unknown and name in tables:
+                table, source = tables[name]
+                rows = self.rows(table, [partition], f"DISTINCT institution, {source} AS source")
+                found[name, partition] = frozenset((r["institution"], r["source"]) for r in rows.to_pylist())
+        return found
 
     def _heard(self) -> list[Heard]:
         """Of the applications that there are now; what was read of others stays as it is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 from assets.carbon.carbon import DIGESTS, Carbon
 from assets.carbon.making import Built, Tell, make
 from domain.carbon.factors import SPEAKERS, Brought, YearOfFactors, changed_types, digests, merged, speakers
+from domain.carbon.held_back import held_back
 from domain.carbon.intake.entries_file import recalculated
 from domain.carbon.observed import Observed
 from domain.carbon.pipelines import newest_chains
@@ -25,6 +27,8 @@ from resources.staging import LOST
 if TYPE_CHECKING:
     from resources.ledger.uploads import Upload
 
+log = logging.getLogger("perennial.carbon")
+
 
 def take_in_units(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tell) -> None:
     def build(partition: str, work_id: int) -> Built | None:
@@ -32,7 +36,7 @@ def take_in_units(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tell)
         seen = carbon.observe()
         inputs = units_inputs(seen, year)
         newest = _uploads(carbon, (u.id for u in seen.newest_uploads("units", "", year)))
-        if not newest:
+        if not newest or _is_held_back(seen, UNITS, partition):
             return None
         jobs = _taken(carbon, newest, work_id, year)
         frames = [_with_job(carbon, u, year, jobs[u.id]) for u in newest]
@@ -64,7 +68,7 @@ def take_in_factors(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tel
         year = int(partition)
         seen = carbon.observe()
         inputs = factors_inputs(seen, year)
-        if not inputs:
+        if not inputs or _is_held_back(seen, FACTORS, partition):
             return None
         wanted = [int(number) for number in inputs["uploads"].split(",")]
         done = _already(
@@ -140,7 +144,7 @@ def take_in_entries(carbon: Carbon, partitions: Sequence[str], run_id: str, tell
         name, year = partition.split("|", 1)[0], year_of(partition)
         seen = carbon.observe()
         newest = _uploads(carbon, (u.id for u in seen.newest_uploads("data", name, year)))
-        if not newest:
+        if not newest or _is_held_back(seen, DATA_ENTRIES, partition):
             return None
         _taken(carbon, newest, work_id, year)
         frames = []
@@ -158,6 +162,14 @@ def take_in_entries(carbon: Carbon, partitions: Sequence[str], run_id: str, tell
         return Built({DATA_ENTRIES.name: shaped}, inputs, metadata=metadata, carried=carried)
 
     make(carbon, DATA_ENTRIES, partitions, run_id, tell, build)
+
+
+def _is_held_back(seen: Observed, table: Table, partition: str) -> bool:
+    """Asked again where rows would be lost: work may be older than the trouble, or asked for by a click."""
+    held = held_back(seen, table.table, partition)
+    if held is not None:
+        log.warning("%s %s stays as it is: %s", table.name, partition, held[1])
+    return held is not None
 
 
 def _uploads(carbon: Carbon, ids: Iterable[int]) -> list[Upload]:

@@ -19,7 +19,7 @@ from assets.carbon.units_known import of_year, units_of, units_of_others
 from domain.carbon.intake.entries_file import Scope, no_entries, read_entries
 from domain.carbon.intake.factors_file import read_factors
 from domain.carbon.intake.sheet import Parsed
-from domain.carbon.intake.units_file import read_units
+from domain.carbon.intake.units_file import no_units, read_units
 from domain.carbon.reading.numbers import Mark
 from domain.carbon.reading.problems import FileRefused
 from domain.shared.error import InvalidInput
@@ -126,8 +126,11 @@ def place_of(file: File) -> Upload:
 
 def upload_nothing(carbon: Carbon, file: File) -> Receipt:
     """All entries of a place are gone: an application says so, or a person. In a file it is a mistake."""
-    kind = carbon.catalogue.type(file.data_entry_type or "")
-    return _take(carbon, file, new_pipeline_id(), Parsed(no_entries(kind), rows=0, bad_rows=0))
+    if file.kind == "units":
+        frame = no_units()
+    else:
+        frame = no_entries(carbon.catalogue.type(file.data_entry_type or ""))
+    return _take(carbon, file, new_pipeline_id(), Parsed(frame, rows=0, bad_rows=0))
 
 
 def _take(

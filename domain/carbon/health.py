@@ -29,7 +29,8 @@ ACTIONS: Mapping[str, str] = {
     "staging_damaged": "upload the file again, or put the staged file back; then `perennial work retry ID`",
     "implausible_mass": "mend the amount or the factor it names and upload that file again",
     "year_locked": "nothing; `perennial carbon unlock YEAR --reason …` if its report shall change after all",
-    "no_files": "upload the file of this partition again",
+    "no_files": "upload the files of this partition again; of those that are gone for good say so with "
+    "`perennial carbon withdraw`",
     "unknown_type": "add the type to the catalogue, or have the application leave it out",
     "entries_refused": "mend these entries in the application; they are read again once it says they changed",
     "feed_error": "if it lasts, see that the application runs, and the settings PERENNIAL_CARBON_APP_URL, "

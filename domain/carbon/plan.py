@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.feeds import unread
+from domain.carbon.held_back import held_back
 from domain.carbon.jobs import AGGREGATION, KIND_OF, PULLED
 from domain.carbon.observed import Observed
 from domain.carbon.patience import is_spent
@@ -133,6 +134,10 @@ def _judge_intake(seen: Observed, tables: list[str], partition: str, inputs: Map
     wrong = next(filter(None, faults), None) or _outdated(seen, cells[0], inputs, fresh)
     if wrong is None:
         return _healthy(tables[0], partition, cells[0])
+    if (held := held_back(seen, tables[0], partition)) is not None:
+        code, why = held[0], f"{wrong[1]}; {held[1]}"
+        waits = Verdict(tables[0], partition, "waits", code, why, pipelines=pipelines)
+        return _unless_locked(seen, waits)
     if not _numbers(inputs):
         why = f"{wrong[1]}, and no file of it is known: it is to be uploaded"
         return Verdict(tables[0], partition, "waits", "no_files", why)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import getpass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,10 @@ from orchestration.cli.carbon_drive import drive, drive_dropped
 from orchestration.cli.output import Json, answer, document, say
 from orchestration.environments import load_settings
 from orchestration.services import open_carbon
+
+if TYPE_CHECKING:
+    from assets.carbon.carbon import Carbon
+    from assets.carbon.upload import File, FileKind
 
 Year = Annotated[int, typer.Argument(help="The year", min=YEARS[0], max=YEARS[-1])]
 
@@ -29,20 +33,27 @@ def heal(json: Json = False) -> None:
 
 
 def withdraw(
-    data_entry_type: Annotated[str, typer.Argument(help="The data entry type")],
+    data_entry_type: Annotated[
+        str, typer.Argument(help="The data entry type; or `units`, whose file the ledger has lost")
+    ],
     year: Year,
     institution: Annotated[str, typer.Option("--institution", help="Whose data.")] = "main",
+    source: Annotated[
+        str, typer.Option("--source", help="Of an application that is no more: the source of its rows.")
+    ] = "csv",
     wait: Annotated[bool, typer.Option("--wait", help="Do it here, with all that follows.")] = False,
     json: Json = False,
 ) -> None:
     """Take back the uploaded data of a type and year. Its files stay known; entries of applications stay."""
-    from assets.carbon.upload import File, place_of, upload_nothing
+    from assets.carbon.upload import File, upload_nothing
 
     settings = load_settings()
     carbon = open_carbon(settings, write=True)
     name = f"withdrawal of {data_entry_type} {year}"
-    file = File("data", name, b"", getpass.getuser(), institution, "csv", year, data_entry_type)
-    if carbon.ledger.uploads.newest_of(place_of(file)) is None:
+    kind: FileKind = "units" if data_entry_type == "units" else "data"
+    topic = None if kind == "units" else data_entry_type
+    file = File(kind, name, b"", getpass.getuser(), institution, source, year, topic)
+    if not _is_there_to_withdraw(carbon, file):
         raise InvalidInput(f"no data of {data_entry_type} {year} of {institution!r} were uploaded")
     receipt = upload_nothing(carbon, file)
     ended = drive(settings, carbon) if wait else True
@@ -52,6 +63,23 @@ def withdraw(
         done = "was withdrawn already" if receipt.known else f"is withdrawn; upload {receipt.upload.id}"
         answer(f"{data_entry_type} {year} of {institution} {done}")
     raise typer.Exit(0 if ended else 1)
+
+
+def _is_there_to_withdraw(carbon: Carbon, file: File) -> bool:
+    """Files that were uploaded, or rows that the ledger knows no file of. Another file takes the place of one
+    of units, and what an application holds is withdrawn there."""
+    from assets.carbon.upload import place_of
+    from domain.carbon.held_back import unanswered
+    from domain.carbon.tables import DATA_ENTRIES, UNITS
+
+    known = file.kind == "data" and file.source == "csv"
+    if known and carbon.ledger.uploads.newest_of(place_of(file)) is not None:
+        return True
+    table, partition = UNITS.table, str(file.year)
+    if file.kind == "data":
+        table, partition = DATA_ENTRIES.table, f"{file.data_entry_type}|{file.year}"
+    missing = unanswered(carbon.observe(), table, partition)
+    return (file.institution, file.source) in missing and file.source not in carbon.feeds
 
 
 def pull(json: Json = False) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from domain.carbon.intake.sheet import Parsed, Sheet
+from domain.carbon.tables import UNITS
 
 COLUMNS = {"year", "unit_id", "parent_id", "name"}
 
@@ -33,6 +34,12 @@ def read_units(source: BinaryIO, *, year: int | None = None) -> Parsed:
     ]
     frame = parsed.frame.set_column(2, "parent_id", parents)
     return replace(parsed, frame=frame, warnings=(*parsed.warnings, *warnings))
+
+
+def no_units() -> pa.Table:
+    """The rows of an institution that has none."""
+    schema = pa.schema([UNITS.schema.field(name) for name in ("year", "unit_id", "parent_id", "name")])
+    return schema.empty_table()
 
 
 def _above(frame: pa.Table) -> tuple[pa.Array, dict[str, int]]:
