@@ -1,4 +1,6 @@
-"""Forgetting old readings of applications: an application that is edited all day leaves thousands a week."""
+"""Forgetting old readings of applications: an application that is edited all day leaves thousands a week. And
+noting beside its rows what was uploaded before there were notes.
+"""
 
 from datetime import timedelta
 
@@ -6,6 +8,7 @@ import dagster as dg
 
 from assets.carbon.office import CarbonOffice
 from assets.carbon.retention import forget_readings
+from assets.carbon.unlisted import note_standing
 from assets.policies.definition import OWNERS
 from assets.policies.failure import classified
 
@@ -23,4 +26,5 @@ def upload_retention(office: CarbonOffice) -> dg.MaterializeResult:
     with classified():
         carbon = office.open()
         gone = forget_readings(carbon, carbon.clock() - KEEP)
-    return dg.MaterializeResult(metadata={"readings_deleted": gone})
+        noted = note_standing(carbon.staging, carbon.ledger)
+    return dg.MaterializeResult(metadata={"readings_deleted": gone, "uploads_noted": noted})

@@ -79,7 +79,9 @@ def _history_gaps(market: Market) -> tuple[int, list[Finding]]:
 def carbon_findings(settings: Settings) -> list[Finding]:
     from assets.carbon.carbon import freshness_of
     from assets.carbon.drop_folder import DropFolder
+    from assets.carbon.unlisted import unlisted
     from domain.carbon.health import findings, strays
+    from domain.carbon.health import unlisted as told_as_unlisted
     from domain.carbon.jobs import ALL_KINDS
 
     carbon = open_carbon(settings)
@@ -95,7 +97,10 @@ def carbon_findings(settings: Settings) -> list[Finding]:
         [one for one in carbon.ledger.freshness.all("carbon") if one.source in now],
         seen.pulled,
     )
-    return sorted([*found, *([strays(beside)] if beside else [])], key=lambda f: f.rank)
+    found += [strays(beside)] if beside else []
+    forgotten = [str(one) for one in unlisted(carbon.staging, carbon.ledger)]
+    found += [told_as_unlisted(forgotten)] if forgotten else []
+    return sorted(found, key=lambda f: f.rank)
 
 
 FINDINGS: dict[str, Callable[[Settings], list[Finding]]] = {

@@ -15,6 +15,8 @@ such trouble."""
 _OF = b"pipeline"
 """Under this name a file of rows says whose they are. Files from before they did say nothing."""
 
+_NOTES = "notes"
+
 
 @dataclass(frozen=True)
 class Staging:
@@ -61,6 +63,27 @@ class Staging:
     def remove(self, pipeline_id: str) -> None:
         for name in ("rows.parquet", "original"):
             self.store.delete(f"{self.place}/{pipeline_id}/{name}")
+
+    def note(self, pipeline_id: str, about: bytes) -> None:
+        """Keep what was uploaded, beside its rows, for a ledger that will not know of it any more."""
+        self.store.create(self._note(pipeline_id), about)
+
+    def noted(self) -> set[str]:
+        """All that have a note; in a folder of their own, as every look may list them."""
+        names = (one.uri.rpartition("/")[2] for one in self.store.list(f"{self.place}/{_NOTES}"))
+        return {name.removesuffix(".json") for name in names if name.endswith(".json")}
+
+    def noted_of(self, pipeline_id: str) -> bytes | None:
+        try:
+            return self.store.read(self._note(pipeline_id))
+        except FileNotFoundError:
+            return None
+
+    def remove_note(self, pipeline_id: str) -> None:
+        self.store.delete(self._note(pipeline_id))
+
+    def _note(self, pipeline_id: str) -> str:
+        return f"{self.place}/{_NOTES}/{pipeline_id}.json"
 
     def original(self, pipeline_id: str) -> bytes:
         return self.store.read(f"{self.place}/{pipeline_id}/original")

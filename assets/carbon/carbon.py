@@ -7,19 +7,20 @@ same plan.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from assets.carbon.unlisted import unlisted
 from assets.cells import cell_of
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.factors import digests
 from domain.carbon.feeds import Heard, Pulled
 from domain.carbon.jobs import KINDS, PULLED
 from domain.carbon.observed import Arrived, Observed
-from domain.carbon.plan import Plan, plan
+from domain.carbon.plan import Plan, is_to_take_in, plan
 from domain.carbon.tables import DATA_ENTRIES, FACTORS, TABLES, UNITS
 from domain.shared.cell import Cell
 from domain.shared.clock import Clock
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from resources.lake.client import Lake
     from resources.ledger.client import Ledger
     from resources.ledger.provenance import Fact, Provenance
-    from resources.ledger.uploads import Standing
+    from resources.ledger.uploads import Standing, Upload
     from resources.ledger.year_locks import YearLock
     from resources.staging import Staging
 
@@ -73,7 +74,7 @@ class Carbon:
         work = {row.key: row.status for row in attention(self.ledger.engine, tuple(k.name for k in KINDS))}
         uploads = self._uploads()
         cells = self.cells(TABLES)
-        return Observed(
+        seen = Observed(
             cells=cells,
             uploads=uploads,
             brought=self._brought(cells),
@@ -86,6 +87,9 @@ class Carbon:
             now=self.clock(),
             feeds=digest(sorted(feed.fingerprint() for feed in self.feeds.values())),
         )
+        if not is_to_take_in(self.catalogue, seen):
+            return seen
+        return replace(seen, unlisted=[_arrived(one) for one in unlisted(self.staging, self.ledger)])
 
     def observe_table(self, table: Table) -> Observed:
         """The same of one table, beside the files that came: enough to tell whether it has them."""
@@ -241,7 +245,7 @@ class YearLocked(InvalidInput):
         )
 
 
-def _arrived(one: Standing) -> Arrived:
+def _arrived(one: Standing | Upload) -> Arrived:
     return Arrived(
         one.id,
         one.kind,

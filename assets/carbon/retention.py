@@ -19,6 +19,8 @@ def forget_readings(carbon: Carbon, before: datetime) -> int:
     gone = [one for one in carbon.ledger.uploads.outdated(ORIGINS, before) if one.id not in used]
     for one in gone:
         # First the files: a reading that is still known, and has none, is read again if it is ever needed.
+        # And its note before them: it is not to be missed.
+        carbon.staging.remove_note(one.pipeline_id)
         carbon.staging.remove(one.pipeline_id)
     carbon.ledger.uploads.forget([one.id for one in gone])
     return len(gone)

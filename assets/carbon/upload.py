@@ -16,6 +16,7 @@ from assets.carbon.lost_rows import mend_staged, mended_lately, retry_with
 from assets.carbon.overtaken import refuse_overtaken
 from assets.carbon.unit_use import units_left_out
 from assets.carbon.units_known import of_year, units_of, units_of_others
+from assets.carbon.unlisted import note
 from domain.carbon.intake.entries_file import Scope, no_entries, read_entries
 from domain.carbon.intake.factors_file import read_factors
 from domain.carbon.intake.sheet import Parsed
@@ -172,6 +173,7 @@ def _take(
     kept = carbon.ledger.uploads.record(wanted, dropped.id if dropped else None)
     if file.kind == "units":
         _refuse_if_taken_meanwhile(carbon, file, parsed, kept)
+    note(carbon.staging, kept)
     return Receipt(kept, known=False, jobs=_wish(carbon, kept), replaced=replaced)
 
 

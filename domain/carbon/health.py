@@ -31,6 +31,8 @@ ACTIONS: Mapping[str, str] = {
     "year_locked": "nothing; `perennial carbon unlock YEAR --reason …` if its report shall change after all",
     "no_files": "upload the files of this partition again; of those that are gone for good say so with "
     "`perennial carbon withdraw`",
+    "unlisted_upload": "`perennial carbon relist`, or upload these files again; what is not wanted any more: "
+    "`perennial carbon relist --forget PIPELINE`",
     "unknown_type": "add the type to the catalogue, or have the application leave it out",
     "entries_refused": "mend these entries in the application; they are read again once it says they changed",
     "feed_error": "if it lasts, see that the application runs, and the settings PERENNIAL_CARBON_APP_URL, "
@@ -45,6 +47,8 @@ ACTIONS: Mapping[str, str] = {
     "input_missing": "nothing; its inputs come first",
 }
 """By the reason codes of errors and verdicts. What is not here needs nobody while it is healing."""
+_FOR_A_PERSON = ("no_files", "unlisted_upload", "unknown_type", UNREADABLE)
+"""Reason codes of verdicts that nothing but a person mends."""
 NOTHING_PULLED: Mapping[str, Pulled] = MappingProxyType({})
 
 
@@ -104,6 +108,21 @@ def strays(names: Sequence[str]) -> Finding:
     )
 
 
+def unlisted(told: Sequence[str]) -> Finding:
+    """Uploads that the ledger does not know any more, as they are told to people."""
+    more = f" and {len(told) - 5} more" if len(told) > 5 else ""
+    return Finding(
+        domain="carbon",
+        subject="uploads",
+        health="broken",
+        reason_code="unlisted_upload",
+        reason=f"the ledger is older than what was uploaded, and does not list {'; '.join(told[:5])}{more}",
+        since=None,
+        next_attempt=None,
+        action=ACTIONS["unlisted_upload"],
+    )
+
+
 def _refused(partition: str, place: str, told: Mapping[str, Any]) -> Finding:
     """The others were taken; nobody sits at a terminal to be told of these."""
     named = [f"entry {p['line']}: {p['column']} {p['value']!r} {p['reason']}" for p in told.get("first", ())]
@@ -127,7 +146,7 @@ def _told(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: dat
         return told_as_called_off("carbon", row, verdict, ACTIONS)
     # That a type was taken out of the catalogue, somebody meant; what an application tells, nobody did.
     uncounted = verdict.reason_code == "unknown_type" and verdict.table != PULLED
-    locked, lost = verdict.state == "locked", verdict.reason_code in ("no_files", "unknown_type", UNREADABLE)
+    locked, lost = verdict.state == "locked", verdict.reason_code in _FOR_A_PERSON
     action = "nothing; it comes after them" if verdict.state == "waits" else not_started("carbon")
     if locked or lost:
         action = ACTIONS[verdict.reason_code].replace("YEAR", str(verdict.year))

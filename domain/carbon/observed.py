@@ -61,6 +61,9 @@ class Observed:
     brought: Mapping[tuple[str, str], Collection[tuple[str, str]]] = field(default_factory=dict)
     """By (table, partition), of rows that the ledger has no record of: the institutions and sources that
     brought them."""
+    unlisted: Sequence[Arrived] = ()
+    """Uploads that the ledger knew once and does not list, with the years of which they would still say
+    something. Looked for where anything is about to be taken in."""
     feeds: str = ""
     """A word that changes with the addresses and tokens of these applications."""
 

@@ -36,6 +36,7 @@ __all__ = [
     "emissions_inputs",
     "entries_inputs",
     "factors_inputs",
+    "is_to_take_in",
     "module_inputs",
     "plan",
     "report_inputs",
@@ -111,6 +112,11 @@ def _intake(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
     for partition in seen.entry_partitions(catalogue):
         inputs = entries_inputs(catalogue, seen, partition)
         yield _judge_intake(seen, [DATA_ENTRIES.table], partition, inputs)
+
+
+def is_to_take_in(catalogue: Catalogue, seen: Observed) -> bool:
+    """Whether any partition is about to become what files say."""
+    return any(verdict.due for verdict in _intake(catalogue, seen))
 
 
 def _uncounted(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:

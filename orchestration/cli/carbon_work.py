@@ -82,6 +82,42 @@ def _is_there_to_withdraw(carbon: Carbon, file: File) -> bool:
     return (file.institution, file.source) in missing and file.source not in carbon.feeds
 
 
+def relist(
+    forget: Annotated[
+        str | None, typer.Option("--forget", help="Not this one: the upload of this pipeline is not wanted.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Do it here, with all that follows.")] = False,
+    json: Json = False,
+) -> None:
+    """List uploads again that the ledger does not know any more: it was lost, or put back from a backup."""
+    from assets.carbon import unlisted
+
+    settings = load_settings()
+    carbon = open_carbon(settings, write=True)
+    found: list[unlisted.Relisted] = []
+    if forget is not None:
+        answer(f"{unlisted.forget(carbon.staging, carbon.ledger, forget)} is not missed any more")
+    else:
+        found = unlisted.relist(carbon.staging, carbon.ledger)
+    for one in () if json else found:
+        answer(f"{one.upload}: {_RELISTED[one.outcome]}")
+    ended = drive(settings, carbon) if wait else True
+    well = ended and all(one.outcome in ("listed", "listed meanwhile") for one in found)
+    if json:
+        told = [{"pipeline": one.upload.pipeline_id, "outcome": one.outcome} for one in found]
+        document({"ok": well, "uploads": told})
+    raise typer.Exit(0 if well else 1)
+
+
+_RELISTED = {
+    "listed": "listed again",
+    "listed meanwhile": "somebody else listed it again",
+    "overtaken": "not listed: newer factors came since, and it would come after them; upload it again if it "
+    "is to, or forget it",
+    "lost": "not listed: its rows are lost; upload it again, or forget it",
+}
+
+
 def pull(json: Json = False) -> None:
     """Read what changed in the applications beside us, now, and do whatever follows."""
     from assets.carbon.pull import listen

@@ -8,7 +8,19 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Engine, and_, delete, exists, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.engine import Row
 
 from domain.shared.clock import Clock
@@ -40,6 +52,15 @@ class Upload:
     warnings: Sequence[str] = ()
     uploaded_at: datetime | None = None
     id: int = 0
+
+    def __str__(self) -> str:
+        what = f"{self.kind} {self.topic}".rstrip()
+        years = ", ".join(map(str, self.years))
+        when = f" on {self.uploaded_at:%Y-%m-%d %H:%M} UTC" if self.uploaded_at else ""
+        return (
+            f"{self.name} ({what} {years} of {self.institution}, by {self.uploaded_by}{when}, "
+            f"pipeline {self.pipeline_id})"
+        )
 
     @property
     def file(self) -> str:
@@ -89,20 +110,37 @@ class Uploads:
     def record(self, one: Upload, dropped: int | None = None) -> Upload:
         """Keep it, and give it back with its number and moment. `dropped` is the note of the dropped file
         that it is: what is tried again finds both, or neither."""
-        values = {name: getattr(one, name) for name in _COLUMNS if name not in ("id", "uploaded_at")}
-        values |= {"problems": list(one.problems), "warnings": list(one.warnings)}
         with writing(self.engine) as connection:
-            # Numbers and moments say who came last: they must not overtake each other.
-            lock_name(connection, "upload")
-            at = values["uploaded_at"] = self.clock()
-            number = connection.execute(insert(upload).values(values).returning(upload.c.id)).scalar_one()
-            if one.years:
-                rows = [{"upload_id": number, "year": year} for year in one.years]
-                connection.execute(insert(upload_year), rows)
+            kept = self._insert(connection, one)
             if dropped is not None:
                 note = update(dropped_file).where(dropped_file.c.id == dropped)
-                connection.execute(note.values(upload_id=number))
+                connection.execute(note.values(upload_id=kept.id))
+            return kept
+
+    def record_again(self, one: Upload) -> Upload | None:
+        """Keep what the ledger knew once, of the moment when it came; None if it knows it again."""
+        with writing(self.engine) as connection:
+            known = select(upload.c.id).where(upload.c.pipeline_id == one.pipeline_id)
+            lock_name(connection, "upload")
+            if connection.execute(known).first() is not None:
+                return None
+            return self._insert(connection, one)
+
+    def _insert(self, connection: Connection, one: Upload) -> Upload:
+        values = {name: getattr(one, name) for name in _COLUMNS if name not in ("id", "uploaded_at")}
+        values |= {"problems": list(one.problems), "warnings": list(one.warnings)}
+        # Numbers and moments say who came last: they must not overtake each other.
+        lock_name(connection, "upload")
+        at = values["uploaded_at"] = one.uploaded_at or self.clock()
+        number = connection.execute(insert(upload).values(values).returning(upload.c.id)).scalar_one()
+        if one.years:
+            rows = [{"upload_id": number, "year": year} for year in one.years]
+            connection.execute(insert(upload_year), rows)
         return replace(one, id=number, uploaded_at=at)
+
+    def known_pipelines(self) -> set[str]:
+        with reading(self.engine) as connection:
+            return set(connection.execute(select(upload.c.pipeline_id)).scalars())
 
     def taken_by(self, work_id: int, upload_ids: Collection[int], year: int) -> dict[int, int]:
         """By upload, the work that took its rows of a year in: this one, where none has done so before."""

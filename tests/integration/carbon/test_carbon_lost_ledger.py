@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
+from assets.carbon.unlisted import note_standing
 from domain.carbon.tables import UNITS
 from tests.command import said
 from tests.integration.carbon.office import ELECTRICITY, FACTORS, PAPER, TRAIN, YEAR, Office
@@ -82,3 +86,94 @@ def test_units_that_are_not_back_stay_too_until_a_person_says_that_they_are_gone
     office.run("heal")
     rows = office.sql(f"SELECT DISTINCT institution FROM {UNITS.name}")
     assert rows == [{"institution": "main"}]
+
+
+DEAR = FACTORS.replace(",8,", ",10,")
+MORE = TRAIN.replace("500", "900")
+FACTS = ("factors", YEAR)
+
+
+def copied(source: Path, target: Path) -> None:
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+        old.backup(new)
+
+
+def put_back_an_older_ledger(office: Office) -> int:
+    """Newer factors and entries came after the backup; gives the mass with them."""
+    ledger, backup = office.home / "ledger.db", office.folder / "ledger-of-yesterday.db"
+    copied(ledger, backup)
+    assert office.upload("factors", DEAR, name="dear.csv").code == 0
+    assert office.upload("data", MORE, "--type", "train", "--wait", name="more.csv").code == 0
+    mass = office.milligrams()
+    for path in office.home.glob("ledger.db*"):
+        path.unlink()
+    copied(backup, ledger)
+    return mass
+
+
+def test_an_older_ledger_undoes_no_newer_upload_in_silence(office: Office) -> None:
+    mass = put_back_an_older_ledger(office)
+    before = {place: office.content()[place] for place in (ENTRIES, FACTS)}
+    told = findings(office)["uploads"]
+    assert (told["health"], told["reason_code"]) == ("broken", "unlisted_upload")
+    assert "dear.csv (factors 2025 of main, by " in told["reason"]
+    assert "more.csv (data train 2025 of main, by " in told["reason"]
+    assert "`perennial carbon relist`" in told["action"]
+    assert office.run("heal").code == 1
+    assert {place: office.content()[place] for place in before} == before
+    assert office.milligrams() == mass
+    waits = findings(office)
+    assert {waits[":".join(place)]["reason_code"] for place in before} == {"unlisted_upload"}
+
+
+def test_uploads_that_an_older_ledger_does_not_know_are_listed_again(office: Office) -> None:
+    mass = put_back_an_older_ledger(office)
+    done = office.run("relist", "--wait")
+    assert done.code == 0, done.err
+    assert done.out.count("listed again") == 2
+    assert (office.milligrams(), findings(office)) == (mass, {})
+    assert office.run("relist").out == ""
+
+
+def test_after_the_loss_of_the_ledger_every_upload_is_listed_again_in_its_order(office: Office) -> None:
+    assert office.upload("factors", DEAR, "--wait").code == 0
+    before, mass = office.carbon.ledger.uploads.find(), office.milligrams()
+    lose_ledger(office)
+    assert office.run("relist", "--wait").code == 0
+    assert office.carbon.ledger.uploads.find() == before
+    assert (office.milligrams(), findings(office)) == (mass, {})
+
+
+def test_a_newer_file_of_its_place_answers_for_an_upload_that_is_not_listed(office: Office) -> None:
+    put_back_an_older_ledger(office)
+    assert office.upload("factors", DEAR, name="dear.csv").code == 0
+    assert office.upload("data", TRAIN + "ART,7,1,FR\n", "--type", "train", "--wait").code == 0
+    assert findings(office) == {}
+
+
+def test_factors_that_newer_ones_came_after_are_not_put_before_them(office: Office) -> None:
+    """Listed again they would have a newer number, and undo what came since: a person has to say."""
+    put_back_an_older_ledger(office)
+    assert office.upload("factors", FACTORS.replace(",8,", ",12,")).code == 0
+    done = office.run("relist", "--wait", "--json")
+    assert done.code == 1
+    by_outcome = {one["outcome"]: one["pipeline"] for one in done.json["uploads"]}
+    assert set(by_outcome) == {"overtaken", "listed"}
+    assert office.run("relist", "--forget", by_outcome["overtaken"]).code == 0
+    assert office.run("heal").code == 0
+    assert office.milligrams() == 1000 * 2 * 12_000 + 900 * 30_000 + 7_000 * 140_000 + 100 * 700_000
+
+
+def test_an_upload_that_died_before_it_was_noted_in_the_ledger_is_not_missed(office: Office) -> None:
+    carbon = office.carbon
+    [first, *_] = carbon.ledger.uploads.find(kind="units")
+    carbon.staging.keep("01DIED", b"", carbon.staging.rows(first.pipeline_id))
+    assert findings(office) == {}
+
+
+def test_uploads_from_before_there_were_notes_are_noted_by_the_nightly_care(office: Office) -> None:
+    carbon = office.carbon
+    noted = carbon.staging.noted()
+    shutil.rmtree(office.home / "uploads" / "notes")
+    assert note_standing(carbon.staging, carbon.ledger) == len(noted)
+    assert carbon.staging.noted() == noted

@@ -56,6 +56,18 @@ def test_files_are_found_newest_first_by_kind_by_chain_and_so_many_of_them(ledge
     assert ledger.uploads.find(kind="factors", accepted=True, limit=5) == [second]
 
 
+def test_an_upload_that_was_forgotten_is_kept_again_with_its_moment_and_once(ledger, clock):
+    first = ledger.uploads.record(a_file())
+    ledger.uploads.forget([first.id])
+    assert ledger.uploads.known_pipelines() == set()
+    clock.advance(hours=1)
+    again = ledger.uploads.record_again(first)
+    assert again is not None
+    assert (again.uploaded_at, ledger.uploads.find()) == (first.uploaded_at, [again])
+    assert ledger.uploads.record_again(first) is None
+    assert ledger.uploads.known_pipelines() == {first.pipeline_id}
+
+
 def test_years_are_told_in_their_order(ledger):
     kept = ledger.uploads.record(a_file(years=(2025, 2023, 2024)))
     assert ledger.uploads.find()[0].years == (2023, 2024, 2025)
