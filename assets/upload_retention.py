@@ -1,16 +1,20 @@
 """Forgetting old readings of applications: an application that is edited all day leaves thousands a week. And
-noting beside its rows what was uploaded before there were notes.
+seeing that the rows of uploads are there, with a note beside those from before there were notes.
 """
 
+import logging
 from datetime import timedelta
 
 import dagster as dg
 
+from assets.carbon.lost_rows import lost_uploads
 from assets.carbon.office import CarbonOffice
 from assets.carbon.retention import forget_readings
 from assets.carbon.unlisted import note_standing
 from assets.policies.definition import OWNERS
 from assets.policies.failure import classified
+
+log = logging.getLogger("perennial.carbon")
 
 KEEP = timedelta(days=30)
 
@@ -20,11 +24,21 @@ KEEP = timedelta(days=30)
     group_name="ops",
     owners=OWNERS,
     kinds={"parquet"},
-    description="Deletes readings of applications after 30 days, once newer ones have taken their place.",
+    description="Deletes readings of applications after 30 days, once newer ones have taken their place; "
+    "names uploads whose kept rows are gone.",
 )
 def upload_retention(office: CarbonOffice) -> dg.MaterializeResult:
     with classified():
         carbon = office.open()
         gone = forget_readings(carbon, carbon.clock() - KEEP)
         noted = note_standing(carbon.staging, carbon.ledger)
-    return dg.MaterializeResult(metadata={"readings_deleted": gone, "uploads_noted": noted})
+        lost = [str(one) for one in lost_uploads(carbon)]
+    for one in lost:
+        log.warning("its kept rows are gone, upload it again: %s", one)
+    return dg.MaterializeResult(
+        metadata={
+            "readings_deleted": gone,
+            "uploads_noted": noted,
+            "uploads_without_rows": dg.MetadataValue.json(lost[:100]),
+        }
+    )

@@ -34,6 +34,8 @@ def examine(settings: Settings) -> list[Examined]:
     }
     if "market" in settings.domains:
         parts["source"] = _source
+    if "carbon" in settings.domains:
+        parts["uploads"] = _uploads
     if "carbon" in settings.domains and (settings.carbon_app_url or settings.carbon_api_url):
         parts["applications"] = applications
     return list(_examined(settings, parts))
@@ -96,6 +98,21 @@ def _dagster(settings: Settings) -> str:
     if found:
         raise PerennialError("; ".join(map(str, found)), remedy="perennial pools apply")
     return "instance opens, pools have their limits"
+
+
+def _uploads(settings: Settings) -> str:
+    """What carbon is made of again, if it is ever lost."""
+    from assets.carbon.lost_rows import lost_uploads
+
+    carbon = open_carbon(settings)
+    count, lost = len(carbon.ledger.uploads.standing()), lost_uploads(carbon)
+    if lost:
+        named = "; ".join(map(str, lost[:5])) + (f" and {len(lost) - 5} more" if len(lost) > 5 else "")
+        raise PerennialError(
+            f"the kept rows of {len(lost)} of {count} uploads are gone: {named}",
+            remedy="upload these files again, or put the staged files back",
+        )
+    return f"the rows of {count} uploads are there"
 
 
 def applications(settings: Settings) -> str:

@@ -39,6 +39,11 @@ class Staging:
         self.store.create(f"{self.place}/{pipeline_id}/original", original)
         self.store.create(f"{self.place}/{pipeline_id}/rows.parquet", sink.getvalue().to_pybytes())
 
+    def kept(self) -> set[str]:
+        """All that have rows, whether these can be read or not."""
+        uris = (one.uri for one in self.store.list(self.place))
+        return {uri.split("/")[-2] for uri in uris if uri.endswith("/rows.parquet")}
+
     def holds(self, pipeline_id: str, rows: pa.Table) -> bool:
         """Whether the rows can be read, and are these."""
         try:

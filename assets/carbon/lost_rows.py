@@ -46,6 +46,13 @@ def mend_staged(carbon: Carbon, wanted: Upload, content: bytes, rows: pa.Table) 
     return lost
 
 
+def lost_uploads(carbon: Carbon) -> list[Upload]:
+    """Those that still say something and whose rows are gone, oldest first: nobody else sees it before a
+    partition has to be made of them again. Whether rows are whole is seen when they are read."""
+    standing, kept = carbon.ledger.uploads.standing(), carbon.staging.kept()
+    return carbon.ledger.uploads.find(ids=[one.id for one in standing if one.pipeline_id not in kept])[::-1]
+
+
 def mended_lately(carbon: Carbon, wanted: Upload) -> list[Upload]:
     """The uploads of this very file whose rows somebody brought back not long ago, oldest first."""
     same = _same_uploads(carbon, wanted)

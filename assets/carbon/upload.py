@@ -63,14 +63,14 @@ class File:
 class Receipt:
     """What became of a file. `known`: the very same file is the newest already, nothing was done. `mended`:
     it brought back the lost rows of this earlier upload, which is where it was; `overtaken`: newer ones come
-    after it. `replaced`: the upload whose place it took."""
+    after it. `replaced`: the uploads whose place it took, oldest first."""
 
     upload: Upload
     known: bool
     mended: bool = False
     overtaken: bool = False
     jobs: tuple[int, ...] = ()
-    replaced: Upload | None = None
+    replaced: tuple[Upload, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         one = self.upload
@@ -91,7 +91,7 @@ class Receipt:
             "rows_mended": self.mended,
             "overtaken": self.overtaken,
             "jobs": list(self.jobs),
-            "replaced": self.replaced and {"upload": self.replaced.id, "file": self.replaced.name},
+            "replaced": [{"upload": old.id, "file": old.name} for old in self.replaced],
         }
 
 
@@ -160,11 +160,10 @@ def _take(
         return Receipt(same, known=True)
     if dropped is not None:
         refuse_overtaken(carbon, wanted, parsed.frame, dropped)
-    # Files of factors add to each other, type by type.
-    replaced = carbon.ledger.uploads.newest_of(wanted) if file.kind != "factors" else None
-    if replaced is not None and replaced.id in beside:
+    replaced = tuple(carbon.ledger.uploads.replaced_by(wanted))
+    if (other := next((old for old in replaced if old.id in beside), None)) is not None:
         raise InvalidInput(
-            f"{file.name}: it is of the same type, year and institution as {replaced.name}, which came with "
+            f"{file.name}: it is of the same type, year and institution as {other.name}, which came with "
             "it, and would take its place",
             reason_code="same_place",
             remedy="put all rows of them into one file",

@@ -190,7 +190,7 @@ def _tell(receipt: Receipt) -> None:
     answer(
         f"{one.name}: {one.taken:,} rows of {years} taken{left}; upload {one.id}, pipeline {one.pipeline_id}"
     )
-    if (old := receipt.replaced) is not None:
+    for old in receipt.replaced:
         answer(f"    in the place of upload {old.id}, {old.name}, {old.taken:,} rows")
     for warning in one.warnings[:10]:
         say(f"warning: {one.name}: {warning}")

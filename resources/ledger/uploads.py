@@ -204,6 +204,22 @@ class Uploads:
             number = connection.execute(select(func.max(upload.c.id)).where(*_beside(one))).scalar()
         return None if number is None else self.find(ids=[number])[0]
 
+    def replaced_by(self, one: Upload) -> list[Upload]:
+        """The accepted uploads of its place that stand in any of its years, oldest first: what it takes the
+        place of. Of factors nothing is replaced: they add to each other."""
+        if one.kind == "factors":
+            return []
+        same = [upload.c[name] == getattr(one, name) for name in ("kind", "topic", "institution", "source")]
+        query = (
+            select(func.max(upload.c.id))
+            .join(upload_year, upload_year.c.upload_id == upload.c.id)
+            .where(upload.c.accepted, *same, upload_year.c.year.in_(one.years))
+            .group_by(upload_year.c.year)
+        )
+        with reading(self.engine) as connection:
+            numbers = set(connection.execute(query).scalars())
+        return self.find(ids=numbers)[::-1]
+
     def since(self, one: Upload, number: int) -> list[Upload]:
         """The same, all that came after this number, newest first."""
         with reading(self.engine) as connection:

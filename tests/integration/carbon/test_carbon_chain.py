@@ -114,7 +114,8 @@ def test_the_receipt_names_what_the_file_took_the_place_of(office: Office) -> No
     done = office.upload("data", TRAIN.replace("500", "600"), "--type", "train", name="trains-again.csv")
     assert "in the place of upload 3, data.csv, 2 rows" in done.out
     done = office.upload("data", TRAIN, "--type", "train", "--json")
-    assert done.json["files"][0]["replaced"] == {"upload": 6, "file": "trains-again.csv"}
+    assert done.json["files"][0]["replaced"] == [{"upload": 6, "file": "trains-again.csv"}]
+    assert not office.upload("factors", DEARER, "--json").json["files"][0]["replaced"], "they add up"
 
 
 def test_of_two_files_of_one_place_in_one_command_the_second_is_refused(office: Office) -> None:

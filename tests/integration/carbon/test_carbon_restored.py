@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 
+from assets.carbon.lost_rows import lost_uploads
 from assets.carbon.upload import File, Receipt, upload
 from domain.carbon.tables import DATA_ENTRIES, FACTORS
 from domain.shared.clock import Clock, machine_clock
 from resources.ledger.uploads import Upload
-from tests.command import Said
+from tests.command import Said, said
 from tests.integration.carbon.office import FACTORS as CHEAP
 from tests.integration.carbon.office import PAPER, UNITS, YEAR, Office
 
@@ -61,6 +63,33 @@ def test_a_file_of_two_years_comes_back_in_the_one_year_that_it_still_speaks_of(
     assert again.code == 0, again.err
     assert f"the lost rows of upload {older.id} are there again; newer files still come after it" in again.out
     assert (office.content(), uploads(office, "data")) == (before, known)
+
+
+def test_the_receipt_of_a_file_of_two_years_names_all_that_it_took_the_place_of(office: Office) -> None:
+    two_years(office)
+    older, newer = uploads(office, "data")[-2:]
+    again = paper(office, BOTH_YEARS + "ART,1,recycled,2025\n")
+    places = [line for line in again.out.splitlines() if "in the place of" in line]
+    assert [line.split(",")[0].strip() for line in places] == [
+        f"in the place of upload {older.id}",
+        f"in the place of upload {newer.id}",
+    ]
+
+
+def test_kept_rows_that_are_gone_are_told_before_anybody_needs_them(office: Office) -> None:
+    def part() -> tuple[bool, str]:
+        [found] = [one for one in said("doctor", "--json").json if one["part"] == "uploads"]
+        return found["ok"], found["said"]
+
+    assert part() == (True, "the rows of 5 uploads are there")
+    [lost] = uploads(office, "units")
+    lose_rows(office, lost)
+    ok, told = part()
+    assert (ok, "the kept rows of 1 of 5 uploads are gone: units.csv (units 2025" in told) == (False, True)
+    assert "upload these files again" in told
+    assert lost_uploads(office.carbon) == [lost]
+    shutil.rmtree(office.home / "uploads")
+    assert "of 5 of 5 uploads" in part()[1]
 
 
 def test_the_newest_file_whose_rows_were_lost_is_no_news_when_it_comes_again(office: Office) -> None:
