@@ -90,7 +90,8 @@ FIELDS: tuple[Field, ...] = (
         "uploads",
         values.warehouse_uri,
         "`uploads` in the home folder; beside the warehouse where that is an object store",
-        "Where uploaded files are kept, as they came and as rows: a folder or a URI of `file` or `s3`.",
+        "Where uploaded files are kept, as they came and as rows: a folder or a URI of `file` or `s3`, for "
+        "this environment alone.",
         "s3://bucket/uploads",
     ),
     Field(

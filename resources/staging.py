@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from domain.shared.error import InfrastructureError
+from domain.shared.error import InfrastructureError, TransientResourceError
 from resources.lake.store import Store, store_for
 
 LOST = "staging_damaged"
@@ -41,8 +41,14 @@ class Staging:
 
     def kept(self) -> set[str]:
         """All that have rows, whether these can be read or not."""
-        uris = (one.uri for one in self.store.list(self.place))
+        uris = self._listed(self.place)
         return {uri.split("/")[-2] for uri in uris if uri.endswith("/rows.parquet")}
+
+    def _listed(self, prefix: str) -> list[str]:
+        try:
+            return [one.uri for one in self.store.list(prefix)]
+        except OSError as error:
+            raise TransientResourceError(f"kept uploads cannot be listed: {error}") from error
 
     def holds(self, pipeline_id: str, rows: pa.Table) -> bool:
         """Whether the rows can be read, and are these."""
@@ -75,7 +81,7 @@ class Staging:
 
     def noted(self) -> set[str]:
         """All that have a note; in a folder of their own, as every look may list them."""
-        names = (one.uri.rpartition("/")[2] for one in self.store.list(f"{self.place}/{_NOTES}"))
+        names = (uri.rpartition("/")[2] for uri in self._listed(f"{self.place}/{_NOTES}"))
         return {name.removesuffix(".json") for name in names if name.endswith(".json")}
 
     def noted_of(self, pipeline_id: str) -> bytes | None:

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from assets.carbon.intake import take_in_entries, take_in_factors
 from assets.carbon.unlisted import note_standing
 from domain.carbon.tables import UNITS
 from tests.command import said
@@ -124,6 +125,14 @@ def test_an_older_ledger_undoes_no_newer_upload_in_silence(office: Office) -> No
     assert office.milligrams() == mass
     waits = findings(office)
     assert {waits[":".join(place)]["reason_code"] for place in before} == {"unlisted_upload"}
+
+
+def test_a_click_undoes_no_newer_upload_either(office: Office) -> None:
+    put_back_an_older_ledger(office)
+    before = office.content()
+    take_in_entries(office.carbon, [ENTRIES[1]], "a click", lambda _: None)
+    take_in_factors(office.carbon, [YEAR], "a click", lambda _: None)
+    assert office.content() == before
 
 
 def test_uploads_that_an_older_ledger_does_not_know_are_listed_again(office: Office) -> None:
