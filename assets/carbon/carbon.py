@@ -113,7 +113,7 @@ class Carbon:
         tables = {UNITS.table: (UNITS, "'csv'"), DATA_ENTRIES.table: (DATA_ENTRIES, "source")}
         found = {}
         for (name, partition), cell in cells.items():
-            unknown = cell.recorded is None and cell.version != ABSENT and not cell.version.damaged
+            unknown = cell.recorded is None and cell.version != ABSENT and cell.version.readable
             if unknown and name in tables:
                 table, source = tables[name]
                 rows = self.rows(table, [partition], f"DISTINCT institution, {source} AS source")

@@ -61,7 +61,7 @@ def _tables(market: Market, days: list[str]) -> list[dict[str, Any]]:
     rows = []
     for name in names:
         versions = market.lake.versions(f"market.{name}", days)
-        whole = [v for v in versions.values() if not v.damaged]
+        whole = [v for v in versions.values() if v.readable]
         rows.append(
             {
                 "table": f"market.{name}",

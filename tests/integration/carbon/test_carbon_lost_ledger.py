@@ -14,6 +14,7 @@ from domain.carbon.tables import UNITS
 from tests.command import said
 from tests.integration.carbon.office import ELECTRICITY, FACTORS, PAPER, TRAIN, YEAR, Office
 from tests.integration.carbon.office import UNITS as OURS
+from tests.integration.carbon.test_carbon_standing import withhold
 
 THEIRS = "unit_id,name,parent_id\nEPF,Polytechnic,\nCHE,Chemistry,EPF\n"
 JOURNEYS = TRAIN.replace("PHY", "CHE").replace("ART", "EPF")
@@ -186,3 +187,11 @@ def test_uploads_from_before_there_were_notes_are_noted_by_the_nightly_care(offi
     shutil.rmtree(office.home / "uploads" / "notes")
     assert note_standing(carbon.staging, carbon.ledger) == len(noted)
     assert carbon.staging.noted() == noted
+
+
+def test_rows_that_cannot_be_read_either_stop_no_look(office: Office) -> None:
+    """Whose they are nobody can tell then: they wait, and are written over by nobody."""
+    lose_ledger(office)
+    withhold(office, "data_entries", "train")
+    [told] = [v for v in office.carbon.plan().verdicts if (v.table, v.partition) == ENTRIES]
+    assert told.reason_code == "lake_unreadable"
