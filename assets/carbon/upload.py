@@ -14,6 +14,7 @@ from typing import Any, Literal
 from assets.carbon.carbon import Carbon
 from assets.carbon.lost_rows import mend_staged, mended_lately, retry_with
 from assets.carbon.overtaken import refuse_overtaken
+from assets.carbon.receipt import Receipt
 from assets.carbon.unit_use import units_left_out
 from assets.carbon.units_known import of_year, units_of, units_of_others
 from assets.carbon.unlisted import note
@@ -57,42 +58,6 @@ class File:
         for what, fault in faults.items():
             if fault:
                 raise InvalidInput(f"the {what} is {fault}", reason_code="bad_name", remedy="give it another")
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """What became of a file. `known`: the very same file is the newest already, nothing was done. `mended`:
-    it brought back the lost rows of this earlier upload, which is where it was; `overtaken`: newer ones come
-    after it. `replaced`: the uploads whose place it took, oldest first."""
-
-    upload: Upload
-    known: bool
-    mended: bool = False
-    overtaken: bool = False
-    jobs: tuple[int, ...] = ()
-    replaced: tuple[Upload, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        one = self.upload
-        return {
-            "upload": one.id,
-            "pipeline": one.pipeline_id,
-            "file": one.name,
-            "sha256": one.sha256,
-            "kind": one.kind,
-            "type": one.topic or None,
-            "years": list(one.years),
-            "rows": one.rows,
-            "taken": one.taken,
-            "problems": list(one.problems),
-            "problem_count": one.problem_count,
-            "warnings": list(one.warnings),
-            "known_already": self.known,
-            "rows_mended": self.mended,
-            "overtaken": self.overtaken,
-            "jobs": list(self.jobs),
-            "replaced": [{"upload": old.id, "file": old.name} for old in self.replaced],
-        }
 
 
 def upload(

@@ -19,7 +19,8 @@ from orchestration.services import open_carbon
 
 if TYPE_CHECKING:
     from assets.carbon.carbon import Carbon
-    from assets.carbon.upload import File, Receipt
+    from assets.carbon.receipt import Receipt
+    from assets.carbon.upload import File
     from domain.carbon.reading.problems import FileRefused
 
 _UNITS_SHOWN = 10

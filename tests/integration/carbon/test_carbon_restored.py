@@ -8,7 +8,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from assets.carbon.lost_rows import lost_uploads
-from assets.carbon.upload import File, Receipt, upload
+from assets.carbon.receipt import Receipt
+from assets.carbon.upload import File, upload
 from domain.carbon.tables import DATA_ENTRIES, FACTORS
 from domain.shared.clock import Clock, machine_clock
 from resources.ledger.uploads import Upload

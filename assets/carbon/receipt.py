@@ -1,0 +1,44 @@
+"""What whoever uploads a file is told of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from resources.ledger.uploads import Upload
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What became of a file. `known`: the very same file is the newest already, nothing was done. `mended`:
+    it brought back the lost rows of this earlier upload, which is where it was; `overtaken`: newer ones come
+    after it. `replaced`: the uploads whose place it took, oldest first."""
+
+    upload: Upload
+    known: bool
+    mended: bool = False
+    overtaken: bool = False
+    jobs: tuple[int, ...] = ()
+    replaced: tuple[Upload, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        one = self.upload
+        return {
+            "upload": one.id,
+            "pipeline": one.pipeline_id,
+            "file": one.name,
+            "sha256": one.sha256,
+            "kind": one.kind,
+            "type": one.topic or None,
+            "years": list(one.years),
+            "rows": one.rows,
+            "taken": one.taken,
+            "problems": list(one.problems),
+            "problem_count": one.problem_count,
+            "warnings": list(one.warnings),
+            "known_already": self.known,
+            "rows_mended": self.mended,
+            "overtaken": self.overtaken,
+            "jobs": list(self.jobs),
+            "replaced": [{"upload": old.id, "file": old.name} for old in self.replaced],
+        }
