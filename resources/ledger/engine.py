@@ -26,6 +26,7 @@ SQLITE_PATIENCE = 30
 """Seconds a SQLite transaction waits for its turn."""
 
 _WRITES = "ledger_writes"
+_CONNECTING = {"connect_timeout": 10, "application_name": "perennial-ledger"}
 _MIGRATE = "run `perennial migrate`, or let `make up` do it"
 
 _IS_IT_THERE = "see that this database exists and runs; PERENNIAL_DATABASE_URL names it"
@@ -66,7 +67,8 @@ def open_engine(url: str) -> Engine:
             pool_pre_ping=True,
             pool_size=2,
             executemany_mode="values_plus_batch",
-            connect_args={"connect_timeout": 10, "application_name": "perennial-ledger"},
+            # What a person wrote into the address goes before.
+            connect_args={name: value for name, value in _CONNECTING.items() if name not in parsed.query},
         )
     raise InvalidInput(
         f"the ledger does not speak {backend}", remedy="use a sqlite:/// or postgresql:// address"

@@ -8,6 +8,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psycopg2
 import pytest
 from sqlalchemy import event, text
 
@@ -185,3 +186,17 @@ def test_what_was_read_while_somebody_wrote_is_no_answer(tmp_path, shut_in):
 
     with pytest.raises(TransientResourceError, match="written while it was read"):
         read()
+
+
+@pytest.mark.parametrize(("asked", "waits"), [("", 10), ("?connect_timeout=3", 3)])
+def test_how_long_a_connection_is_waited_for_may_stand_in_the_address(asked, waits, monkeypatch):
+    told = []
+
+    def connect(*_: object, **options: object) -> None:
+        told.append(int(options["connect_timeout"]))
+        raise psycopg2.OperationalError("nobody there")
+
+    monkeypatch.setattr(psycopg2, "connect", connect)
+    with pytest.raises(TransientResourceError), reading(open_engine(f"postgresql://127.0.0.1:1/d{asked}")):
+        pass
+    assert told[-1] == waits
