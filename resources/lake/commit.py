@@ -8,6 +8,8 @@ computed again. `check_private_parts` says loudly when an upgrade moves what is 
 # ruff: noqa: SLF001
 from __future__ import annotations
 
+import atexit
+import gc
 import inspect
 import sys
 from collections.abc import Collection, Sequence
@@ -32,6 +34,12 @@ def import_iceberg() -> None:
     import pyiceberg.catalog.sql
     import pyiceberg.io.pyarrow
     import pyiceberg.table.update.snapshot  # noqa: F401
+
+    # What packages made of themselves lives as long as the process. To walk it takes the cycle collector four
+    # times as long as a commit takes, and while it does others wait for the table. At the end it is let go:
+    # else DuckDB takes its own for leaked, and says so.
+    gc.freeze()
+    atexit.register(gc.unfreeze)
 
 
 def write_data_files(stored: IcebergTable, frame: pa.Table) -> list[DataFile]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from domain.shared.collection import collected_rarely
 from domain.shared.error import InvalidInput
 from domain.shared.table import ABSENT, Table, Version
 from resources.lake.catalog import Catalog, catalog_errors
@@ -138,8 +137,7 @@ class Writer:
             return self._locked(table, plan, guard)
 
     def _locked(self, table: Table, plan: Callable[[View], Rows], guard: Guard | None) -> Commit:
-        # Nobody waits while the collector walks a heap full of packages: four times as long as a commit.
-        with self.locks.hold(table.name), collected_rarely():
+        with self.locks.hold(table.name):
             for _ in range(_ATTEMPTS):
                 view = self.views.of(table)
                 try:

@@ -288,3 +288,23 @@ def test_a_locked_connection_reaches_nothing_but_the_warehouse(tmp_path: Path, s
     with engine.connect_locked() as connection:
         assert connection.execute(inside).fetchall() == [(1,)]
         assert connection.execute("SELECT current_setting('TimeZone')").fetchall() == [("UTC",)]
+
+
+def test_a_process_that_wrote_leaves_without_a_word(tmp_path):
+    """What is kept from the cycle collector is let go at the end: else DuckDB tells of leaks on stderr."""
+    code = (
+        "from pathlib import Path\n"
+        "from tests.unit.lake.frames import on_files, prices\n"
+        f"lake = on_files(Path({str(tmp_path)!r}))\n"
+        "lake.replace('market.prices', '2026-11-16', prices('2026-11-16'))\n"
+        "import gc\n"
+        "print(gc.get_freeze_count() > 100_000)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")
