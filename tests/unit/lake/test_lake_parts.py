@@ -305,6 +305,6 @@ def test_a_process_that_wrote_leaves_without_a_word(tmp_path):
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=Path(__file__).parents[3],
     )
     assert (done.stdout, done.stderr) == ("True\n", "")
