@@ -16,7 +16,12 @@ from resources.tushare.sandbox_process import SandboxDown, ensure_sandbox
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
+    end_children()  # of tests of other files, which leave theirs to end by themselves
     yield tmp_path
+    end_children()
+
+
+def end_children() -> None:
     for child in [*sandbox_process._children]:
         child.kill()
         child.wait()
