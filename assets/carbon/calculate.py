@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.carbon.carbon import Carbon
 from assets.carbon.making import Built, Tell, make
 from assets.carbon.telling import told
-from domain.carbon.emissions import NEEDED, ImplausibleMass, calculated
+from domain.carbon.emissions import FORMULA, ImplausibleMass, Lookups, absurd, by_decision, check
 from domain.carbon.observed import Observed
 from domain.carbon.patience import UNSUMMED_SINCE, unsummed_since
 from domain.carbon.pipelines import newest_chains
@@ -21,6 +22,7 @@ from domain.carbon.reports import module_rows, report_rows, summing
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
 from domain.shared.error import TransientResourceError
 from domain.shared.table import Version
+from resources.lake.desk import Staged
 
 
 class InputMissing(TransientResourceError):
@@ -34,7 +36,7 @@ def calculate_emissions(carbon: Carbon, partitions: Sequence[str], run_id: str, 
     factors = _Factors(carbon)
 
     def build(partition: str, _: int) -> Built | None:
-        name, year = partition.split("|", 1)[0], year_of(partition)
+        year = year_of(partition)
         of_year = {FACTORS.name: [str(year)], REPORTS.name: [str(year)]}
         # What it is made from is noted before it is read: a change in between is seen by the next look.
         seen = carbon.observe_cells(of_year | {t.name: [partition] for t in (DATA_ENTRIES, EMISSIONS)})
@@ -43,21 +45,41 @@ def calculate_emissions(carbon: Carbon, partitions: Sequence[str], run_id: str, 
             raise InputMissing(f"the entries or factors of {partition} are not whole: they come first")
         used = factors.of(year)
         try:
-            entries = carbon.lake.read(DATA_ENTRIES.name, [partition], NEEDED)
-            results = calculated(carbon.catalogue.type(name), year, entries, used)
+            staged = _written(carbon, partition, used)
         except ImplausibleMass as error:
             raise _named(carbon, partition, error) from error
+        groups = by_decision(staged.sums)
         since = unsummed_since(seen, partition) or carbon.clock()
         return Built(
-            {EMISSIONS.name: results.frame},
+            {EMISSIONS.name: staged},
             inputs,
             detail={UNSUMMED_SINCE: since.isoformat()},
-            metadata=told(results.groups, used),
-            shorter={EMISSIONS.name: results.groups},
+            metadata=told(groups, used),
+            shorter={EMISSIONS.name: groups},
             carried=_carried(seen, partition),
         )
 
     make(carbon, EMISSIONS, partitions, run_id, tell, build)
+
+
+def _written(carbon: Carbon, partition: str, factors: pa.Table) -> Staged:
+    """The next file of a partition."""
+    kind, year = carbon.catalogue.type(partition.split("|", 1)[0]), year_of(partition)
+    target = carbon.lake.room(EMISSIONS.name)
+    with carbon.lake.desk(DATA_ENTRIES.name, partition, "entries") as desk:
+        known = Lookups.of(kind, year, factors, desk.ask)
+        for name, table in known.tables.items():
+            desk.lend(name, table)
+        try:
+            staged = desk.write(target, partition, FORMULA)
+        except duckdb.ConversionException as error:
+            raise absurd(kind, desk.ask) from error
+        try:
+            check(kind, year, known.entries, staged.sums, desk.ask)
+        except BaseException:
+            carbon.lake.discard(staged)
+            raise
+    return staged
 
 
 @dataclass

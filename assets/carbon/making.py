@@ -19,11 +19,13 @@ from domain.carbon.jobs import KIND_OF
 from domain.shared.abreast import one_ahead
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.table import Table, Version
+from resources.lake.desk import Staged
 from resources.lake.error import Unreadable
 from resources.ledger.provenance import Fact
 from resources.ledger.standing import DONE_MEANWHILE
 
 if TYPE_CHECKING:
+    from resources.lake.client import Commit
     from resources.ledger.hold import Hold
 
 log = logging.getLogger("perennial.carbon")
@@ -36,7 +38,7 @@ ROWS_AT_ONCE = 2_000_000
 class Built:
     """What a partition shall hold, and from what it was made."""
 
-    frames: Mapping[str, pa.Table]
+    frames: Mapping[str, pa.Table | Staged]
     """By the name of their table."""
     inputs: Mapping[str, str]
     detail: Mapping[str, Any] = field(default_factory=dict)
@@ -169,13 +171,7 @@ def _commit(carbon: Carbon, hold: Hold, batch: Sequence[_Ready], run_id: str, te
         table = carbon.lake.tables[name]
         frames = [one.built.frames[name] for one in batch]
         before = carbon.lake.versions(table.name, [one.partition for one in batch])
-        commit = carbon.lake.replace_range(
-            table.name,
-            [one.partition for one in batch],
-            pa.concat_tables([f.select(table.schema.names) for f in frames]),
-            allow_empty=True,
-            guard=hold.check,
-        )
+        commit = _into_the_lake(carbon, table, [one.partition for one in batch], frames, hold)
         made += [
             Made(
                 table=table,
@@ -211,6 +207,15 @@ def _commit(carbon: Carbon, hold: Hold, batch: Sequence[_Ready], run_id: str, te
     )
     for one in batch:
         hold.complete(one.key)
+
+
+def _into_the_lake(
+    carbon: Carbon, table: Table, partitions: Sequence[str], frames: Sequence[pa.Table | Staged], hold: Hold
+) -> Commit:
+    if staged := [frame for frame in frames if isinstance(frame, Staged)]:
+        return carbon.lake.put(table.name, staged, guard=hold.check)
+    rows = pa.concat_tables([f.select(table.schema.names) for f in frames if not isinstance(f, Staged)])
+    return carbon.lake.replace_range(table.name, partitions, rows, allow_empty=True, guard=hold.check)
 
 
 def _figures_before(fact: Fact | None) -> Mapping[str, float] | None:

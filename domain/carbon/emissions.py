@@ -1,25 +1,22 @@
-"""From entries and factors to masses: whole milligrams per row.
+"""From entries and factors to masses: whole milligrams per row. The formula is sql/emissions.sql.
 
-An entry's words and unit, a few dozen pairs in a type, say what follows (outcomes.py). Words come and go as
-lists and numbers into them (Arrow's dictionaries): ten million results are 400 MB instead of a gigabyte.
+What follows from an entry's words and unit is looked up once for each pair of them (rates.py), and joined.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from domain.carbon.catalogue import EntryType
-from domain.carbon.choice import Choice, choose
-from domain.carbon.outcomes import AT_ONCE, FRAME, Codes, Outcomes, Sums, encoded
+from domain.carbon.rates import rates, units
 from domain.carbon.tables import EMISSIONS
-from domain.shared.abreast import abreast
+from domain.shared.compute import connection, encoded, packaged
 from domain.shared.error import InvalidInput
 
 MOST = 9_007_199_254_740_992
@@ -29,23 +26,62 @@ MOST_OF_A_TYPE = 100_000_000_000_000_000
 """Milligrams all results of a type and year may have: a hundred million tonnes. Each may be plausible by
 itself, and their sums, of all types together, have to fit into the tables."""
 
-NEEDED = ("entry_key", "unit_id", "quantity", "unit", "classification", "kg_co2eq")
-"""What a calculation reads of an entry."""
-_WORDS = ("unit_id", "unit", "classification")
-_BEYOND = 9.2e18
-"""In the place of masses that are more, not a number or infinite: an absurd result, that names its entry."""
+Ask = Callable[[str], pa.Table]
+"""Answers a statement over the relation `entries`."""
+FORMULA = packaged(__file__, "emissions")
+_WORDS = """
+    SELECT classification, unit, unit_id, count(*) AS entries FROM entries
+    GROUP BY GROUPING SETS ((classification, unit), (unit_id)) ORDER BY ALL
+"""
 
 
-def emissions(kind: EntryType, entries: pa.Table, factors: pa.Table) -> pa.Table:
-    """What the entries of one type and year cause, with the factors of that year."""
-    year = entries.column("year")[0].as_py() if entries.num_rows else 0
-    return calculated(kind, year, entries, factors).frame.cast(EMISSIONS.schema)
+@dataclass(frozen=True)
+class Lookups:
+    """What the formula joins the entries with, and how many these are."""
+
+    tables: dict[str, pa.Table]
+    entries: int
+
+    @classmethod
+    def of(cls, kind: EntryType, year: int, factors: pa.Table, ask: Ask) -> Lookups:
+        words = ask(_WORDS)
+        of_pair = pc.is_null(words.column("unit_id"))
+        pairs, others = words.filter(of_pair), words.filter(pc.invert(of_pair))
+        known = list(zip(*(pairs.column(n).to_pylist() for n in ("classification", "unit")), strict=True))
+        names = others.column("unit_id").combine_chunks()
+        tables = {"rates": rates(kind, year, known, factors), "units": units(names)}
+        return cls(tables, sum(pairs.column("entries").to_pylist()))
 
 
-def calculated(kind: EntryType, year: int, entries: pa.Table, factors: pa.Table) -> Results:
-    """The same, with what it comes to. Of the entries it needs the columns `NEEDED`; words may be encoded."""
-    rows = _encoded_words(entries.select(NEEDED))
-    return _Calculation.of(kind, year, rows, factors).results(rows)
+def by_decision(sums: pa.Table) -> pa.Table:
+    """Of the sums those by what decided them: a few dozen rows instead of millions."""
+    return sums.filter(pc.is_null(sums.column("unit_id")))
+
+
+def check(kind: EntryType, year: int, entries: int, sums: pa.Table, ask: Ask) -> None:
+    """Raise if what it came to cannot be: an entry, or all of them together. Each entry has one result of
+    each kind that is counted, or a single one if its mass was measured: none got lost, none came twice."""
+    counted: Counter[str] = Counter()
+    groups = by_decision(sums)
+    for row in groups.to_pylist():
+        counted["" if row["status"] == "overridden" else row["emission_type"]] += row["results"]
+    measured = counted.pop("", 0)
+    if {n + measured for n in counted.values()} - {entries} or (not counted and measured != entries):
+        raise AssertionError(
+            f"{kind.name} {year}: {entries} entries, and results {counted}, {measured} measured"
+        )
+    if (pc.max(groups.column("largest")).as_py() or 0) > MOST:
+        raise absurd(kind, ask)
+    if (whole := int(sum(mg or 0 for mg in groups.column("mg_co2e").to_pylist()))) > MOST_OF_A_TYPE:
+        raise ImplausibleSum(kind.name, year, whole)
+
+
+def absurd(kind: EntryType, ask: Ask) -> ImplausibleMass:
+    """Whose mass is more than can be, or no number: a mass of which is told that it is so much or more."""
+    formula = FORMULA.replace("CAST(round(", "(least(").replace(") AS BIGINT)", ", 9.2e18))")
+    found = ask(f"SELECT entry_key, mg_co2e FROM ({formula}) WHERE NOT abs(mg_co2e) <= {MOST} LIMIT 1")
+    key, mg = (column[0].as_py() for column in found.columns)
+    return ImplausibleMass(kind.name, key, int(max(mg, -9.2e18)))
 
 
 @dataclass(frozen=True)
@@ -53,133 +89,36 @@ class Results:
     """What the entries of a type and year cause."""
 
     frame: pa.Table
-    """A row per entry and kind of emissions, in the order of the entries."""
+    """A row per entry and kind of emissions."""
     groups: pa.Table
     """What these come to, by what decided them: a few dozen rows instead of millions."""
 
 
-@dataclass(frozen=True)
-class _Calculation:
-    """How the entries of one type and year are calculated."""
-
-    kind: EntryType
-    year: int
-    pairs: list[tuple[str, str]]
-    """Of words and unit, that entries have."""
-    places: Codes
-    """Of each combination of words and unit, in the order of their lists, its place among the pairs."""
-    chosen: dict[str, Choice]
-
-    @classmethod
-    def of(cls, kind: EntryType, year: int, entries: pa.Table, factors: pa.Table) -> _Calculation:
-        words, units = (_list_of(entries.column(name)) for name in ("classification", "unit"))
-        occur = np.zeros(len(words) * len(units), dtype=bool)
-        for batch in entries.to_batches(max_chunksize=AT_ONCE):
-            occur[_combinations(batch)] = True
-        present = np.flatnonzero(occur)
-        places = np.zeros(len(occur), dtype=np.int32)
-        places[present] = np.arange(len(present), dtype=np.int32)
-        pairs = [(words[n // len(units)], units[n % len(units)]) for n in present.tolist()]
-        chosen = choose(kind, list(dict.fromkeys(w for w, _ in pairs)), factors)
-        return cls(kind, year, pairs, places, chosen)
-
-    def results(self, entries: pa.Table) -> Results:
-        known = self._outcomes  # made before two pieces ask for it at once
-        made = abreast(self._made, entries.to_batches(max_chunksize=AT_ONCE))
-        frame = pa.Table.from_batches([rows for rows, _ in made], schema=FRAME)
-        groups = known.groups(Sums.together(len(known.status), [sums for _, sums in made]))
-        whole = int(pc.sum(groups.column("mg_co2e"), min_count=0).as_py())
-        if whole > MOST_OF_A_TYPE:
-            raise ImplausibleSum(self.kind.name, self.year, whole)
-        return Results(frame, groups)
-
-    def _made(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Sums]:
-        measured = batch.column("kg_co2eq").is_valid().to_numpy(zero_copy_only=False)
-        code, entry = self._codes(self.places[_combinations(batch)], measured)
-        # A row per entry already, unless there are several kinds of emissions.
-        rows = batch if entry is None else batch.take(pa.array(entry))
-        mg = self._milligrams(rows, code)
-        return self._batch(rows, code, mg), Sums.of(len(self._outcomes.status), code, mg)
-
-    def _codes(
-        self, pair: Codes, measured: npt.NDArray[np.bool_]
-    ) -> tuple[Codes, npt.NDArray[np.int64] | None]:
-        """Of each result its place in the lists, and its entry."""
-        kinds, last = len(self.chosen), self._outcomes.last
-        if kinds == 1:
-            return np.where(measured, np.int32(last), pair), None
-        codes = np.asarray(pair[:, None] * kinds + np.arange(kinds), dtype=np.int32)
-        codes[measured, 0] = last
-        there = np.ones(codes.shape, dtype=bool)
-        there[measured, 1:] = False  # a measured mass takes the place of everything calculated
-        return codes[there], np.flatnonzero(there) // kinds
-
-    def _milligrams(self, entries: pa.RecordBatch, code: Codes) -> npt.NDArray[np.int64]:
-        """Rounded, halves away from zero. Where a result has no mass it is some number."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            mass = entries.column("quantity").to_numpy() * self._outcomes.rate[code]
-            measured = np.flatnonzero(code == self._outcomes.last)
-            if len(measured):
-                kg = entries.column("kg_co2eq").take(pa.array(measured))
-                mass[measured] = kg.to_numpy() * 1e6
-        mass = np.fmax(np.fmin(mass, _BEYOND), -_BEYOND)
-        whole = np.rint(mass)
-        halves = np.abs(mass - whole) == 0.5  # which `rint` rounds to the even neighbour
-        if halves.any():
-            whole[halves] = np.trunc(mass[halves]) + np.copysign(1, mass[halves])
-        made: npt.NDArray[np.int64] = whole.astype(np.int64)
-        return made
-
-    def _batch(self, entries: pa.RecordBatch, code: Codes, mg: npt.NDArray[np.int64]) -> pa.RecordBatch:
-        known = self._outcomes
-        has_mass = known.has_mass[code]
-        self._check_size(entries, mg, has_mass)
-        none = np.zeros(len(code), dtype=np.uint8)
-        without_factor = ~known.has_factor[code]
-        columns = [
-            encoded(none, known.years),
-            encoded(none, known.types),
-            entries.column("entry_key"),
-            encoded(known.emission[code], known.emissions),
-            entries.column("unit_id"),
-            encoded(known.status[code], known.statuses),
-            pa.array(mg, pa.int64(), mask=None if has_mass.all() else ~has_mass),
-            encoded(known.factor[code], known.factors, without_factor),
-            encoded(known.version[code], known.versions, without_factor),
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=FRAME)
-
-    @cached_property
-    def _outcomes(self) -> Outcomes:
-        return Outcomes.of(self.kind, self.year, self.pairs, self.chosen)
-
-    def _check_size(self, entries: pa.RecordBatch, mg: Any, has_mass: Any) -> None:
-        for place in np.flatnonzero(((mg > MOST) | (mg < -MOST)) & has_mass)[:1].tolist():
-            raise ImplausibleMass(self.kind.name, entries.column("entry_key")[place].as_py(), int(mg[place]))
+def emissions(kind: EntryType, entries: pa.Table, factors: pa.Table) -> pa.Table:
+    """What the entries of one type and year cause, with the factors of that year."""
+    year = entries.column("year")[0].as_py() if entries.num_rows else 0
+    return calculated(kind, year, entries, factors).frame
 
 
-def _encoded_words(entries: pa.Table) -> pa.Table:
-    """With one list for each column of words."""
-    for name in _WORDS:
-        column = entries.column(name)
-        numbered = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        place = entries.schema.get_field_index(name)
-        entries = entries.set_column(place, name, numbered.unify_dictionaries())
-    return entries
+def calculated(kind: EntryType, year: int, entries: pa.Table, factors: pa.Table) -> Results:
+    """The same, with what it comes to."""
+    with connection(entries=entries) as con:
 
+        def ask(sql: str) -> pa.Table:
+            return con.sql(sql).to_arrow_table()
 
-def _list_of(column: pa.ChunkedArray) -> list[str]:
-    words: list[str] = column.chunk(0).dictionary.to_pylist() if column.num_chunks else []
-    return words
-
-
-def _combinations(entries: pa.RecordBatch) -> npt.NDArray[Any]:
-    """A number for the words and the unit of each entry."""
-    words, units = entries.column("classification"), entries.column("unit")
-    numbers: npt.NDArray[Any] = words.indices.to_numpy()
-    if len(units.dictionary) > 1:
-        numbers = numbers.astype(np.int64) * len(units.dictionary) + units.indices.to_numpy()
-    return numbers
+        known = Lookups.of(kind, year, factors, ask)
+        for name, table in known.tables.items():
+            con.register(f"{name}_given", table)
+            con.execute(f"CREATE TEMP TABLE {name} AS {encoded(name, table)}").fetchall()
+        try:
+            found = ask(f"SELECT * FROM ({FORMULA}) ORDER BY entry_key, emission_type::VARCHAR")
+            con.register("results", found)
+            sums = ask(EMISSIONS.sums)
+        except duckdb.ConversionException as error:
+            raise absurd(kind, ask) from error
+        check(kind, year, known.entries, sums, ask)
+    return Results(found.cast(EMISSIONS.schema), by_decision(sums))
 
 
 class ImplausibleMass(InvalidInput):

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 
+from domain.shared.compute import packaged
 from domain.shared.table import Column, Table
 
 DECADE = timedelta(days=3653)
@@ -162,6 +163,7 @@ EMISSIONS = Table(
         Column("factor_version", pa.int32(), "Which of the factor's values"),
     ),
     key=("data_entry_type", "year", "entry_key", "emission_type"),
+    sums=packaged(__file__, "emissions_sums"),
     partition_kind="category_year",
     partition_columns=("data_entry_type", "year"),
 )

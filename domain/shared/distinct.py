@@ -9,10 +9,7 @@ _COUNTED_UP_TO = 1 << 24
 
 
 def are_distinct(rows: pa.Table) -> bool:
-    """Whether no two rows are equal in all columns; a NULL equals a NULL.
-
-    A column may come encoded (Arrow's dictionaries), each value once in its list.
-    """
+    """Whether no two rows are equal in all columns; a NULL equals a NULL."""
     if rows.num_rows < 2:
         return True
     label, kinds = np.zeros(rows.num_rows, dtype=np.int64), 1
@@ -35,9 +32,5 @@ def _renumbered(label: np.ndarray) -> tuple[np.ndarray, int]:
 
 def _numbers(column: pa.ChunkedArray) -> tuple[np.ndarray, int]:
     """A number for each row's value, NULL's among them, and how many there may be."""
-    if not pa.types.is_dictionary(column.type):
-        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-        return encoded.indices.to_numpy(zero_copy_only=False), len(encoded.dictionary)
-    encoded = column.unify_dictionaries().combine_chunks()
-    none = len(encoded.dictionary)
-    return encoded.indices.cast(pa.int64()).fill_null(none).to_numpy(zero_copy_only=False), none + 1
+    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    return encoded.indices.to_numpy(zero_copy_only=False), len(encoded.dictionary)

@@ -44,6 +44,9 @@ class Table:
     partition_columns: tuple[str, ...] = ()
     sort: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    sums: str = ""
+    """SQL over the relation `results`: what a partition's rows come to. Where a table has it, these sums
+    tell two contents apart, and not a hash of each row."""
     history: timedelta = timedelta(days=7)
     """How long a past state can be read, from when another took its place."""
 

@@ -6,6 +6,7 @@ Readers need no lock and no pyiceberg; writers hold one lock per table and commi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ from domain.shared.error import InvalidInput, PerennialError
 from domain.shared.table import Table, Version
 from resources.lake.catalog import Catalog, default_locks
 from resources.lake.content_hash import versions_of
+from resources.lake.desk import Desk, Staged, desk
 from resources.lake.engine import Engine, quoted
 from resources.lake.error import Unreadable, metadata_damaged
 from resources.lake.file_index import FileIndex, FileList
 from resources.lake.frame import conform
-from resources.lake.layout import check_table, parse_partition
+from resources.lake.layout import check_table
 from resources.lake.maintenance import Maintenance, MaintenanceReport
 from resources.lake.moved import UnmovedPointers
 from resources.lake.ownership import Ownership
@@ -31,7 +33,7 @@ from resources.lake.store import store_for
 from resources.lake.types import iceberg_type
 from resources.lake.version_cache import VersionCache
 from resources.lake.versions import VersionReader
-from resources.lake.view import Views, check_known
+from resources.lake.view import View, Views, check_known
 from resources.lake.write import Commit, Writer
 
 __all__ = ["CATALOG_NAME", "Commit", "Lake", "MaintenanceReport"]
@@ -194,15 +196,24 @@ class Lake:
         with self._query.ours() as connection:
             return self._query.run(connection, query, as_of, params, extra or {}, partitions or {})
 
-    def read(self, table: str, partitions: Sequence[str], columns: Sequence[str]) -> pa.Table:
-        """Some columns of the rows of some partitions, as they lie; words as numbers into lists of them."""
-        definition = self._table(table)
-        _check_columns(definition, columns)
-        for partition in partitions:
-            parse_partition(definition, partition)
-        view = self._views.of(definition)
-        with self._views.kept([view]):
-            return self._engine.read_encoded(view.holding(partitions), partitions, columns)
+    @contextmanager
+    def desk(self, table: str, partition: str, name: str) -> Iterator[Desk]:
+        """Statements of our own over a partition's rows at one moment; what one makes, DuckDB writes."""
+        view = self._views.of(self._table(table))
+        with self._views.kept([view]), desk(self._engine, view, partition, name) as opened:
+            yield opened
+
+    def room(self, table: str) -> View:
+        """The table as it is, with all its columns: for `Desk.write`."""
+        return self._writer.room(self._table(table))
+
+    def discard(self, staged: Staged) -> None:
+        """Delete a staged file that shall not be put."""
+        self._engine.store.delete(staged.path)
+
+    def put(self, table: str, staged: Sequence[Staged], *, guard: Callable[[], None] | None = None) -> Commit:
+        """Make staged files the whole content of their partitions, in one snapshot."""
+        return self._writer.put(self._table(table), staged, guard)
 
     def version(self, table: str, partition: str) -> Version:
         return self.versions(table, [partition])[partition]
@@ -231,7 +242,7 @@ class Lake:
     def version_of(self, table: str, data: pa.Table) -> Version:
         """The version this frame's partition would have if it were committed."""
         definition = self._table(table)
-        found = versions_of(definition, [conform(definition, data).rows])
+        found = versions_of(definition, [conform(definition, data)])
         if len(found) != 1:
             raise InvalidInput(
                 f"{table}: a version is of one partition, the frame has rows of {sorted(found)}"

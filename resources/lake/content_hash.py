@@ -23,11 +23,8 @@ import pyarrow as pa
 from domain.shared.abreast import abreast
 from domain.shared.table import ABSENT, Table, Version
 from resources.lake.layout import partition_key
-from resources.lake.repeats import numbers
 
 _Bits = npt.NDArray[np.uint64]
-_Words = dict[tuple[str, Any], _Bits]
-"""Of lists of values that are alive, by column and address."""
 _AT_ONCE = 1 << 16
 _WHOLE = (1 << 64) - 1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -40,8 +37,7 @@ def versions_of(table: Table, batches: Iterable[pa.RecordBatch | pa.Table]) -> d
     rows: dict[str, int] = {}
     sums: dict[str, int] = {}
     for batch in batches:
-        words: _Words = {}
-        for found in abreast(partial(_of_piece, table, words), _pieces(batch)):
+        for found in abreast(partial(_of_piece, table), _pieces(batch)):
             for partition, count, total in found:
                 rows[partition] = rows.get(partition, 0) + count
                 sums[partition] = (sums.get(partition, 0) + total) & _WHOLE
@@ -60,9 +56,9 @@ def version_of(table: Table, frame: pa.Table) -> Version:
     return next(iter(found.values())) if found else ABSENT
 
 
-def _of_piece(table: Table, words: _Words, piece: pa.RecordBatch) -> list[tuple[str, int, int]]:
+def _of_piece(table: Table, piece: pa.RecordBatch) -> list[tuple[str, int, int]]:
     with np.errstate(over="ignore"):
-        return list(_by_partition(table, piece, _row_hashes(piece, words)))
+        return list(_by_partition(table, piece, _row_hashes(piece)))
 
 
 def _by_partition(table: Table, batch: pa.RecordBatch, hashes: _Bits) -> Iterable[tuple[str, int, int]]:
@@ -85,30 +81,16 @@ def _by_partition(table: Table, batch: pa.RecordBatch, hashes: _Bits) -> Iterabl
             yield partition_key(parts), int(count), int(total)
 
 
-def _row_hashes(batch: pa.RecordBatch, words: _Words) -> _Bits:
+def _row_hashes(batch: pa.RecordBatch) -> _Bits:
     total = np.full(batch.num_rows, _GOLDEN, dtype=np.uint64)
     for name, values in zip(batch.schema.names, batch.columns, strict=True):
         if values.null_count == len(values):
             continue
-        mixed = _mixed(name, values, words)
+        mixed = _mix(_bits(values) ^ _seed(name))
         if values.null_count:
             mixed = np.where(values.is_valid().to_numpy(zero_copy_only=False), mixed, np.uint64(0))
         total += mixed
     return _mix(total)
-
-
-def _mixed(name: str, values: pa.Array, words: _Words) -> _Bits:
-    """A column's part in each row. Of a value that stands in a list it is made once."""
-    if not pa.types.is_dictionary(values.type):
-        return _mix(_bits(values) ^ _seed(name))
-    held = values.dictionary
-    where = (held.offset, len(held), *(b.address for b in held.buffers() if b is not None))
-    if (name, where) not in words:
-        words[name, where] = _mix(_bits(held) ^ _seed(name))
-    made = words[name, where]
-    # Where all rows have one value, one number stands for all of them.
-    picked: _Bits = made if len(made) == 1 else made[numbers(values.indices)]
-    return picked
 
 
 def _bits(values: pa.Array) -> Any:
@@ -123,8 +105,7 @@ def _bits(values: pa.Array) -> Any:
     if pa.types.is_date32(kind):
         values = values.cast(pa.int32())
     if pa.types.is_integer(values.type) or pa.types.is_temporal(values.type):
-        whole = numbers(values.cast(pa.int64()) if values.type != pa.int64() else values)
-        return whole.view(np.uint64)
+        return values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64)
     if pa.types.is_decimal(kind):
         values = values.cast(pa.string())
     encoded = values.dictionary_encode()

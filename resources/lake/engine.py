@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -14,12 +13,9 @@ import pyarrow as pa
 
 from domain.shared.error import InfrastructureError, InvalidInput
 from domain.shared.table import Table
-from resources.lake.encoded_read import read_files
 from resources.lake.error import DamagedData, Unreadable
 from resources.lake.file_index import FileEntry
 from resources.lake.iceberg_read import read_with_deletes
-from resources.lake.layout import sql_filter
-from resources.lake.repeats import with_lists
 from resources.lake.state import schema_map
 from resources.lake.store import Store, readable
 from resources.lake.types import duckdb_type, iceberg_type
@@ -28,8 +24,6 @@ from resources.lake.view import View
 READ_ERRORS = (duckdb.Error, pa.ArrowException, OSError, RuntimeError, UnicodeError)
 """What reading data files may raise, through DuckDB or through pyarrow. The last two: names of columns that
 rotted are no UTF-8 any more."""
-
-log = logging.getLogger(__name__)
 
 KEPT = 4
 """Idle databases a process keeps: as many as it has threads at the lake."""
@@ -137,28 +131,6 @@ class Engine:
             chosen = "*" if columns is None else ", ".join(map(quoted, columns))
             query = f"SELECT {chosen} FROM ({self.relation(connection, view, files)}) WHERE {where}"
             return in_own_types(view.table, connection.sql(query).to_arrow_table())
-
-    def read_encoded(self, view: View, partitions: Sequence[str], columns: Sequence[str]) -> pa.Table:
-        """Some columns of some partitions, words as Arrow's dictionaries: so millions of rows are numbers."""
-        rows = self._whole_files(view, set(partitions), columns)
-        if rows is None:
-            where = sql_filter(view.table, partitions)
-            rows = with_lists(self.read(view, view.files, where, columns))
-        fields = [f.with_nullable(view.table.schema.field(f.name).nullable) for f in rows.schema]
-        return pa.Table.from_arrays(rows.columns, schema=pa.schema(fields))
-
-    def _whole_files(self, view: View, partitions: set[str], columns: Sequence[str]) -> pa.Table | None:
-        """The same if no row of the files has to be left out, and Arrow can read them."""
-        if view.state is None or view.listing is None or view.listing.has_deletes or not view.files:
-            return None
-        if any(not set(f.certain_partitions(view.table) or ("?",)) <= partitions for f in view.files):
-            return None
-        filesystem, paths = self.store.for_arrow([f.path for f in view.files])
-        try:
-            return read_files(view.table, view.state, filesystem, paths, columns)
-        except (*READ_ERRORS, ValueError) as error:
-            log.info("%s: Arrow cannot read its files, DuckDB shall: %s", view.table.name, error)
-            return None  # some encodings Arrow does not know; and what is damaged, DuckDB's way tells
 
     @contextmanager
     def explained(self, table: Table, files: Sequence[FileEntry]) -> Iterator[None]:

@@ -7,29 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import reduce
-from math import prod
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from domain.shared.distinct import are_distinct
 from domain.shared.error import InvalidInput
 from domain.shared.table import ALL, Column, Table
 from resources.lake.layout import parse_partition, partition_key
-from resources.lake.order import Laid, laid
-from resources.lake.repeats import compact, decoded, is_encoded, numbers, plain, well_encoded, words_of
 
 _SHOWN = 5
-_COUNTED = 1 << 20
-"""Up to so many combinations are counted: sorting the rows takes ten times as long."""
 
 
-def conform(table: Table, data: pa.Table) -> Laid:
-    """The frame in the table's own columns, types and order, or InvalidInput saying what is wrong.
-
-    Columns that come encoded stay so, and words that repeat become it: see repeats.py.
-    """
+def conform(table: Table, data: pa.Table) -> pa.Table:
+    """The frame in the table's own columns and types, or InvalidInput saying what is wrong."""
     names = data.column_names
     wanted = [c.name for c in table.columns]
     missing = [c for c in wanted if c not in names]
@@ -41,10 +32,9 @@ def conform(table: Table, data: pa.Table) -> Laid:
         )
     columns = [_column(table, column, data.column(column.name)) for column in table.columns]
     fields = [pa.field(c.name, v.type, c.nullable) for c, v in zip(table.columns, columns, strict=True)]
-    found = laid(table, pa.Table.from_arrays(columns, schema=pa.schema(fields)))
-    if not found.distinct:
-        _check_key(table, found.rows)
-    return found
+    frame = pa.Table.from_arrays(columns, schema=pa.schema(fields))
+    _check_key(table, frame)
+    return frame
 
 
 def check_partitions(table: Table, present: Collection[str], allowed: Collection[str]) -> None:
@@ -68,15 +58,8 @@ def partitions_of(table: Table, frame: pa.Table) -> list[str]:
 
 def distinct(frame: pa.Table, columns: Sequence[str]) -> list[list[Any]]:
     """The distinct rows of some columns, column by column."""
-    known = [words_of(frame.column(name)) for name in columns]
-    shape = tuple(len(words) for words, _ in known)
-    present = np.arange(min(frame.num_rows, 1))
-    if max(shape, default=0) > 1:
-        label = np.ravel_multi_index([numbers(places) for _, places in known], shape)
-        few = prod(shape) <= _COUNTED
-        present = np.flatnonzero(np.bincount(label)) if few else np.unique(label)
-    chosen = np.unravel_index(present, shape) if len(present) else [present for _ in columns]
-    return [words.take(pa.array(of)).to_pylist() for (words, _), of in zip(known, chosen, strict=True)]
+    found = frame.select(list(columns)).group_by(list(columns)).aggregate([])
+    return [found.column(name).to_pylist() for name in columns]
 
 
 def select_partitions(table: Table, frame: pa.Table, partitions: Collection[str]) -> pa.Table:
@@ -86,7 +69,7 @@ def select_partitions(table: Table, frame: pa.Table, partitions: Collection[str]
     columns = table.partition_columns
     wanted = [parse_partition(table, p) for p in partitions]
     belongs = [
-        reduce(pc.and_, (pc.equal(decoded(frame.column(c)), v) for c, v in zip(columns, each, strict=True)))
+        reduce(pc.and_, (pc.equal(frame.column(c), v) for c, v in zip(columns, each, strict=True)))
         for each in wanted
     ]
     return frame.filter(reduce(pc.or_, belongs)) if belongs else frame.slice(0, 0)
@@ -94,7 +77,7 @@ def select_partitions(table: Table, frame: pa.Table, partitions: Collection[str]
 
 def _column(table: Table, column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
     try:
-        cast = _cast(column, values)
+        cast = values.cast(column.type, safe=True)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidInput(
             f"{table.name}.{column.name}: values of type {values.type} do not fit {column.type}, "
@@ -108,12 +91,6 @@ def _column(table: Table, column: Column, values: pa.ChunkedArray) -> pa.Chunked
             f"{table.name}.{column.name}: {cast.null_count} values are NULL, first in row {row}"
         )
     return cast
-
-
-def _cast(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
-    if is_encoded(values.type) and values.type.value_type == column.type:
-        return well_encoded(values)
-    return compact(values.cast(column.type, safe=True))
 
 
 def _first_misfit(values: pa.ChunkedArray, wanted: pa.DataType) -> object:
@@ -136,7 +113,6 @@ def _check_key(table: Table, frame: pa.Table) -> None:
         return
     import pyarrow.compute as pc
 
-    keys = plain(keys)
     counts = keys.group_by(keys.column_names).aggregate([([], "count_all")])
     repeated = counts.filter(pc.greater(counts.column("count_all"), 1)).slice(0, _SHOWN)
     shown = [tuple(str(row[k]) for k in keys.column_names) for row in repeated.to_pylist()]

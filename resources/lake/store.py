@@ -48,6 +48,9 @@ class Store(Protocol):
     def for_arrow(self, uris: Sequence[str]) -> tuple[Any, list[str]]:
         """A filesystem of pyarrow's, and by which paths it knows the files."""
 
+    def make_room(self, uri: str) -> None:
+        """See to it that a file can be written there."""
+
     def list(self, prefix: str) -> Iterator[Stored]:
         """Every file below a prefix."""
 
@@ -92,6 +95,9 @@ class LocalStore:
         from pyarrow.fs import LocalFileSystem
 
         return LocalFileSystem(), [_local(uri) for uri in uris]
+
+    def make_room(self, uri: str) -> None:
+        Path(_local(uri)).parent.mkdir(parents=True, exist_ok=True)
 
     def list(self, prefix: str) -> Iterator[Stored]:
         for folder, _, names in os.walk(_local(prefix)):
@@ -173,6 +179,9 @@ class ObjectStore:
 
     def for_arrow(self, uris: Sequence[str]) -> tuple[Any, list[str]]:
         return self._filesystem, [self._key(uri) for uri in uris]
+
+    def make_room(self, uri: str) -> None:
+        pass
 
     def list(self, prefix: str) -> Iterator[Stored]:
         from pyarrow.fs import FileSelector, FileType

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from domain.shared.table import ABSENT, ALL, Version
 from resources.lake.content_hash import versions_of
+from resources.lake.desk import stored_version
 from resources.lake.engine import READ_ERRORS, Engine, quoted
 from resources.lake.error import DamagedData, Unreadable
 from resources.lake.file_index import FileEntry, FileIndex, FileList
@@ -133,6 +134,9 @@ class VersionReader:
             return bad | dict.fromkeys(intact, unread(error)), {}
 
     def _hash(self, view: View, partitions: Sequence[str], files: Sequence[FileEntry]) -> dict[str, Version]:
+        if view.table.sums:
+            only = replace(view, listing=replace(view.listing, files=tuple(files))) if view.listing else view
+            return {p: stored_version(self.engine, only.holding([p]), p) for p in partitions}
         with self.engine.connect() as connection:
             rows = self.engine.relation(connection, view, files)
             query = f"SELECT * FROM ({rows}) WHERE {sql_filter(view.table, partitions)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,6 +14,8 @@ from domain.shared.table import ABSENT, Table, Version
 from resources.lake.catalog import Catalog, catalog_errors
 from resources.lake.commit import import_iceberg, is_imported
 from resources.lake.content_hash import versions_of
+from resources.lake.data_files import staged_files
+from resources.lake.desk import Staged
 from resources.lake.engine import Engine, quoted
 from resources.lake.error import CommitConflict, DamagedData, storage_errors
 from resources.lake.file_index import FileEntry, FileIndex, FileList
@@ -22,7 +24,6 @@ from resources.lake.layout import group_of, sql_filter
 from resources.lake.locks import Locks
 from resources.lake.order import ordered
 from resources.lake.ownership import Ownership
-from resources.lake.repeats import plain
 from resources.lake.state import added_columns
 from resources.lake.versions import VersionReader
 from resources.lake.view import View, Views
@@ -55,14 +56,10 @@ class Rows:
     frame: pa.Table
     made: Mapping[str, Version]
     """What the frame is, by partition."""
-    in_order: bool = False
-    """Known to be; else it is looked at before it is written."""
 
     @classmethod
-    def of(
-        cls, table: Table, partitions: tuple[str, ...], frame: pa.Table, *, in_order: bool = False
-    ) -> Rows:
-        return cls(partitions, frame, versions_of(table, [frame]), in_order)
+    def of(cls, table: Table, partitions: tuple[str, ...], frame: pa.Table) -> Rows:
+        return cls(partitions, frame, versions_of(table, [frame]))
 
 
 class _Unprepared(Exception):
@@ -88,17 +85,62 @@ class Writer:
         allow_empty: bool,
         guard: Guard | None,
     ) -> Commit:
-        found = conform(table, data)
+        frame = conform(table, data)
         wanted = tuple(sorted(set(partitions)))
         # Once, before the lock: it depends on nothing that is stored.
-        rows = Rows.of(table, wanted, found.rows, in_order=found.in_order)
+        rows = Rows.of(table, wanted, frame)
         check_partitions(table, rows.made, wanted)
         if not allow_empty:
             _refuse_empty(table, wanted, rows.made)
         return self._change(table, lambda _: rows, guard)
 
+    def room(self, table: Table) -> View:
+        """The table as it is, made or given its new columns first: for who writes files before a commit."""
+        view = self.views.of(table)
+        if view.state is None or added_columns(table, view.state):
+            with storage_errors(table.name), self.locks.hold(table.name), catalog_errors(table.name):
+                self.ownership.ensure()
+                self._stored(self.views.of(table))
+            view = self.views.of(table)
+        return view
+
+    def put(self, table: Table, staged: Sequence[Staged], guard: Guard | None) -> Commit:
+        """Make staged files the whole content of their partitions, in one snapshot. A partition that has the
+        version already keeps its own file."""
+        with storage_errors(table.name):
+            import_iceberg()
+            with self.locks.hold(table.name):
+                for _ in range(_ATTEMPTS):
+                    try:
+                        return self._put(self.views.of(table), staged, guard)
+                    except CommitConflict as error:
+                        conflict = error
+                raise conflict
+
+    def _put(self, view: View, staged: Sequence[Staged], guard: Guard | None) -> Commit:
+        table, wanted = view.table, {s.partition: s.version for s in staged}
+        stored = self.versions.read_versions(view, sorted(wanted))
+        changed = {p for p in wanted if wanted[p] != stored[p]}
+        current = None if view.state is None else view.state.current
+        before = None if current is None else current.id
+        for same in (s for s in staged if s.partition not in changed or not s.num_rows):
+            self.engine.store.delete(same.path)
+        if not changed:
+            return Commit(before, None if current is None else current.parent_id, wanted, False)
+        victims = [] if view.listing is None else view.listing.holding(table, changed)
+        if any(not set(f.certain_partitions(table) or ("?",)) <= changed for f in victims):
+            raise InvalidInput(f"{table.name}: files of another layout hold {sorted(changed)} and others")
+        with catalog_errors(table.name):
+            self.ownership.ensure()
+            stored_table = self._stored(view)
+            chosen = [s for s in staged if s.partition in changed and s.num_rows]
+            add = staged_files(stored_table, table, [(s.path, s.partition) for s in chosen])
+            snapshot_id = self._swap(stored_table, view, add, victims, guard, {}, again=True)
+        self.versions.remember(self.views.of(table), {p: wanted[p] for p in changed})
+        return Commit(snapshot_id, before, wanted, True)
+
     def merge(self, table: Table, data: pa.Table, guard: Guard | None) -> Commit:
-        frame = conform(table, data).rows
+        frame = conform(table, data)
         _refuse_empty(table, (), partitions_of(table, frame))
         return self._change(table, lambda view: self._merged(view, frame), guard)
 
@@ -116,8 +158,7 @@ class Writer:
             connection.register("incoming", frame)
             query = f"SELECT * FROM stored AS s ANTI JOIN incoming AS i ON {same}"
             kept = connection.sql(query).to_arrow_table()
-        new = plain(frame)
-        whole = pa.concat_tables([kept.cast(new.schema), new])
+        whole = pa.concat_tables([kept.cast(frame.schema), frame])
         return Rows.of(table, tuple(sorted(touched)), whole)
 
     def _partitions_with_keys(self, view: View, frame: pa.Table) -> set[str]:
@@ -168,10 +209,8 @@ class Writer:
         whole = set(rows.made) <= set(changed)
         new = rows.frame if whole else select_partitions(table, rows.frame, changed)
         if kept.num_rows:
-            new = pa.concat_tables([kept, plain(new)])
-        if kept.num_rows or not rows.in_order:
-            new = ordered(table, new)
-        snapshot_id = self.swap(view, new, victims, guard)
+            new = pa.concat_tables([kept, new])
+        snapshot_id = self.swap(view, ordered(table, new), victims, guard)
         self.versions.remember(self.views.of(table), {p: wanted[p] for p in changed})
         return Commit(snapshot_id, None if current is None else current.id, wanted, True)
 
@@ -217,11 +256,32 @@ class Writer:
         guard: Guard | None,
     ) -> int:
         from resources.lake import commit
+
+        return self._swap(
+            stored,
+            view,
+            commit.write_data_files(stored, frame),
+            victims,
+            guard,
+            _days_by_group(view.table, frame),
+        )
+
+    def _swap(
+        self,
+        stored: IcebergTable,
+        view: View,
+        add: Sequence[Any],
+        victims: Sequence[FileEntry],
+        guard: Guard | None,
+        exact: Mapping[str | None, tuple[str, ...]],
+        *,
+        again: bool = False,
+    ) -> int:
+        from resources.lake import commit
         from resources.lake.iceberg_read import file_entry
 
         table = view.table
         drop = commit.find_data_files(stored, [f.path for f in victims])
-        add = commit.write_data_files(stored, frame)
         try:
             if guard is not None:
                 guard()
@@ -231,10 +291,12 @@ class Writer:
         try:
             snapshot_id = commit.swap_files(stored, add=add, drop=drop)
         except CommitConflict:
-            commit.discard(stored, add)  # surely not committed; any other failure may hide a commit that was
+            if not again:
+                commit.discard(
+                    stored, add
+                )  # surely not committed; any other failure may hide a commit that was
             raise
         gone = {f.path for f in victims}
-        exact = _days_by_group(table, frame)
         groups = [file_entry(table, stored, f).group for f in add]
         fresh = [
             file_entry(table, stored, f, exact.get(group) if groups.count(group) == 1 else None)

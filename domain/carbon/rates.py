@@ -1,0 +1,58 @@
+"""What follows from an entry's words and unit, once for each pair of them: what emissions.sql joins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from domain.carbon.catalogue import EntryType
+from domain.carbon.choice import Choice, choose
+from domain.carbon.quantities import factor_unit, to_milligrams
+from domain.carbon.quantities import unit as quantity_unit
+
+PER_KG = 1e6
+_WORD = pa.dictionary(pa.int32(), pa.string())
+RATES = pa.schema(
+    {
+        "classification": pa.string(),
+        "unit": pa.string(),
+        "measured": pa.bool_(),
+        "year": pa.int32(),
+        "data_entry_type": _WORD,
+        "emission_type": _WORD,
+        "status": _WORD,
+        "mg_per_unit": pa.float64(),
+        "factor_id": pa.int64(),
+        "factor_version": pa.int32(),
+    }
+)
+
+
+def rates(kind: EntryType, year: int, pairs: Sequence[tuple[str, str]], factors: pa.Table) -> pa.Table:
+    """A row for each pair and kind of emissions; and one of each pair for measured masses."""
+    chosen = choose(kind, list(dict.fromkeys(words for words, _ in pairs)), factors)
+    rows = [
+        {"classification": words, "unit": unit, "year": year, "data_entry_type": kind.name} | row
+        for words, unit in pairs
+        for row in _of_pair(kind, words, unit, chosen)
+    ]
+    return pa.Table.from_pylist(rows, RATES)
+
+
+def _of_pair(kind: EntryType, words: str, unit: str, chosen: dict[str, Choice]) -> Iterator[dict[str, Any]]:
+    for emission, choice in chosen.items():
+        row: dict[str, Any] = {"measured": False, "emission_type": emission, "status": "unmatched"}
+        if (factor := choice[words]) is not None:
+            per_unit = to_milligrams(factor_unit(factor.unit), quantity_unit(unit))(factor.value)
+            row |= {"status": "matched", "mg_per_unit": per_unit}
+            row |= {"factor_id": factor.id, "factor_version": factor.version}
+        yield row
+    first = kind.emissions[0].name
+    yield {"measured": True, "emission_type": first, "status": "overridden", "mg_per_unit": PER_KG}
+
+
+def units(names: pa.Array) -> pa.Table:
+    """Each unit as its own name and as a number in a list of names: as such it is written."""
+    return pa.table({"name": names, "unit_id": names.dictionary_encode()})
