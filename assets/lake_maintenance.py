@@ -31,7 +31,7 @@ def lake_maintenance(
     store, book = lake.open(), ledger.open()
     now = book.machine_clock()
     month = shanghai(now).date().replace(day=1).isoformat()
-    lines, freed, failed, damaged, unread = [], 0, [], [], []
+    lines, freed, failed, corrupt, unavailable = [], 0, [], [], []
     for table in tables():
         try:
             report = store.maintain(
@@ -46,17 +46,17 @@ def lake_maintenance(
             failed.append(f"{table.name}: {error.message}")
             continue
         context.log.info("%s: %s", table.name, report)
-        if report.damaged_files:
-            files = ", ".join(report.damaged_files)
+        if report.corrupt_files:
+            files = ", ".join(report.corrupt_files)
             context.log.warning("%s: these data files cannot be read: %s; %s", table.name, files, _HEALS)
-            damaged += [f"- {table.name}: `{file}`" for file in report.damaged_files]
+            corrupt += [f"- {table.name}: `{file}`" for file in report.corrupt_files]
         if report.changed_partitions:
             changed = ", ".join(report.changed_partitions)
             context.log.warning("%s: files of %s changed where they lay; %s", table.name, changed, _DISK)
-            damaged.append(f"- {table.name}: {changed} changed where they lay; {_DISK}")
-        for why in report.unread:
+            corrupt.append(f"- {table.name}: {changed} changed where they lay; {_DISK}")
+        for why in report.unavailable:
             context.log.warning("%s: %s; %s", table.name, why, _LASTS)
-            unread.append(f"- {table.name}: {why}")
+            unavailable.append(f"- {table.name}: {why}")
         told = (table.name, report.expired_snapshots, report.compacted_files, report.deleted_files)
         lines.append(f"| {' | '.join(map(str, told))} |")
         freed += report.deleted_files
@@ -67,7 +67,7 @@ def lake_maintenance(
         raise dg.Failure("; ".join(failed), allow_retries=False)
     troubles = {
         name: dg.MetadataValue.md("\n".join([*files, "", what]))
-        for name, files, what in (("damaged_files", damaged, _HEALS), ("unread_files", unread, _LASTS))
+        for name, files, what in (("damaged_files", corrupt, _HEALS), ("unread_files", unavailable, _LASTS))
         if files
     }
     head = "| table | snapshots expired | files compacted | files deleted |\n|---|---|---|---|\n"

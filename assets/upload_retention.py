@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import dagster as dg
 
-from assets.carbon.lost_rows import lost_uploads
-from assets.carbon.office import CarbonOffice
-from assets.carbon.retention import forget_readings
-from assets.carbon.unlisted import note_standing
 from assets.policies.definition import OWNERS
 from assets.policies.failure import classified
+from services.carbon.lost_rows import lost_uploads
+from services.carbon.resource import CarbonResource
+from services.carbon.retention import forget_readings
+from services.carbon.unlisted import note_standing
 
 log = logging.getLogger("perennial.carbon")
 
@@ -27,7 +27,7 @@ KEEP = timedelta(days=30)
     description="Deletes readings of applications after 30 days, once newer ones have taken their place; "
     "names uploads whose kept rows are gone.",
 )
-def upload_retention(office: CarbonOffice) -> dg.MaterializeResult:
+def upload_retention(office: CarbonResource) -> dg.MaterializeResult:
     with classified():
         carbon = office.open()
         gone = forget_readings(carbon, carbon.clock() - KEEP)

@@ -24,11 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from assets.carbon.calculate import calculate_emissions
 from benchmarks.carbon_peers import SAMPLE, floor, pandas, rows, timed
 from benchmarks.carbon_world import World, nobody
 from benchmarks.memory import peak_gib
 from domain.carbon.tables import EMISSIONS
+from services.carbon.calculate import calculate_emissions
 
 ENTRIES = 10_000_000
 TYPES = 15
@@ -57,18 +57,18 @@ def run(entries: int = ENTRIES) -> dict[str, float]:
                 if number > 1 and name in SLOW:
                     continue
                 took.append(in_child(world, name, str(number)))
-        look = in_child(world, "look", "0")
-    return _told(entries, turns, look)
+        reconcile = in_child(world, "look", "0")
+    return _told(entries, turns, reconcile)
 
 
-def _told(entries: int, turns: dict[str, list[Took]], look: Took) -> dict[str, float]:
+def _told(entries: int, turns: dict[str, list[Took]], reconcile: Took) -> dict[str, float]:
     scale = {"c": entries / SAMPLE, "looked_up": entries / SAMPLE}
     clock = {n: median(t.seconds for t in of) * scale.get(n, 1) for n, of in turns.items()}
     work = {n: median(t.work for t in of) * scale.get(n, 1) for n, of in turns.items()}
     peak = {n: max(t.peak_gib for t in of) for n, of in turns.items()}
     for name in turns:
         print(f"  {name:<10}{clock[name]:10.1f} s{work[name]:10.1f} s of work{peak[name]:8.2f} GiB")
-    print(f"  a look at all of it: {look.seconds * 1000:.0f} ms")
+    print(f"  a look at all of it: {reconcile.seconds * 1000:.0f} ms")
     return {
         "carbon_a_over_d": clock["a"] / clock["d"],
         "carbon_a_over_d_work": work["a"] / work["d"],

@@ -8,9 +8,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from assets.carbon.calculate import calculate_emissions
-from assets.carbon.carbon import Carbon
-from assets.carbon.making import Built, make
 from domain.carbon.catalogue import EntryType, catalogue
 from domain.carbon.classification import canonical, factor_id
 from domain.carbon.jobs import KINDS
@@ -19,6 +16,9 @@ from domain.shared.clock import machine_clock
 from resources.lake.client import Lake
 from resources.ledger.client import Ledger
 from resources.staging import Staging
+from services.carbon.calculate import calculate_emissions
+from services.carbon.making import Built, make
+from services.carbon.service import Carbon
 
 YEAR = 2025
 WORDS = 40

@@ -11,7 +11,7 @@ from sqlalchemy import create_engine
 
 from domain.shared.backoff import Backoff
 from domain.shared.clock import machine_clock
-from domain.shared.work import Item, Kind
+from domain.shared.work import Kind, WorkRequest
 from resources.ledger.client import Ledger
 from resources.ledger.schema import work
 from tests.postgres import Server, running_server
@@ -67,7 +67,7 @@ def _speed(url: str, processes: int, age: int) -> float:
     ledger = _open(url)
     ledger.migrate()
     _grow_old(ledger, age)
-    ledger.enqueue([Item(KIND.name, f"new {n}", "f") for n in range(ITEMS)])
+    ledger.enqueue([WorkRequest(KIND.name, f"new {n}", "f") for n in range(ITEMS)])
     spawn = multiprocessing.get_context("spawn")
     done = spawn.Queue()
     go = time.time() + 2 + processes / 2
@@ -84,7 +84,7 @@ def _speed(url: str, processes: int, age: int) -> float:
 
 def _grow_old(ledger: Ledger, age: int) -> None:
     """Finished rows, put there in one statement: nobody waits for a hundred thousand honest ones."""
-    ledger.enqueue([Item(KIND.name, "seed", "f")])
+    ledger.enqueue([WorkRequest(KIND.name, "seed", "f")])
     [row] = ledger.claim(KIND.name, holder="seed", limit=1)
     ledger.complete(row.id, row.fence)
     postgres = ledger.engine.dialect.name == "postgresql"

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from assets.carbon.upload import File, upload
 from hunts.carbon_files import Sheet
 from hunts.carbon_yardstick import complaints, uploaded
 from hunts.house import House
 from hunts.races import told, unfinished
 from hunts.rounds import Found
+from services.carbon.upload import File, upload
 
 HEALINGS = 8
 """Looks after which all must be done: each death is waited for once, and tried again."""

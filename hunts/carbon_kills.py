@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from assets.carbon.report import report_of
 from domain.carbon.jobs import AGGREGATION, DATA_INGEST, FACTOR_INGEST, RECALCULATION
 from domain.shared.error import PerennialError
 from hunts.carbon import HEAL, Play, on_both
@@ -19,6 +18,7 @@ from hunts.carbon_yardstick import doubled_keys
 from hunts.house import kill_group
 from hunts.races import REASON
 from hunts.rounds import Found, Round
+from services.carbon.report import report_of
 
 PATIENCE = 60.0
 """Seconds a moment to strike is waited for: with nothing left to do, it never comes."""

@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assets.carbon.report import Report, report_of
 from domain.shared.error import PerennialError
 from hunts.carbon_files import TOP
 from hunts.companions import report, until_told
 from orchestration.environments import load_settings
 from orchestration.services import open_carbon
 from orchestration.settings import Settings
+from services.carbon.report import Report, report_of
 
 PAUSE = 0.3
 NOT_YET = ("no_report", "ledger_schema")

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from assets.carbon.carbon import Carbon
-from assets.carbon.chains import chain, chains
 from domain.carbon.jobs import AGGREGATION, RECALCULATION, UNIT_SYNC
 from domain.carbon.tables import (
     EMISSIONS,
@@ -24,6 +22,8 @@ from hunts.carbon_truth import truth
 from hunts.yardstick import content, doubled, without_reason
 from resources.ledger.model import Work
 from sandbox.carbon.independent import Line
+from services.carbon.pipelines import chain, chains
+from services.carbon.service import Carbon
 
 OF_THEIR_TIME = {
     UNITS.name: ("last_seen_job_id",),

@@ -16,8 +16,6 @@ from pathlib import Path
 from sqlalchemy import NullPool, create_engine, text
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
-from assets.carbon.carbon import Carbon
-from assets.market.market import Market
 from domain.market.trading import SHANGHAI
 from domain.shared.clock import machine_clock, stopped_at
 from orchestration.environments import child_environment
@@ -27,6 +25,8 @@ from orchestration.settings import PROJECT_ROOT, Settings
 from sandbox.accounts import ACCOUNTS, Account
 from sandbox.exchange import Exchange
 from sandbox.server import SandboxServer
+from services.carbon.service import Carbon
+from services.market.service import Market
 
 EVENING = datetime(2024, 9, 30, 18, 31, tzinfo=SHANGHAI)
 """The evening before a week's holiday: the clock can go on for days without a new trading day."""

@@ -125,8 +125,8 @@ def _look(ground: Ground, house: House, known: Acknowledged, found: Found) -> No
     except PerennialError:
         return  # killed before there was a ledger
     names = [e.table.name for e in market.catalogue.daily] + ["market.adjusted_daily", "market.coverage"]
-    for (table, partition), fact in market.provenance.facts(names).items():
-        known[table, partition] = Version(fact.rows, fact.digest)
+    for (table, partition), record in market.provenance.records(names).items():
+        known[table, partition] = Version(record.rows, record.digest)
     completed = {
         (f"market.{table}", partition)
         for table, partition in (row.key.split(":", 1) for row in finished)

@@ -141,7 +141,7 @@ class Crowd:
                     coming.pop(0)[1]()
                 if passed > DEADLINE:
                     break
-                self.look()
+                self.reconcile()
                 time.sleep(LOOK_EVERY)
             for name, process, said in self.running:
                 self.found.complaints += judged(name, process, said)
@@ -151,7 +151,7 @@ class Crowd:
                 kill_group(process)
             self.running.clear()
 
-    def look(self) -> None:
+    def reconcile(self) -> None:
         """Nothing half done is there at any moment."""
         self.found.count(looks=1)
         with told(self.found):

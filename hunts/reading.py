@@ -63,9 +63,9 @@ class Reader:
 
     def read(self, stop: threading.Event) -> None:
         while not stop.wait(self.luck.uniform(0, PAUSE)):
-            self.look(stop)
+            self.reconcile(stop)
 
-    def look(self, stop: threading.Event) -> None:
+    def reconcile(self, stop: threading.Event) -> None:
         """Each table once in any order, and after each something from earlier."""
         for table in self.luck.sample(sorted(self.lake.tables), len(self.lake.tables)):
             if stop.is_set():

@@ -157,7 +157,7 @@ class _Scene:
             if time.monotonic() - began > HEALING:
                 self.found.complaints.append(f"not quiet after {HEALING:.0f} s: {self._state()}")
                 break
-            crowd.look()
+            crowd.reconcile()
             time.sleep(LOOK_EVERY)
         self.found.count(quiet_in=int(time.monotonic() - began))
         self._judge_runs()

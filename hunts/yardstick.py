@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlalchemy import Engine, select
 
-from assets.market.market import Market
 from domain.shared.table import Version
 from resources.lake.client import Lake
 from resources.ledger.engine import reading
 from resources.ledger.schema import work, work_event
+from services.market.service import Market
 
 REVISIONS = "market.revisions"
 TROUBLED = ("deferred", "failed", "pass_failed", "abandoned")
@@ -49,13 +49,13 @@ class Yardstick:
             name = endpoint.table.name
             held = market.lake.versions(name, market.lake.partitions(name))
             whole = self.clean.lake.versions(name, list(held))
-            facts = market.provenance.facts([name]) if held else {}
+            records = market.provenance.records([name]) if held else {}
             for partition, version in held.items():
                 if version == whole[partition]:
                     continue
-                fact = facts.get((name, partition))
-                status = fact.detail.get("status") if fact else "not recorded"
-                recorded = Version(fact.rows, fact.digest) if fact else None
+                record = records.get((name, partition))
+                status = record.detail.get("status") if record else "not recorded"
+                recorded = Version(record.rows, record.digest) if record else None
                 share = version.rows / max(whole[partition].rows, 1)
                 if revised and recorded == version and share == 1:
                     continue

@@ -6,14 +6,12 @@ from collections.abc import Callable
 import dagster as dg
 
 from assets.carbon.dropped import DROPPED_KEY
-from assets.carbon.office import CarbonOffice
 from assets.carbon.tables import carbon_assets
 from assets.lake_maintenance import lake_maintenance
 from assets.market.daily import daily_assets
 from assets.market.derived import derived_assets
 from assets.market.history import history_asset
 from assets.market.reference import reference_assets
-from assets.market.warehouse import MarketWarehouse
 from assets.policies.partitions import weekdays
 from assets.run_retention import run_retention
 from assets.upload_retention import upload_retention
@@ -32,6 +30,8 @@ from sensors.carbon.recalculation import recalculation_sensor
 from sensors.market.freshness import market_freshness_sensor
 from sensors.market.gap_fill import daily_schedule, gap_fill_sensor
 from sensors.work_sweep import work_sweep_sensor
+from services.carbon.resource import CarbonResource
+from services.market.resource import MarketResource
 
 DATABASE = "PERENNIAL_DATABASE_URL"
 
@@ -115,7 +115,7 @@ def build_resources(settings: Settings) -> dict[str, dg.ConfigurableResource]:
         calls_per_minute=settings.tushare_calls_per_minute or 0,
         timeout_seconds=settings.tushare_timeout_seconds,
     )
-    warehouse = MarketWarehouse(
+    warehouse = MarketResource(
         lake=lake,
         ledger=ledger,
         tushare=tushare,
@@ -125,7 +125,7 @@ def build_resources(settings: Settings) -> dict[str, dg.ConfigurableResource]:
         first_day=settings.market_start.isoformat(),
         fetch_workers=settings.fetch_workers,
     )
-    office = CarbonOffice(
+    office = CarbonResource(
         lake=lake,
         ledger=ledger,
         uploads=settings.uploads,

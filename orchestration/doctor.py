@@ -45,9 +45,9 @@ def _examined(settings: Settings, parts: dict[str, Callable[[Settings], str]]) -
     kept = ", ".join(settings.domains)
     said = f"{settings.env}, keeps {kept}, source {settings.source}, home {settings.home}"
     yield Examined("settings", True, said)
-    for part, look in parts.items():
+    for part, reconcile in parts.items():
         try:
-            yield Examined(part, True, look(settings))
+            yield Examined(part, True, reconcile(settings))
         except PerennialError as error:
             yield _wrong(part, error)
         except Exception as error:
@@ -102,7 +102,7 @@ def _dagster(settings: Settings) -> str:
 
 def _uploads(settings: Settings) -> str:
     """What carbon is made of again, if it is ever lost."""
-    from assets.carbon.lost_rows import lost_uploads
+    from services.carbon.lost_rows import lost_uploads
 
     carbon = open_carbon(settings)
     count, lost = len(carbon.ledger.uploads.standing()), lost_uploads(carbon)

@@ -11,11 +11,11 @@ from domain.shared.health import Finding
 from orchestration.house import house_findings
 from orchestration.services import open_carbon, open_market
 from orchestration.settings import Settings
-from resources.lake.error import Unreadable
+from resources.lake.error import DataUnavailable
 from resources.ledger.attention import attention
 
 if TYPE_CHECKING:
-    from assets.market.market import Market
+    from services.market.service import Market
 
 
 def platform_findings(settings: Settings) -> list[Finding]:
@@ -72,17 +72,17 @@ def _history_gaps(market: Market) -> tuple[int, list[Finding]]:
     query = "SELECT count(DISTINCT trade_date) AS days FROM market.history_gaps"
     try:
         return market.lake.query(query)["days"][0].as_py(), []
-    except Unreadable as error:
+    except DataUnavailable as error:
         return 0, [_unseen("market", "history", error)]
 
 
 def carbon_findings(settings: Settings) -> list[Finding]:
-    from assets.carbon.carbon import freshness_of
-    from assets.carbon.drop_folder import DropFolder
-    from assets.carbon.unlisted import unlisted
     from domain.carbon.health import findings, strays
     from domain.carbon.health import unlisted as told_as_unlisted
     from domain.carbon.jobs import ALL_KINDS
+    from services.carbon.drop_folder import DropFolder
+    from services.carbon.service import freshness_of
+    from services.carbon.unlisted import unlisted
 
     carbon = open_carbon(settings)
     work = attention(carbon.ledger.engine, tuple(kind.name for kind in ALL_KINDS))

@@ -10,12 +10,12 @@ from orchestration.house import require_writable
 from orchestration.settings import Settings
 
 if TYPE_CHECKING:
-    from assets.carbon.carbon import Carbon
-    from assets.market.market import Market
     from resources.feeds.client import FeedClient
     from resources.lake.client import Lake
     from resources.ledger.client import Ledger
     from resources.tushare.client import TushareClient
+    from services.carbon.service import Carbon
+    from services.market.service import Market
 
 SANDBOX_TOKEN = "sandbox-token"  # noqa: S105 - known to everybody, opens nothing but the sandbox
 
@@ -57,9 +57,9 @@ def open_ledger(settings: Settings, *, write: bool = False) -> Ledger:
 
 
 def open_market(settings: Settings, *, write: bool = False) -> Market:
-    from assets.market.market import Market
     from domain.market.catalogue import catalogue
     from domain.market.observed import Rules
+    from services.market.service import Market
 
     require_domain(settings, "market")
     ledger = open_ledger(settings, write=write)
@@ -97,9 +97,9 @@ def open_market(settings: Settings, *, write: bool = False) -> Market:
 
 
 def open_carbon(settings: Settings, *, write: bool = False) -> Carbon:
-    from assets.carbon.carbon import Carbon
     from domain.carbon.catalogue import catalogue
     from resources.staging import Staging
+    from services.carbon.service import Carbon
 
     require_domain(settings, "carbon")
     return Carbon(

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.carbon.drop import Dropped, take_dropped
-from assets.carbon.office import CarbonOffice
 from assets.policies.definition import tableless
 from assets.policies.failure import classified
 from assets.policies.tags import DISPATCH
 from domain.carbon.dropped import shown
 from domain.carbon.jobs import DROPPED, FILE_INGEST
 from resources.ledger.schema import WAITING
+from services.carbon.drop import Dropped, take_dropped
+from services.carbon.resource import CarbonResource
 
 DROPPED_KEY = dg.AssetKey(["carbon", DROPPED])
 
@@ -24,7 +24,7 @@ def dropped_files() -> dg.AssetsDefinition:
         name=DROPPED,
         specs=[tableless(DROPPED_KEY, "Files that somebody put into the drop folder.", "file", "none")],
     )
-    def made(context: dg.AssetExecutionContext, office: CarbonOffice) -> Iterator[dg.MaterializeResult]:
+    def made(context: dg.AssetExecutionContext, office: CarbonResource) -> Iterator[dg.MaterializeResult]:
         def tell(done: Dropped) -> None:
             if done.outcome == "taken":
                 context.log_event(dg.AssetMaterialization(DROPPED_KEY, metadata={"file": shown(done.place)}))

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets.carbon.office import CarbonOffice
-from assets.carbon.pull import Read, pull_entries
 from assets.policies.definition import tableless
 from assets.policies.failure import classified
 from assets.policies.tags import DISPATCH
 from domain.carbon.jobs import PULLED
+from services.carbon.pull import Read, pull_entries
+from services.carbon.resource import CarbonResource
 
 PULLED_KEY = dg.AssetKey(["carbon", PULLED])
 
@@ -31,7 +31,7 @@ def pulled_entries(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
-    def made(context: dg.AssetExecutionContext, office: CarbonOffice) -> Iterator[dg.MaterializeResult]:
+    def made(context: dg.AssetExecutionContext, office: CarbonResource) -> Iterator[dg.MaterializeResult]:
         def tell(partition: str, read: Read) -> None:
             context.log_event(dg.AssetMaterialization(PULLED_KEY, partition=partition, metadata=_told(read)))
             refused = f", {read.refused} refused" if read.refused else ""

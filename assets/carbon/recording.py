@@ -5,11 +5,11 @@ from typing import Any
 
 import dagster as dg
 
-from assets.carbon.figures import MEASURES, changes, sentence
-from assets.carbon.making import Made
 from assets.policies.definition import asset_key
 from assets.policies.events import written_together
 from assets.policies.lying_bars import lying_bars
+from services.carbon.figures import MEASURES, changes, sentence
+from services.carbon.making import Made
 
 _ROWS = 50
 

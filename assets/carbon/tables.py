@@ -4,12 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import dagster as dg
 
-from assets.carbon.calculate import calculate_emissions, sum_modules, sum_reports
-from assets.carbon.carbon import Carbon
 from assets.carbon.dropped import DROPPED_KEY, dropped_files
-from assets.carbon.intake import take_in_entries, take_in_factors, take_in_units
-from assets.carbon.making import Tell
-from assets.carbon.office import CarbonOffice
 from assets.carbon.pulled import PULLED_KEY, pulled_entries
 from assets.carbon.recording import Recorder
 from assets.policies.definition import asset_arguments, asset_key
@@ -27,6 +22,11 @@ from domain.carbon.tables import (
     UNITS,
 )
 from domain.shared.table import Table
+from services.carbon.calculate import calculate_emissions, sum_modules, sum_reports
+from services.carbon.intake import take_in_entries, take_in_factors, take_in_units
+from services.carbon.making import Tell
+from services.carbon.resource import CarbonResource
+from services.carbon.service import Carbon
 
 GROUP = "carbon"
 KINDS = {"duckdb", "iceberg"}
@@ -71,7 +71,7 @@ def _asset(
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
-    def made(context: dg.AssetExecutionContext, office: CarbonOffice) -> Iterator[dg.MaterializeResult]:
+    def made(context: dg.AssetExecutionContext, office: CarbonResource) -> Iterator[dg.MaterializeResult]:
         with classified():
             carbon = office.open()
             asked = [str(key) for key in context.partition_keys]

@@ -5,15 +5,15 @@ from datetime import date
 
 import dagster as dg
 
-from assets.market.fetch import fetch_days
-from assets.market.passes import ONLY, ONLY_NEEDED, Pass
 from assets.market.recording import Recorder, check_specs
-from assets.market.warehouse import MarketWarehouse
 from assets.policies.definition import asset_arguments, asset_key
 from assets.policies.failure import classified
 from assets.policies.pools import TUSHARE
 from assets.policies.retries import ListedRetryPolicy
 from domain.market.catalogue import Catalogue, Endpoint
+from services.market.fetch import fetch_days
+from services.market.passes import ONLY, ONLY_NEEDED, Pass
+from services.market.resource import MarketResource
 
 GROUP = "market"
 
@@ -36,7 +36,7 @@ def _daily_asset(
         pool=TUSHARE,
         check_specs=check_specs(endpoint),
     )
-    def fetched(context: dg.AssetExecutionContext, warehouse: MarketWarehouse) -> dg.MaterializeResult:
+    def fetched(context: dg.AssetExecutionContext, warehouse: MarketResource) -> dg.MaterializeResult:
         record, this = Recorder(context, endpoint.table, checked=True), this_pass(context, waits)
         wanted = [date.fromisoformat(k) for k in context.partition_keys]
         with classified(this.final):

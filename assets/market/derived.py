@@ -6,17 +6,17 @@ from datetime import date
 import dagster as dg
 
 from assets.market.daily import GROUP, this_pass
-from assets.market.derive import derive_adjusted, derive_coverage, derive_revisions
-from assets.market.market import Market
-from assets.market.passes import Pass, Report
 from assets.market.recording import Recorder
-from assets.market.warehouse import MarketWarehouse
 from assets.policies.definition import asset_arguments, asset_key
 from assets.policies.failure import classified
 from domain.market.catalogue import Catalogue
 from domain.market.derived import ADJUSTED_FROM
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
 from domain.shared.table import Table
+from services.market.derive import derive_adjusted, derive_coverage, derive_revisions
+from services.market.passes import Pass, Report
+from services.market.resource import MarketResource
+from services.market.service import Market
 
 Derive = Callable[[Market, Sequence[date], Pass, Report], None]
 
@@ -39,7 +39,7 @@ def _derived(
         partitions_def=days,
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
-    def derived(context: dg.AssetExecutionContext, warehouse: MarketWarehouse) -> dg.MaterializeResult:
+    def derived(context: dg.AssetExecutionContext, warehouse: MarketResource) -> dg.MaterializeResult:
         record = Recorder(context, table)
         wanted = [date.fromisoformat(k) for k in context.partition_keys]
         with classified():

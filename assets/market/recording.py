@@ -5,12 +5,12 @@ from functools import cached_property
 
 import dagster as dg
 
-from assets.market.passes import DayReport
 from assets.policies.definition import asset_key
 from assets.policies.events import written_together
 from assets.policies.plot import bars
 from domain.market.catalogue import Endpoint
 from domain.shared.table import Table
+from services.market.passes import DayReport
 
 WHOLE = "whole_day"
 UNIQUE = "unique_key"

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 import dagster as dg
 
 from assets.market.daily import GROUP, this_pass
-from assets.market.passes import DayReport
-from assets.market.reference_fetch import fetch_calendar, fetch_stocks
-from assets.market.warehouse import MarketWarehouse
 from assets.policies.definition import asset_arguments
 from assets.policies.failure import classified
 from assets.policies.partitions import YEARS
 from assets.policies.pools import TUSHARE
 from assets.policies.retries import ListedRetryPolicy
 from domain.market.catalogue import Catalogue
+from services.market.passes import DayReport
+from services.market.reference_fetch import fetch_calendar, fetch_stocks
+from services.market.resource import MarketResource
 
 
 def reference_assets(catalogue: Catalogue, waits: Sequence[float]) -> list[dg.AssetsDefinition]:
@@ -24,7 +24,7 @@ def reference_assets(catalogue: Catalogue, waits: Sequence[float]) -> list[dg.As
         retry_policy=ListedRetryPolicy(waits),
         pool=TUSHARE,
     )
-    def trade_cal(context: dg.AssetExecutionContext, warehouse: MarketWarehouse) -> dg.MaterializeResult:
+    def trade_cal(context: dg.AssetExecutionContext, warehouse: MarketResource) -> dg.MaterializeResult:
         this, tell = this_pass(context, waits), _Teller(context, "dagster/partition_row_count")
         with classified(this.final):
             report = fetch_calendar(warehouse.open(), int(context.partition_key), this, tell)
@@ -35,7 +35,7 @@ def reference_assets(catalogue: Catalogue, waits: Sequence[float]) -> list[dg.As
         retry_policy=ListedRetryPolicy(waits),
         pool=TUSHARE,
     )
-    def stock_basic(context: dg.AssetExecutionContext, warehouse: MarketWarehouse) -> dg.MaterializeResult:
+    def stock_basic(context: dg.AssetExecutionContext, warehouse: MarketResource) -> dg.MaterializeResult:
         this, tell = this_pass(context, waits), _Teller(context, "dagster/row_count")
         with classified(this.final):
             report = fetch_stocks(warehouse.open(), this, tell)

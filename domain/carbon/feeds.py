@@ -47,7 +47,7 @@ class Pulled:
 NEVER = Pulled({}, {})
 
 
-def unread(heard: Iterable[Heard], pulled: Pulled, units: str) -> list[Heard]:
+def unpulled(heard: Iterable[Heard], pulled: Pulled, units: str) -> list[Heard]:
     """Places whose entries are not what was read of them, or of which some were refused while the units of
     the year were others."""
     return [

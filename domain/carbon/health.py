@@ -11,9 +11,9 @@ from domain.carbon.dropped import shown
 from domain.carbon.feeds import Pulled
 from domain.carbon.jobs import PULLED
 from domain.carbon.plan import Plan, Verdict
-from domain.shared.cell import UNREADABLE
 from domain.shared.health import Finding, WorkRow
-from domain.shared.telling import (
+from domain.shared.state import UNAVAILABLE
+from domain.shared.work_findings import (
     EVERYWHERE,
     UNDER_WAY,
     SourceRow,
@@ -47,7 +47,7 @@ ACTIONS: Mapping[str, str] = {
     "input_missing": "nothing; its inputs come first",
 }
 """By the reason codes of errors and verdicts. What is not here needs nobody while it is healing."""
-_FOR_A_PERSON = ("no_files", "unlisted_upload", "unknown_type", UNREADABLE)
+_FOR_A_PERSON = ("no_files", "unlisted_upload", "unknown_type", UNAVAILABLE)
 """Reason codes of verdicts that nothing but a person mends."""
 NOTHING_PULLED: Mapping[str, Pulled] = MappingProxyType({})
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.feeds import NEVER, Heard, Pulled
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
-from domain.shared.cell import NOTHING, Cell
+from domain.shared.state import NOTHING, PartitionState
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Arrived:
 
 @dataclass(frozen=True)
 class Observed:
-    cells: Mapping[tuple[str, str], Cell] = field(default_factory=dict)
+    states: Mapping[tuple[str, str], PartitionState] = field(default_factory=dict)
     """By (table, partition); what is not there has none."""
     uploads: Sequence[Arrived] = ()
     """Oldest first."""
@@ -86,11 +86,11 @@ class Observed:
     def pulled_of(self, partition: str) -> Pulled:
         return self.pulled.get(partition, NEVER)
 
-    def cell(self, table: str, partition: str) -> Cell:
-        return self.cells.get((table, partition), NOTHING)
+    def state(self, table: str, partition: str) -> PartitionState:
+        return self.states.get((table, partition), NOTHING)
 
     def partitions(self, table: str) -> list[str]:
-        return sorted(p for t, p in self.cells if t == table)
+        return sorted(p for t, p in self.states if t == table)
 
     def years_of(self, kind: str) -> list[int]:
         table = {"units": UNITS.table, "factors": FACTORS.table}[kind]

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from domain.carbon.observed import Observed
 from domain.carbon.tables import EMISSIONS, REPORTS
-from domain.shared.cell import Cell
+from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT
 
 PATIENCE = timedelta(minutes=10)
@@ -26,22 +26,25 @@ def unsummed_since(seen: Observed, partition: str) -> datetime | None:
     """Of emissions about to be made anew, since when the report lacks what was recorded of them; None if it
     lacks nothing, and will from now on."""
     name, year = partition.split("|", 1)
-    old = seen.cell(EMISSIONS.table, partition)
+    old = seen.state(EMISSIONS.table, partition)
     nothing = old.recorded in (None, ABSENT)
-    if seen.cell(REPORTS.table, year).inputs.get(name) == (None if nothing else str(old.recorded)):
+    if seen.state(REPORTS.table, year).inputs.get(name) == (None if nothing else str(old.recorded)):
         return None
     return _since(old)
 
 
 def is_spent(
-    now: datetime | None, sums: Cell, inputs: Mapping[str, str], made_from: Mapping[str, Cell]
+    now: datetime | None,
+    sums: PartitionState,
+    inputs: Mapping[str, str],
+    made_from: Mapping[str, PartitionState],
 ) -> bool:
     """Whether these sums have been out of date for too long: the longest of any part, but never counted from
     before they were last made."""
     moments = [
-        _since(cell)
-        for name, cell in made_from.items()
-        if cell.untouched and inputs.get(name) != sums.inputs.get(name)
+        _since(state)
+        for name, state in made_from.items()
+        if state.untouched and inputs.get(name) != sums.inputs.get(name)
     ]
     return now is not None and _is_long_ago(now, sums.checked_at, [m for m in moments if m is not None])
 
@@ -50,6 +53,6 @@ def _is_long_ago(now: datetime, made: datetime | None, moments: Collection[datet
     return bool(moments) and now - max(min(moments), made or min(moments)) >= PATIENCE
 
 
-def _since(cell: Cell) -> datetime | None:
-    told = cell.detail.get(UNSUMMED_SINCE)
-    return datetime.fromisoformat(told) if told else cell.committed_at
+def _since(state: PartitionState) -> datetime | None:
+    told = state.detail.get(UNSUMMED_SINCE)
+    return datetime.fromisoformat(told) if told else state.committed_at

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from domain.carbon.catalogue import Catalogue
-from domain.carbon.feeds import unread
+from domain.carbon.feeds import unpulled
 from domain.carbon.held_back import held_back
 from domain.carbon.jobs import AGGREGATION, KIND_OF, PULLED
 from domain.carbon.observed import Observed
@@ -26,8 +26,8 @@ from domain.carbon.tables import (
     UNITS,
 )
 from domain.carbon.verdict import Plan, Verdict, year_of
-from domain.shared.cell import UNREADABLE, Cell, fault
 from domain.shared.hashing import digest
+from domain.shared.state import UNAVAILABLE, PartitionState, fault
 from domain.shared.table import ABSENT
 
 __all__ = [
@@ -64,9 +64,9 @@ def _pulls(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
             yield Verdict(PULLED, partition, "waits", "unknown_type", why)
             continue
         # That they cannot be read now is no reason to read all entries again.
-        units = str(seen.cell(UNITS.table, str(year)).last_known)
+        units = str(seen.state(UNITS.table, str(year)).last_known)
         told = [one for one in seen.heard if one.partition == partition]
-        wanted = unread(told, seen.pulled_of(partition), units)
+        wanted = unpulled(told, seen.pulled_of(partition), units)
         if not wanted:
             yield Verdict(PULLED, partition, "healthy", "", f"read from {len(told)} places")
             continue
@@ -86,9 +86,9 @@ def factors_inputs(seen: Observed, year: int) -> dict[str, str]:
     """All of them, in their order: an upload adds to what was there before. So do those that the ledger has
     forgotten since, while the tables still hold what they brought."""
     numbers = {u.id for u in seen.uploads if u.kind == "factors" and year in u.years}
-    cells = [seen.cell(t.table, str(year)) for t in (FACTORS, FACTOR_VERSIONS)]
-    if all(cell.untouched for cell in cells):
-        numbers |= {int(n) for n in _numbers(cells[0].inputs)}
+    states = [seen.state(t.table, str(year)) for t in (FACTORS, FACTOR_VERSIONS)]
+    if all(state.untouched for state in states):
+        numbers |= {int(n) for n in _numbers(states[0].inputs)}
     return _made_of(numbers)
 
 
@@ -122,7 +122,7 @@ def is_to_take_in(catalogue: Catalogue, seen: Observed) -> bool:
 def _uncounted(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
     """Entries of types that the catalogue lost: the next report would be smaller, and nobody told."""
     for partition in seen.partitions(DATA_ENTRIES.table):
-        name, rows = partition.split("|", 1)[0], seen.cell(DATA_ENTRIES.table, partition).version.rows
+        name, rows = partition.split("|", 1)[0], seen.state(DATA_ENTRIES.table, partition).version.rows
         if name not in catalogue.types and rows:
             why = f"its {rows:,} entries are in no new report: the catalogue has no type {name!r}"
             yield Verdict(DATA_ENTRIES.table, partition, "waits", "unknown_type", why)
@@ -130,16 +130,16 @@ def _uncounted(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
 
 def _judge_intake(seen: Observed, tables: list[str], partition: str, inputs: Mapping[str, str]) -> Verdict:
     """A partition that files fill, with those of its tables that are filled together."""
-    cells = [seen.cell(t, partition) for t in tables]
-    fresh = _numbers(inputs) - _numbers(cells[0].inputs)
+    states = [seen.state(t, partition) for t in tables]
+    fresh = _numbers(inputs) - _numbers(states[0].inputs)
     arrived = seen.known_uploads
     pipelines = tuple(sorted({arrived[int(n)].pipeline_id for n in fresh if int(n) in arrived}))
-    if (unread := next((c for c in cells if c.version.unread), None)) is not None:
-        return _unread(tables[0], partition, unread, pipelines)
-    faults = (_fault(cell, fresh) for cell in cells)
-    wrong = next(filter(None, faults), None) or _outdated(seen, cells[0], inputs, fresh)
+    if (unavailable := next((c for c in states if c.version.unavailable), None)) is not None:
+        return _unavailable(tables[0], partition, unavailable, pipelines)
+    faults = (_fault(state, fresh) for state in states)
+    wrong = next(filter(None, faults), None) or _outdated(seen, states[0], inputs, fresh)
     if wrong is None:
-        return _healthy(tables[0], partition, cells[0])
+        return _healthy(tables[0], partition, states[0])
     if (held := held_back(seen, tables[0], partition)) is not None:
         code, why = held[0], f"{wrong[1]}; {held[1]}"
         waits = Verdict(tables[0], partition, "waits", code, why, pipelines=pipelines)
@@ -147,19 +147,19 @@ def _judge_intake(seen: Observed, tables: list[str], partition: str, inputs: Map
     if not _numbers(inputs):
         why = f"{wrong[1]}, and no file of it is known: it is to be uploaded"
         return Verdict(tables[0], partition, "waits", "no_files", why)
-    facts = (*(str(c.version) for c in cells), *(str(c.recorded) for c in cells), digest(inputs))
-    return _wanted(seen, tables[0], partition, *wrong, facts, pipelines)
+    records = (*(str(c.version) for c in states), *(str(c.recorded) for c in states), digest(inputs))
+    return _wanted(seen, tables[0], partition, *wrong, records, pipelines)
 
 
-def _fault(cell: Cell, fresh: Collection[str]) -> tuple[str, str] | None:
-    never = cell.recorded is None and cell.version == ABSENT
-    return _uploaded(fresh) if never and fresh else fault(cell, "taken in")
+def _fault(state: PartitionState, fresh: Collection[str]) -> tuple[str, str] | None:
+    never = state.recorded is None and state.version == ABSENT
+    return _uploaded(fresh) if never and fresh else fault(state, "taken in")
 
 
 def _outdated(
-    seen: Observed, cell: Cell, inputs: Mapping[str, str], fresh: Collection[str]
+    seen: Observed, state: PartitionState, inputs: Mapping[str, str], fresh: Collection[str]
 ) -> tuple[str, str] | None:
-    if cell.inputs == inputs or _without_forgotten(seen, cell.inputs) == inputs:
+    if state.inputs == inputs or _without_forgotten(seen, state.inputs) == inputs:
         return None
     return _uploaded(fresh) if fresh else ("rules_changed", "the type's formula changed")
 
@@ -184,10 +184,10 @@ def _without_forgotten(seen: Observed, inputs: Mapping[str, str]) -> dict[str, s
 def emissions_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> dict[str, str] | None:
     """None while the entries or the factors are not what they should be. Entries that were emptied are what
     they should be: nothing is caused any more."""
-    entries = seen.cell(DATA_ENTRIES.table, partition)
+    entries = seen.state(DATA_ENTRIES.table, partition)
     year = year_of(partition)
     factors = seen.factor_digests.get(year)
-    if not entries.untouched or factors is None or not _is_settled(seen.cell(FACTORS.table, str(year))):
+    if not entries.untouched or factors is None or not _is_settled(seen.state(FACTORS.table, str(year))):
         return None
     name = partition.split("|", 1)[0]
     return {
@@ -197,16 +197,16 @@ def emissions_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> di
     }
 
 
-def _is_settled(cell: Cell) -> bool:
+def _is_settled(state: PartitionState) -> bool:
     """What we recorded, or nothing at all."""
-    return cell.untouched or (cell.recorded is None and cell.version == ABSENT)
+    return state.untouched or (state.recorded is None and state.version == ABSENT)
 
 
 def _emissions(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
     for partition in seen.entry_partitions(catalogue):
-        cell = seen.cell(EMISSIONS.table, partition)
-        if cell.version.unread:
-            yield _unread(EMISSIONS.table, partition, cell)
+        state = seen.state(EMISSIONS.table, partition)
+        if state.version.unavailable:
+            yield _unavailable(EMISSIONS.table, partition, state)
             continue
         inputs = emissions_inputs(catalogue, seen, partition)
         if inputs is None:
@@ -214,8 +214,8 @@ def _emissions(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
             continue
         name, year = partition.split("|", 1)[0], str(year_of(partition))
         causes = {
-            "entries": seen.cell(DATA_ENTRIES.table, partition).detail.get("pipelines", ()),
-            "factors": seen.cell(FACTORS.table, year).detail.get("pipelines_by_type", {}).get(name, ()),
+            "entries": seen.state(DATA_ENTRIES.table, partition).detail.get("pipelines", ()),
+            "factors": seen.state(FACTORS.table, year).detail.get("pipelines_by_type", {}).get(name, ()),
         }
         yield _judge_derived(seen, EMISSIONS.table, partition, inputs, causes)
 
@@ -223,8 +223,8 @@ def _emissions(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
 def _not_yet_calculated(seen: Observed, partition: str) -> Iterator[Verdict]:
     """Entries that were taken in, and then they or the factors were lost or altered: whoever brought them
     waits for their emissions still."""
-    entries = seen.cell(DATA_ENTRIES.table, partition)
-    made_from = seen.cell(EMISSIONS.table, partition).inputs.get("entries")
+    entries = seen.state(DATA_ENTRIES.table, partition)
+    made_from = seen.state(EMISSIONS.table, partition).inputs.get("entries")
     if entries.recorded is not None and made_from != str(entries.recorded):
         why = "it comes after its entries and factors, which are not what was taken in"
         pipelines = tuple(sorted(entries.detail.get("pipelines", ())))
@@ -243,7 +243,7 @@ def module_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> dict[
 
 
 def report_inputs(catalogue: Catalogue, seen: Observed, year: str) -> dict[str, str]:
-    units = seen.cell(UNITS.table, year)
+    units = seen.state(UNITS.table, year)
     return _of_types(seen, catalogue.types, year) | {
         "scopes": digest(dict(scopes(catalogue))),
         "units": str(units.version),
@@ -251,8 +251,8 @@ def report_inputs(catalogue: Catalogue, seen: Observed, year: str) -> dict[str, 
 
 
 def _of_types(seen: Observed, types: Iterable[str], year: str) -> dict[str, str]:
-    cells = {t: seen.cell(EMISSIONS.table, f"{t}|{year}") for t in types}
-    return {t: str(cell.version) for t, cell in cells.items() if cell.version != ABSENT}
+    states = {t: seen.state(EMISSIONS.table, f"{t}|{year}") for t in types}
+    return {t: str(state.version) for t, state in states.items() if state.version != ABSENT}
 
 
 def _reports(catalogue: Catalogue, seen: Observed, upstream: Collection[Verdict]) -> Iterator[Verdict]:
@@ -261,7 +261,7 @@ def _reports(catalogue: Catalogue, seen: Observed, upstream: Collection[Verdict]
         for module in catalogue.modules:
             partition = f"{module.name}|{year}"
             inputs = module_inputs(catalogue, seen, partition)
-            if len(inputs) > 1 or seen.cell(REPORT_MODULES.table, partition).version != ABSENT:
+            if len(inputs) > 1 or seen.state(REPORT_MODULES.table, partition).version != ABSENT:
                 types = [t.name for t in module.types]
                 yield _judge_sums(seen, REPORT_MODULES.table, partition, types, inputs, moving)
         inputs = report_inputs(catalogue, seen, str(year))
@@ -296,19 +296,19 @@ def _judge_sums(
     """What cannot be read, or is gone, is not summed either: the report as it was says more. What is about to
     change is waited for, within patience."""
     year = year_of(partition)
-    made_from = {t: seen.cell(EMISSIONS.table, f"{t}|{year}") for t in types}
+    made_from = {t: seen.state(EMISSIONS.table, f"{t}|{year}") for t in types}
     if table == REPORTS.table:
-        made_from["units"] = seen.cell(UNITS.table, str(year))
+        made_from["units"] = seen.state(UNITS.table, str(year))
     # What strangers did to them is no chain's doing.
     causes = {n: c.detail.get("pipelines", ()) for n, c in made_from.items() if c.untouched}
     verdict = _judge_derived(seen, table, partition, inputs, causes)
     if not verdict.due:
         return verdict
     broken = any(map(_is_broken, made_from.values()))
-    if year in moving and not broken and is_spent(seen.now, seen.cell(table, partition), inputs, made_from):
+    if year in moving and not broken and is_spent(seen.now, seen.state(table, partition), inputs, made_from):
         return replace(verdict, why=f"{verdict.why}; {year} does not come to rest, and it waits no longer")
-    if unread := [name for name, cell in made_from.items() if cell.version.unread]:
-        why = f"it waits for {unread[0]}: {made_from[unread[0]].version.unread}"
+    if unavailable := [name for name, state in made_from.items() if state.version.unavailable]:
+        why = f"it waits for {unavailable[0]}: {made_from[unavailable[0]].version.unavailable}"
         return replace(verdict, state="waits", reason_code="input_missing", why=why, fingerprint="")
     if year in moving or broken:
         why = f"{verdict.why}; it waits for the calculations of {year}"
@@ -316,9 +316,9 @@ def _judge_sums(
     return verdict
 
 
-def _is_broken(cell: Cell) -> bool:
-    gone = cell.version == ABSENT and cell.recorded not in (None, ABSENT)
-    return gone or not cell.version.readable
+def _is_broken(state: PartitionState) -> bool:
+    gone = state.version == ABSENT and state.recorded not in (None, ABSENT)
+    return gone or not state.version.readable
 
 
 # What all have in common
@@ -331,32 +331,34 @@ def _judge_derived(
     inputs: Mapping[str, str],
     causes: Mapping[str, Iterable[str]],
 ) -> Verdict:
-    cell = seen.cell(table, partition)
-    if cell.version.unread:
-        return _unread(table, partition, cell)
-    changed = sorted(k for k in inputs.keys() | cell.inputs.keys() if inputs.get(k) != cell.inputs.get(k))
+    state = seen.state(table, partition)
+    if state.version.unavailable:
+        return _unavailable(table, partition, state)
+    changed = sorted(k for k in inputs.keys() | state.inputs.keys() if inputs.get(k) != state.inputs.get(k))
     pipelines = tuple(sorted({p for k in changed for p in causes.get(k, ())}))
-    found = (str(cell.version), str(cell.recorded), digest(dict(inputs)))
-    if cell.recorded is None and cell.version == ABSENT:
+    found = (str(state.version), str(state.recorded), digest(dict(inputs)))
+    if state.recorded is None and state.version == ABSENT:
         return _wanted(seen, table, partition, "missing", "never calculated", found, pipelines)
-    if wrong := fault(cell, "calculated"):
+    if wrong := fault(state, "calculated"):
         return _wanted(seen, table, partition, *wrong, found, pipelines)
     if changed:
         verb = "is" if len(changed) == 1 else "are"
         why = f"out of date: {', '.join(changed)} {verb} not what it was made from"
         return _wanted(seen, table, partition, "inputs_changed", why, found, pipelines)
-    return _healthy(table, partition, cell)
+    return _healthy(table, partition, state)
 
 
-def _unread(table: str, partition: str, cell: Cell, pipelines: tuple[str, ...] = ()) -> Verdict:
+def _unavailable(
+    table: str, partition: str, state: PartitionState, pipelines: tuple[str, ...] = ()
+) -> Verdict:
     """Neither up to date nor due: what cannot be read may be whole, and is not written over; nor is anything
     made from it. A lock mends nothing here."""
-    why = f"waits: {cell.version.unread}"
-    return Verdict(table, partition, "waits", UNREADABLE, why, pipelines=pipelines)
+    why = f"waits: {state.version.unavailable}"
+    return Verdict(table, partition, "waits", UNAVAILABLE, why, pipelines=pipelines)
 
 
-def _healthy(table: str, partition: str, cell: Cell) -> Verdict:
-    return Verdict(table, partition, "healthy", "", f"{cell.version.rows:,} rows")
+def _healthy(table: str, partition: str, state: PartitionState) -> Verdict:
+    return Verdict(table, partition, "healthy", "", f"{state.version.rows:,} rows")
 
 
 def _wanted(

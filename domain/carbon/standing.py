@@ -18,7 +18,7 @@ from domain.carbon.observed import Observed
 from domain.carbon.plan import report_inputs
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORTS, UNITS
 from domain.carbon.verdict import Verdict
-from domain.shared.cell import fault
+from domain.shared.state import fault
 from domain.shared.table import ABSENT
 
 
@@ -150,10 +150,10 @@ def _left_out(catalogue: Catalogue, seen: Observed, year: int) -> Iterator[LeftO
 def _of_files(seen: Observed, kind: str, table: str, year: int, topic: str = "") -> Iterator[LeftOut]:
     """Of the newest file of each place, once it is in the table: a newer one says all that an older did, of
     factors only for the types it has any of. What was read of applications is told as that."""
-    cell = seen.cell(table, f"{topic}|{year}" if topic else str(year))
-    inside = cell.inputs.get("uploads", "").split(",")
+    state = seen.state(table, f"{topic}|{year}" if topic else str(year))
+    inside = state.inputs.get("uploads", "").split(",")
     speaking = {
-        n: seen.known_uploads[n] for n in cell.detail.get(SPEAKERS, {}).values() if n in seen.known_uploads
+        n: seen.known_uploads[n] for n in state.detail.get(SPEAKERS, {}).values() if n in seen.known_uploads
     }
     speaking |= {one.id: one for one in seen.newest_uploads(kind, topic, year)}
     for _, one in sorted(speaking.items()):
@@ -167,8 +167,8 @@ def moved_on(catalogue: Catalogue, seen: Observed, year: int) -> list[str]:
     do not belong together then."""
 
     def are_its_own(partition: str) -> bool:
-        made_from = seen.cell(EMISSIONS.table, partition).inputs.get("entries")
-        return made_from == str(seen.cell(DATA_ENTRIES.table, partition).version)
+        made_from = seen.state(EMISSIONS.table, partition).inputs.get("entries")
+        return made_from == str(seen.state(DATA_ENTRIES.table, partition).version)
 
     return [name for name in catalogue.types if not are_its_own(f"{name}|{year}")]
 
@@ -193,18 +193,18 @@ def _type_of(catalogue: Catalogue, verdict: Verdict) -> str:
 
 def _unsummed(catalogue: Catalogue, seen: Observed, year: int) -> Iterator[str]:
     """Types whose results are others than those that the report was made from."""
-    cell = seen.cell(REPORTS.table, str(year))
-    if cell.recorded is None:
+    state = seen.state(REPORTS.table, str(year))
+    if state.recorded is None:
         return
     wanted = report_inputs(catalogue, seen, str(year))
-    yield from (name for name in catalogue.types if wanted.get(name) != cell.inputs.get(name))
+    yield from (name for name in catalogue.types if wanted.get(name) != state.inputs.get(name))
 
 
 def _altered(seen: Observed, year: int) -> str:
-    cell = seen.cell(REPORTS.table, str(year))
+    state = seen.state(REPORTS.table, str(year))
     # What cannot be read was not altered for that: it is told among the lines.
-    never = (cell.recorded is None and cell.version == ABSENT) or cell.version.unread
+    never = (state.recorded is None and state.version == ABSENT) or state.version.unavailable
     if never or _is_being_made(seen, f"{REPORTS.table}:{year}"):
         return ""
-    wrong = fault(cell, "calculated")
+    wrong = fault(state, "calculated")
     return wrong[1] if wrong else ""

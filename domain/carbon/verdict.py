@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 from domain.carbon.jobs import KIND_OF, PRIORITY
-from domain.shared.work import Item
+from domain.shared.work import WorkRequest
 
 State = Literal["healthy", "due", "waits", "locked"]
 """healthy  what it was made from is what is there
@@ -52,8 +52,8 @@ class Verdict:
     def due(self) -> bool:
         return self.state == "due"
 
-    def item(self) -> Item:
-        return Item(
+    def item(self) -> WorkRequest:
+        return WorkRequest(
             kind=self.kind,
             key=self.key,
             fingerprint=self.fingerprint,

@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from typing import Literal
 
 from domain.market.trading import TradingCalendar, at, shanghai
-from domain.shared.telling import SourceRow, fails
+from domain.shared.work_findings import SourceRow, fails
 
 STALE_FROM = timedelta(hours=48)
 SILENT_BEYOND = timedelta(days=7)

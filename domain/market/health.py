@@ -13,9 +13,9 @@ from domain.market.freshness import freshness
 from domain.market.plan import Plan, Verdict
 from domain.market.tables import DERIVED
 from domain.market.trading import TradingCalendar
-from domain.shared.cell import UNREADABLE
 from domain.shared.health import Finding, Health, WorkRow
-from domain.shared.telling import (
+from domain.shared.state import UNAVAILABLE
+from domain.shared.work_findings import (
     EVERYWHERE,
     UNDER_WAY,
     SourceRow,
@@ -119,7 +119,7 @@ def _from_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_
 
 def _health(verdict: Verdict) -> Health:
     """What cannot be read is nobody's work here, and somebody's if it lasts."""
-    if verdict.reason_code == UNREADABLE:
+    if verdict.reason_code == UNAVAILABLE:
         return "broken"
     return "explained" if verdict.state == "explained" else "healing"
 

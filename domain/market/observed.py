@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date, time
 
 from domain.market.trading import TradingCalendar
-from domain.shared.cell import NOTHING, Cell
+from domain.shared.state import NOTHING, PartitionState
 from domain.shared.table import ALL
 
 
@@ -28,16 +28,16 @@ class Rules:
 @dataclass(frozen=True)
 class Observed:
     calendar: TradingCalendar
-    cells: Mapping[tuple[str, str], Cell]
+    states: Mapping[tuple[str, str], PartitionState]
     """By (table, partition): `("normalized_daily", "2026-11-17")`."""
     expected: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
     pending_revisions: frozenset[date] = frozenset()
     busy_days: frozenset[date] = frozenset()
     """Days with a fill under way: what derives from them is that run's business."""
 
-    def cell(self, table: str, partition: str) -> Cell:
-        return self.cells.get((table, partition), NOTHING)
+    def state(self, table: str, partition: str) -> PartitionState:
+        return self.states.get((table, partition), NOTHING)
 
-    def source(self, table: str, partition: str) -> Cell:
+    def source(self, table: str, partition: str) -> PartitionState:
         """Of what a day is derived from: the day's own, or that of a table which is one whole."""
-        return self.cells.get((table, partition)) or self.cell(table, ALL)
+        return self.states.get((table, partition)) or self.state(table, ALL)

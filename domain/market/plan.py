@@ -18,17 +18,17 @@ from domain.market.derived import (
     adjusted_inputs,
     coverage_inputs,
     coverage_sources,
-    first_unread,
+    first_unavailable,
     references,
 )
 from domain.market.observed import Observed, Rules
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
 from domain.market.trading import at, due_at, newest_published, shanghai
 from domain.shared.backoff import Backoff
-from domain.shared.cell import UNREADABLE, Cell, fault
 from domain.shared.hashing import digest
+from domain.shared.state import UNAVAILABLE, PartitionState, fault
 from domain.shared.table import ABSENT, ALL
-from domain.shared.work import Item, Kind
+from domain.shared.work import Kind, WorkRequest
 
 FILL = "market.fill"
 """A day of a table, fetched or derived."""
@@ -76,8 +76,8 @@ class Verdict:
     def due(self) -> bool:
         return self.state in PRIORITY
 
-    def item(self) -> Item:
-        return Item(
+    def item(self) -> WorkRequest:
+        return WorkRequest(
             kind=REFRESH if self.state == "refresh" else FILL,
             key=self.key,
             fingerprint=self.fingerprint,
@@ -167,22 +167,22 @@ def _references(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rule
 
 
 def _reference(endpoint: Endpoint, partition: str, seen: Observed, now: datetime, rules: Rules) -> Verdict:
-    cell = seen.cell(endpoint.name, partition)
-    found = (str(cell.version), str(cell.recorded), rules.configuration)
-    if cell.version.unread:
-        return _unknown(endpoint.name, partition, cell)
-    wrong = fault(cell)
-    if wrong is None and cell.version == ABSENT:
+    state = seen.state(endpoint.name, partition)
+    found = (str(state.version), str(state.recorded), rules.configuration)
+    if state.version.unavailable:
+        return _unknown(endpoint.name, partition, state)
+    wrong = fault(state)
+    if wrong is None and state.version == ABSENT:
         wrong = "missing", "it is empty"
     if wrong is not None:
         return _wanted(endpoint.name, partition, "refresh", *wrong, *found)
     hour = at(shanghai(now).date(), max(endpoint.published, REFERENCES_FROM))
     last = hour if now >= hour else hour - timedelta(days=1)
-    if cell.checked_at is None or cell.checked_at < last:
-        asked = f"{shanghai(cell.checked_at):%Y-%m-%d %H:%M}" if cell.checked_at else "never"
+    if state.checked_at is None or state.checked_at < last:
+        asked = f"{shanghai(state.checked_at):%Y-%m-%d %H:%M}" if state.checked_at else "never"
         why = f"last asked {asked}, due since {last:%Y-%m-%d %H:%M}"
         return _wanted(endpoint.name, partition, "refresh", "daily_refresh", why, *found, str(last))
-    return Verdict(endpoint.name, partition, "healthy", "", f"{cell.version.rows:,} rows")
+    return Verdict(endpoint.name, partition, "healthy", "", f"{state.version.rows:,} rows")
 
 
 def _judge_table(
@@ -193,37 +193,37 @@ def _judge_table(
     due = due_at(endpoint, day, rules.daily_at)
     if now < due:
         return Verdict(name, partition, "early", "early", f"due from {due:%Y-%m-%d %H:%M} Asia/Shanghai")
-    cell = seen.cell(name, partition)
-    found = (str(cell.version), str(cell.recorded), rules.configuration)
-    if cell.version.unread:
-        return _unknown(name, partition, cell)
-    if unread := first_unread(seen, judged_by, partition):
+    state = seen.state(name, partition)
+    found = (str(state.version), str(state.recorded), rules.configuration)
+    if state.version.unavailable:
+        return _unknown(name, partition, state)
+    if unavailable := first_unavailable(seen, judged_by, partition):
         # Nothing tells whether it is whole, nor would an answer of the source be taken.
-        return _waiting(name, partition, seen, unread)
-    judgement = judge(endpoint, cell.version.rows, seen.expected.get((name, partition)))
-    if wrong := fault(cell):
+        return _waiting(name, partition, seen, unavailable)
+    judgement = judge(endpoint, state.version.rows, seen.expected.get((name, partition)))
+    if wrong := fault(state):
         # Well when it was last fetched; never fetched, it has been wanted since it was due.
-        since = cell.checked_at or due
+        since = state.checked_at or due
         return replace(_wanted(name, partition, "gap", *_counted(wrong, judgement), *found), since=since)
     if judgement.status in ("refused", "empty"):
         # Accepted when it was fetched; the reference has grown since.
         return _wanted(name, partition, "gap", "incomplete", str(judgement), *found, str(judgement.expected))
-    fetches = int(cell.detail.get("fetches", 1))
-    if judgement.status == "partial" and cell.seen_count < SAYS_SO:
-        again = refetch_at(fetches, cell.checked_at or now)
+    fetches = int(state.detail.get("fetches", 1))
+    if judgement.status == "partial" and state.seen_count < SAYS_SO:
+        again = refetch_at(fetches, state.checked_at or now)
         if now < again:
             why = f"{judgement}, asked again from {shanghai(again):%Y-%m-%d %H:%M}"
             return Verdict(
-                name, partition, "early", "partial", why, since=cell.committed_at, next_attempt=again
+                name, partition, "early", "partial", why, since=state.committed_at, next_attempt=again
             )
         why = f"{judgement}, asked {fetches}×, time to ask again"
         return _wanted(name, partition, "gap", "partial", why, *found, str(fetches))
-    if _recheck_due(day, cell, seen, now, rules):
+    if _recheck_due(day, state, seen, now, rules):
         why = f"{judgement}; once more, for revisions"
         return _wanted(name, partition, "recheck", "recheck", why, *found, str(fetches))
     if judgement.status == "partial":
-        why = f"{judgement}, the same {cell.seen_count} times: the source says so"
-        return Verdict(name, partition, "explained", "source_says_so", why, since=cell.committed_at)
+        why = f"{judgement}, the same {state.seen_count} times: the source says so"
+        return Verdict(name, partition, "explained", "source_says_so", why, since=state.committed_at)
     return Verdict(name, partition, "healthy", "", str(judgement))
 
 
@@ -237,12 +237,12 @@ def _counted(wrong: tuple[str, str], judgement: Judgement) -> tuple[str, str]:
     return code, why
 
 
-def _recheck_due(day: date, cell: Cell, seen: Observed, now: datetime, rules: Rules) -> bool:
+def _recheck_due(day: date, state: PartitionState, seen: Observed, now: datetime, rules: Rules) -> bool:
     """The newest days are asked for once more at each daily look: sources revise what they published."""
     newest = newest_published(seen.calendar, now, rules.daily_at)
     if newest is None or day not in seen.calendar.newest(rules.recheck_days, newest):
         return False
-    return cell.checked_at is None or cell.checked_at < at(newest, rules.daily_at)
+    return state.checked_at is None or state.checked_at < at(newest, rules.daily_at)
 
 
 def _derived(catalogue: Catalogue, day: date, seen: Observed) -> Iterator[Verdict]:
@@ -254,40 +254,40 @@ def _derived(catalogue: Catalogue, day: date, seen: Observed) -> Iterator[Verdic
         (ADJUSTED_DAILY.table, adjusted_inputs(seen, partition), ADJUSTED_FROM),
         (COVERAGE.table, coverage_inputs(catalogue, seen, partition), coverage_sources(catalogue)),
     ):
-        if unread := first_unread(seen, sources, partition):
-            yield _waiting(table, partition, seen, unread)
+        if unavailable := first_unavailable(seen, sources, partition):
+            yield _waiting(table, partition, seen, unavailable)
         elif inputs is not None:
-            yield _judge_derived(table, partition, seen.cell(table, partition), inputs)
+            yield _judge_derived(table, partition, seen.state(table, partition), inputs)
     if day in seen.pending_revisions:
         yield _revised(catalogue, day, seen)
 
 
-def _judge_derived(table: str, partition: str, cell: Cell, inputs: Mapping[str, str]) -> Verdict:
-    if cell.version.unread:
-        return _unknown(table, partition, cell)
-    found = (str(cell.version), digest(inputs))
-    if wrong := fault(cell):
+def _judge_derived(table: str, partition: str, state: PartitionState, inputs: Mapping[str, str]) -> Verdict:
+    if state.version.unavailable:
+        return _unknown(table, partition, state)
+    found = (str(state.version), digest(inputs))
+    if wrong := fault(state):
         return _wanted(table, partition, "derive", *wrong, *found)
-    changed = sorted(k for k in inputs.keys() | cell.inputs.keys() if inputs.get(k) != cell.inputs.get(k))
+    changed = sorted(k for k in inputs.keys() | state.inputs.keys() if inputs.get(k) != state.inputs.get(k))
     if changed:
         verb = "is" if len(changed) == 1 else "are"
         why = f"out of date: {', '.join(changed)} {verb} not what it was made from"
         return _wanted(table, partition, "derive", "inputs_changed", why, *found)
-    return Verdict(table, partition, "healthy", "", f"{cell.version.rows:,} rows, inputs unchanged")
+    return Verdict(table, partition, "healthy", "", f"{state.version.rows:,} rows, inputs unchanged")
 
 
 def _revised(catalogue: Catalogue, day: date, seen: Observed) -> Verdict:
-    versions = [str(seen.cell(e.name, str(day)).version) for e in catalogue.daily]
+    versions = [str(seen.state(e.name, str(day)).version) for e in catalogue.daily]
     return _wanted(REVISIONS.table, str(day), "derive", "revised", "the source revised this day", *versions)
 
 
-def _unknown(table: str, partition: str, cell: Cell) -> Verdict:
+def _unknown(table: str, partition: str, state: PartitionState) -> Verdict:
     """Neither healthy nor work: what cannot be read may be whole, and is not written over."""
-    return Verdict(table, partition, "unknown", UNREADABLE, f"waits: {cell.version.unread}")
+    return Verdict(table, partition, "unknown", UNAVAILABLE, f"waits: {state.version.unavailable}")
 
 
-def _waiting(table: str, partition: str, seen: Observed, unread: str) -> Verdict:
-    why = f"it waits for {unread}: {seen.source(unread, partition).version.unread}"
+def _waiting(table: str, partition: str, seen: Observed, unavailable: str) -> Verdict:
+    why = f"it waits for {unavailable}: {seen.source(unavailable, partition).version.unavailable}"
     return Verdict(table, partition, "unknown", WAITS_FOR, why)
 
 

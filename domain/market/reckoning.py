@@ -16,8 +16,8 @@ from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.completeness import judge
 from domain.market.derived import coverage_status
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
-from domain.shared.cell import Cell
 from domain.shared.compute import packaged, query
+from domain.shared.state import PartitionState
 
 
 def _days(days: Sequence[date]) -> pa.Table:
@@ -45,7 +45,7 @@ def adjusted_daily(daily: pa.Table, factors: pa.Table) -> pa.Table:
 def coverage(
     catalogue: Catalogue,
     days: Sequence[date],
-    cells: Mapping[tuple[str, str], Cell],
+    states: Mapping[tuple[str, str], PartitionState],
     expected: Mapping[tuple[str, str], int | None],
     stocks: pa.Table,
     suspensions: pa.Table,
@@ -68,7 +68,11 @@ def coverage(
     by_cell = {(row["table_name"], row["trade_date"]): row for row in compared.to_pylist()}
     rows = [
         _coverage_row(
-            e, day, cells.get((e.name, str(day)), Cell()), expected.get((e.name, str(day))), by_cell
+            e,
+            day,
+            states.get((e.name, str(day)), PartitionState()),
+            expected.get((e.name, str(day))),
+            by_cell,
         )
         for day in days
         for e in catalogue.daily
@@ -79,23 +83,23 @@ def coverage(
 def _coverage_row(
     endpoint: Endpoint,
     day: date,
-    cell: Cell,
+    state: PartitionState,
     expected: int | None,
     compared: Mapping[tuple[str, date], Mapping[str, Any]],
 ) -> dict[str, Any]:
-    judgement = judge(endpoint, cell.version.rows, expected)
+    judgement = judge(endpoint, state.version.rows, expected)
     stocks = compared.get((endpoint.name, day), {})
     return {
         "trade_date": day,
         "table_name": endpoint.name,
-        "rows": cell.version.rows,
+        "rows": state.version.rows,
         "expected": judgement.expected,
         "ratio": judgement.ratio,
         "missing_stocks": stocks.get("missing_stocks"),
         "unexpected_stocks": stocks.get("unexpected_stocks"),
         "missing_sample": stocks.get("missing_sample"),
-        "status": coverage_status(endpoint, cell, expected),
-        "digest": cell.version.digest,
+        "status": coverage_status(endpoint, state, expected),
+        "digest": state.version.digest,
     }
 
 

@@ -12,7 +12,7 @@ from domain.market.freshness import freshness
 from domain.market.observed import Observed, Rules
 from domain.market.trading import due_at, newest_published, shanghai
 from domain.shared.table import ABSENT
-from domain.shared.telling import SourceRow
+from domain.shared.work_findings import SourceRow
 
 DAYS_BEHIND = 3
 """How many trading days the newest day in the lake may be behind the newest one published."""
@@ -59,8 +59,8 @@ def _latest_day(catalogue: Catalogue, seen: Observed, newest: date) -> date | No
     names = {e.name for e in catalogue.daily}
     days = [
         date.fromisoformat(partition)
-        for (table, partition), cell in seen.cells.items()
-        if table in names and cell.version != ABSENT
+        for (table, partition), state in seen.states.items()
+        if table in names and state.version != ABSENT
     ]
     return max((d for d in days if d <= newest), default=None)
 
@@ -71,9 +71,9 @@ def _incomplete(
     for endpoint in catalogue.daily:
         if now < due_at(endpoint, day, rules.daily_at):
             continue
-        cell = seen.cell(endpoint.name, str(day))
+        state = seen.state(endpoint.name, str(day))
         expected = seen.expected.get((endpoint.name, str(day)))
-        status = coverage_status(endpoint, cell, expected)
+        status = coverage_status(endpoint, state, expected)
         if status not in ("complete", "asked", "explained"):
             of = f" of {expected:,}" if expected else ""
-            yield f"{endpoint.name} of {day} is {status} ({cell.version.rows:,}{of} rows)"
+            yield f"{endpoint.name} of {day} is {status} ({state.version.rows:,}{of} rows)"

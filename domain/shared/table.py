@@ -89,17 +89,17 @@ class Version:
 
     rows: int
     digest: str
-    damaged: bool = False
-    unread: str = ""
+    corrupt: bool = False
+    unavailable: str = ""
 
     @property
     def readable(self) -> bool:
-        return not (self.damaged or self.unread)
+        return not (self.corrupt or self.unavailable)
 
     def __str__(self) -> str:
-        if self.unread:
+        if self.unavailable:
             return "unreadable"
-        return "damaged" if self.damaged else f"{self.rows}:{self.digest}"
+        return "damaged" if self.corrupt else f"{self.rows}:{self.digest}"
 
 
 ABSENT = Version(rows=0, digest="")

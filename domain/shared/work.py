@@ -12,7 +12,7 @@ from domain.shared.backoff import Backoff
 UNCLASSIFIED = Backoff(base=timedelta(seconds=5), factor=5, cap=timedelta(seconds=300), max_attempts=3)
 """For exceptions nobody classified: few attempts, then a person looks."""
 
-REGROWTH = Backoff(base=timedelta(seconds=30), factor=2, cap=timedelta(hours=1))
+RECURRENCE = Backoff(base=timedelta(seconds=30), factor=2, cap=timedelta(hours=1))
 """For work that ended well and yet is wanted again at once for the very same reason."""
 
 
@@ -29,12 +29,12 @@ class Kind:
     name: str
     transient: Backoff
     unclassified: Backoff = UNCLASSIFIED
-    regrowth: Backoff = REGROWTH
+    recurrence_backoff: Backoff = RECURRENCE
     year_of: Callable[[str], int] | None = None
 
 
 @dataclass(frozen=True)
-class Item:
+class WorkRequest:
     """A wish: this `key` of this `kind` should be done, for the reason the fingerprint stands for."""
 
     kind: str

@@ -23,8 +23,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from assets.carbon.carbon import YearLocked
-from assets.carbon.upload import LARGEST, File, upload
 from domain.carbon.reading.problems import FileRefused
 from domain.shared.error import InvalidInput, PerennialError
 from domain.shared.names import fault_of_name
@@ -32,6 +30,8 @@ from orchestration.api.callers import admit
 from orchestration.services import open_carbon, open_ledger
 from orchestration.settings import Settings
 from resources.ledger.model import Work
+from services.carbon.service import YearLocked
+from services.carbon.upload import LARGEST, File, upload
 
 CALLS = "GET /sync/jobs/ID, POST /sync/jobs/ID/recover, POST /carbon/uploads"
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -67,8 +67,8 @@ def build_app(settings: Settings) -> Starlette:
         return _json(200, await run_in_threadpool(_recover, settings, request.path_params["id"]))
 
     async def take_in(request: Request) -> Response:
-        wishes = _wants(request, "accept_valid"), _wants(request, "as_newest")
-        status, told = await run_in_threadpool(_upload, settings, await _file(request), *wishes)
+        requests = _wants(request, "accept_valid"), _wants(request, "as_newest")
+        status, told = await run_in_threadpool(_upload, settings, await _file(request), *requests)
         return _json(status, told)
 
     app = Starlette(

@@ -11,7 +11,6 @@ from datetime import date
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from assets.market.passes import ONLY, ONLY_NEEDED, CalendarMissing
 from domain.market.plan import FILL
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
 from domain.market.trading import newest_published, shanghai
@@ -19,11 +18,12 @@ from domain.shared.error import InvalidInput
 from orchestration.cli.output import say
 from orchestration.cli.progress import progress
 from orchestration.cli.runner import Runner, runner, take_back, tell
+from services.market.passes import ONLY, ONLY_NEEDED, CalendarMissing
 
 if TYPE_CHECKING:
-    from assets.market.market import Market
     from domain.market.trading import TradingCalendar
     from orchestration.settings import Settings
+    from services.market.service import Market
 
 DERIVED = tuple(t.table for t in (ADJUSTED_DAILY, COVERAGE, REVISIONS))
 FAR = 20
@@ -34,7 +34,7 @@ BACKFILL_TAGS = {"dagster/priority": "-10", "dagster/max_runtime": str(7 * 24 * 
 
 
 @dataclass(frozen=True)
-class Wish:
+class BackfillRequest:
     first: date | None
     last: date | None
     tables: tuple[str, ...]
@@ -78,22 +78,22 @@ class Backfilled:
         }
 
 
-def run_backfill(settings: Settings, market: Market, wish: Wish) -> Backfilled:
-    _check_range(settings, market, wish)
+def run_backfill(settings: Settings, market: Market, request: BackfillRequest) -> Backfilled:
+    _check_range(settings, market, request)
     ran_well = True
     with runner(settings) as run:
         take_back(market.ledger, run)
-        _references(market, run, wish)
-        days, closed, early = _days(market, wish)
-        tables = _tables(market, wish)
-        needed = days if wish.force else _needed(market, days, tables)
+        _references(market, run, request)
+        days, closed, early = _days(market, request)
+        tables = _tables(market, request)
+        needed = days if request.force else _needed(market, days, tables)
         if needed:
             say(f"backfilling {len(needed)} of {len(days)} trading days, {needed[0]} to {needed[-1]}")
-            tags = {**BACKFILL_TAGS, **({} if wish.force else {ONLY: ONLY_NEEDED})}
+            tags = {**BACKFILL_TAGS, **({} if request.force else {ONLY: ONLY_NEEDED})}
             ran_well = _run_spans(run, tables, spans(needed, market.calendar()), tags)
-            if wish.tables or not ran_well:
+            if request.tables or not ran_well:
                 _derive_the_rest(market, run, needed)
-        if wish.first is None:
+        if request.first is None:
             # What the last look over the history found may be mended now: look again.
             tell("history", [HISTORY_GAPS.table], run.run([HISTORY_GAPS.table]))
     _forget_what_is_done(market, days, tables)
@@ -131,26 +131,26 @@ def _derive_the_rest(market: Market, run: Runner, days: list[date]) -> None:
         _run_spans(run, DERIVED, spans(rest, market.calendar()), {**BACKFILL_TAGS, ONLY: ONLY_NEEDED})
 
 
-def _check_range(settings: Settings, market: Market, wish: Wish) -> None:
-    if wish.first is None or wish.last is None:
+def _check_range(settings: Settings, market: Market, request: BackfillRequest) -> None:
+    if request.first is None or request.last is None:
         return
-    if wish.first > wish.last:
-        raise InvalidInput(f"the range ends before it begins: {wish.first} > {wish.last}")
-    if wish.first < settings.market_start:
+    if request.first > request.last:
+        raise InvalidInput(f"the range ends before it begins: {request.first} > {request.last}")
+    if request.first < settings.market_start:
         raise InvalidInput(
             f"the warehouse begins on {settings.market_start}", remedy="see PERENNIAL_MARKET_START"
         )
     today = shanghai(market.clock()).date()
-    if wish.last.year > today.year + 1:
+    if request.last.year > today.year + 1:
         raise InvalidInput(
-            f"the range ends on {wish.last}, and no calendar is announced beyond {today.year + 1}",
+            f"the range ends on {request.last}, and no calendar is announced beyond {today.year + 1}",
             remedy=f"end it today, {today}: later days are not due yet",
         )
 
 
-def _references(market: Market, run: Runner, wish: Wish) -> None:
+def _references(market: Market, run: Runner, request: BackfillRequest) -> None:
     """The calendar of every year of the range, and the stock list, before anything else."""
-    years = range(wish.first.year, wish.last.year + 1) if wish.first and wish.last else []
+    years = range(request.first.year, request.last.year + 1) if request.first and request.last else []
     known = market.calendar().years
     for year in years:
         if year not in known:
@@ -161,32 +161,32 @@ def _references(market: Market, run: Runner, wish: Wish) -> None:
         tell("ALL", [name], run.run([name]))
 
 
-def _days(market: Market, wish: Wish) -> tuple[list[date], int, int]:
+def _days(market: Market, request: BackfillRequest) -> tuple[list[date], int, int]:
     """The trading days asked for that are due, and how many of the range are closed or not due yet."""
     calendar = market.calendar()
-    if wish.first is None or wish.last is None:
+    if request.first is None or request.last is None:
         gaps = market.lake.query("SELECT DISTINCT trade_date FROM market.history_gaps ORDER BY 1")
         return gaps["trade_date"].to_pylist(), 0, 0
-    if missing := [y for y in range(wish.first.year, wish.last.year + 1) if y not in calendar.years]:
+    if missing := [y for y in range(request.first.year, request.last.year + 1) if y not in calendar.years]:
         raise CalendarMissing(
             f"the trading calendar of {', '.join(map(str, missing))} could not be had",
             remedy="see `perennial work list --key normalized_trade_cal`",
         )
     # A table that is published later than the daily look would fail the whole run for its newest day.
-    hours = [market.catalogue.by_name(name).published for name in wish.tables] or [
+    hours = [market.catalogue.by_name(name).published for name in request.tables] or [
         e.published for e in market.catalogue.daily
     ]
     newest = newest_published(calendar, market.clock(), max(market.rules.daily_at, *hours))
-    asked = calendar.between(wish.first, wish.last)
+    asked = calendar.between(request.first, request.last)
     due = [day for day in asked if newest and day <= newest]
-    closed = (wish.last - wish.first).days + 1 - len(asked)
+    closed = (request.last - request.first).days + 1 - len(asked)
     return due, closed, len(asked) - len(due)
 
 
-def _tables(market: Market, wish: Wish) -> list[str]:
+def _tables(market: Market, request: BackfillRequest) -> list[str]:
     """Of one table alone, adjusted prices may have nothing to be made from: they follow where they can."""
-    if wish.tables:
-        return [*wish.tables, COVERAGE.table, REVISIONS.table]
+    if request.tables:
+        return [*request.tables, COVERAGE.table, REVISIONS.table]
     return [*(e.name for e in market.catalogue.daily), *DERIVED]
 
 

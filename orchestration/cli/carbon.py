@@ -18,10 +18,10 @@ from orchestration.environments import load_settings
 from orchestration.services import open_carbon
 
 if TYPE_CHECKING:
-    from assets.carbon.carbon import Carbon
-    from assets.carbon.receipt import Receipt
-    from assets.carbon.upload import File
     from domain.carbon.reading.problems import FileRefused
+    from services.carbon.receipt import Receipt
+    from services.carbon.service import Carbon
+    from services.carbon.upload import File
 
 _UNITS_SHOWN = 10
 """Of those whose sums a file of units would change."""
@@ -73,7 +73,7 @@ def upload(
     json: Json = False,
 ) -> None:
     """Upload files. Each is checked whole before anything is taken."""
-    from assets.carbon.upload import File, upload
+    from services.carbon.upload import File, upload
 
     if kind not in ("factors", "data", "units"):
         raise InvalidInput(f"there is nothing called {kind!r} to upload", remedy="factors, data or units")
@@ -137,7 +137,7 @@ def _or_refused(
 
 
 def _foresee(carbon: Carbon, file: File, *, accept_valid: bool, shown: bool) -> dict[str, Any]:
-    from assets.carbon.what_if import what_if
+    from services.carbon.what_if import what_if
 
     found = what_if(carbon, file, accept_valid=accept_valid)
     if shown:
@@ -166,7 +166,7 @@ def _told(path: Path) -> Iterator[None]:
 
 
 def _content(path: Path) -> bytes:
-    from assets.carbon.upload import LARGEST
+    from services.carbon.upload import LARGEST
 
     with _told(path), path.open("rb") as file:
         content = file.read(LARGEST + 1)  # a device says nothing of its size

@@ -17,11 +17,11 @@ from orchestration.cli.output import say
 from orchestration.settings import Settings
 
 if TYPE_CHECKING:
-    from assets.carbon.carbon import Carbon
     from domain.shared.health import Finding
     from orchestration.cli.runner import Runner
     from resources.ledger.model import Work
-    from sensors.carbon.look import Start
+    from services.carbon.reconcile import Start
+    from services.carbon.service import Carbon
 
 ROUNDS = 10_000
 """Runs no honest drive reaches."""
@@ -61,8 +61,8 @@ class Ended:
 def drive_chains(settings: Settings, carbon: Carbon, names: Collection[str]) -> Ended:
     """The same, and how these chains ended. Whoever brought them is told of other troubles, and has not
     failed for them."""
-    from assets.carbon.chains import unended
     from orchestration.cli.runner import runner
+    from services.carbon.pipelines import unended
 
     with runner(settings) as run:
         ill = _driven(run, settings, carbon)
@@ -90,8 +90,8 @@ def drive_dropped(settings: Settings, carbon: Carbon) -> None:
     from orchestration.cli.runner import runner, take_back
     from resources.ledger.attention import attention
     from sensors.carbon.drop import run_tags
-    from sensors.carbon.dropped import look_at_drop, observe_drop
     from sensors.unfinished import unfinished_dispatches
+    from services.carbon.drop_look import look_at_drop, observe_drop
 
     seen = observe_drop(carbon, settings.carbon_drop, "")
     if not seen.lying:
@@ -125,8 +125,8 @@ def _driven(
 ) -> list[Finding]:
     """What is not well when nothing is left to do."""
     from orchestration.cli.runner import take_back
-    from sensors.carbon.look import look
     from sensors.unfinished import unfinished_dispatches
+    from services.carbon.reconcile import reconcile
 
     left, changed = ROUNDS, time.monotonic()
     while left:
@@ -134,7 +134,7 @@ def _driven(
         _send_again(carbon, run, _rows(carbon))
         unfinished = unfinished_dispatches(run.instance)
         # One at a time: whoever else is here can do the next, and a death leaves little behind.
-        seen = look(carbon, unfinished, at_once=1)
+        seen = reconcile(carbon, unfinished, at_once=1)
         for start in seen.starts:
             _run(run, start)
             seen_by(start)

@@ -20,8 +20,8 @@ def template(
     json: Json = False,
 ) -> None:
     """The header and example rows of a file."""
-    from assets.carbon.template import template
     from domain.carbon.catalogue import catalogue
+    from services.carbon.template import template
 
     text = template(catalogue(), what, year or machine_clock().year - 1)
     if json:

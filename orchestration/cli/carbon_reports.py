@@ -18,8 +18,8 @@ from orchestration.environments import load_settings
 from orchestration.services import open_carbon
 
 if TYPE_CHECKING:
-    from assets.carbon.carbon import Carbon
-    from assets.carbon.report import Report
+    from services.carbon.report import Report
+    from services.carbon.service import Carbon
 
 Year = Annotated[int | None, typer.Option("--year", help="The year.")]
 MOST = 100_000
@@ -38,7 +38,7 @@ def report(
     json: Json = False,
 ) -> None:
     """The report of a year, in tonnes of CO2e."""
-    from assets.carbon.report import report_of
+    from services.carbon.report import report_of
 
     if csv and json:
         raise InvalidInput("--csv and --json are two answers", remedy="give one of them")
@@ -72,7 +72,7 @@ def write_page(
     carbon: Carbon, path: Path, year: int, unit: str | None = None, at: datetime | None = None
 ) -> dict[str, Any]:
     """Write a report's page; what was written. A page that is there stays until the new one is whole."""
-    from assets.carbon.report_page import report_page
+    from services.carbon.report_page import report_page
 
     if not path.name:
         raise InvalidInput(f"{str(path)!r} is no file", remedy="--html report.html")
@@ -113,7 +113,7 @@ def diff(
     json: Json = False,
 ) -> None:
     """Two states of a report beside each other, module by module."""
-    from assets.carbon.report import difference, report_of
+    from services.carbon.report import difference, report_of
 
     carbon = open_carbon(load_settings())
     old = report_of(carbon, year, unit, moment(before))
@@ -149,7 +149,7 @@ def explain(
     json: Json = False,
 ) -> None:
     """What a number is made of: entries, their factors, the lines they came on, who uploaded them."""
-    from assets.carbon.explain import explained
+    from services.carbon.explain import explained
 
     carbon = open_carbon(load_settings())
     told = explained(
@@ -220,7 +220,7 @@ def _when(at: datetime | None) -> str:
 
 def stale(year: Year = None, json: Json = False) -> None:
     """Factors that the latest file lacks; they are still used."""
-    from assets.carbon.explain import stale_factors
+    from services.carbon.explain import stale_factors
 
     rows = stale_factors(open_carbon(load_settings()), year)
     if json:
@@ -259,7 +259,7 @@ def pipelines(
     json: Json = False,
 ) -> None:
     """What became of each upload: its phases, how long they took, what is on its way."""
-    from assets.carbon import chains
+    from services.carbon import pipelines as chains
 
     carbon = open_carbon(load_settings())
     if hours is not None:

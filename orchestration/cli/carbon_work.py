@@ -15,8 +15,8 @@ from orchestration.environments import load_settings
 from orchestration.services import open_carbon
 
 if TYPE_CHECKING:
-    from assets.carbon.carbon import Carbon
-    from assets.carbon.upload import File, FileKind
+    from services.carbon.service import Carbon
+    from services.carbon.upload import File, FileKind
 
 Year = Annotated[int, typer.Argument(help="The year", min=YEARS[0], max=YEARS[-1])]
 
@@ -45,7 +45,7 @@ def withdraw(
     json: Json = False,
 ) -> None:
     """Take back the uploaded data of a type and year. Its files stay known; entries of applications stay."""
-    from assets.carbon.upload import File, upload_nothing
+    from services.carbon.upload import File, upload_nothing
 
     settings = load_settings()
     carbon = open_carbon(settings, write=True)
@@ -68,9 +68,9 @@ def withdraw(
 def _is_there_to_withdraw(carbon: Carbon, file: File) -> bool:
     """Files that were uploaded, or rows that the ledger knows no file of. Another file takes the place of one
     of units, and what an application holds is withdrawn there."""
-    from assets.carbon.upload import place_of
     from domain.carbon.held_back import unanswered
     from domain.carbon.tables import DATA_ENTRIES, UNITS
+    from services.carbon.upload import place_of
 
     known = file.kind == "data" and file.source == "csv"
     if known and carbon.ledger.uploads.newest_of(place_of(file)) is not None:
@@ -90,7 +90,7 @@ def relist(
     json: Json = False,
 ) -> None:
     """List uploads again that the ledger does not know any more: it was lost, or put back from a backup."""
-    from assets.carbon import unlisted
+    from services.carbon import unlisted
 
     settings = load_settings()
     carbon = open_carbon(settings, write=True)
@@ -120,7 +120,7 @@ _RELISTED = {
 
 def pull(json: Json = False) -> None:
     """Read what changed in the applications beside us, now, and do whatever follows."""
-    from assets.carbon.pull import listen
+    from services.carbon.pull import listen
 
     settings = load_settings()
     carbon = open_carbon(settings, write=True)
@@ -153,7 +153,7 @@ def recalculate(
     json: Json = False,
 ) -> None:
     """Calculate modules anew, whether that is due or not. What comes out the same changes nothing."""
-    from sensors.carbon.asked import ask_for_modules
+    from services.carbon.requests import ask_for_modules
 
     settings = load_settings()
     carbon = open_carbon(settings, write=True)

@@ -17,7 +17,7 @@ Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept.")]
 
 def lock(year: Year, reason: Reason = "", json: Json = False) -> None:
     """Lock a published year: nothing may change it."""
-    from assets.carbon.report import report_of
+    from services.carbon.report import report_of
 
     carbon = open_carbon(load_settings(), write=True)
     # What has no report was not published: more likely the year is a slip of the hand.

@@ -15,13 +15,13 @@ from orchestration.cli.runner import runner
 from orchestration.services import open_carbon
 
 if TYPE_CHECKING:
-    from assets.carbon.carbon import Carbon
-    from assets.carbon.report import Report
-    from assets.carbon.upload import File
     from orchestration.cli.runner import Runner
     from orchestration.settings import Settings
     from sandbox.carbon.institution import Written
-    from sensors.carbon.look import Start
+    from services.carbon.reconcile import Start
+    from services.carbon.report import Report
+    from services.carbon.service import Carbon
+    from services.carbon.upload import File
 
 YEAR = 2025
 SCALE = 1.0
@@ -81,7 +81,7 @@ def _show(
     *,
     shown: bool,
 ) -> CarbonShown:
-    from assets.carbon.report import difference, report_of
+    from services.carbon.report import difference, report_of
 
     rows = sum(one.rows for one in files if one.kind == "data")
     say(f"5. a university's {YEAR}: {len(files)} files with {rows:,} entries, in {page.parent}")
@@ -123,13 +123,13 @@ def _show(
 
 def _upload(carbon: Carbon, one: Written) -> bool:
     """Whether the file was known already."""
-    from assets.carbon.upload import upload
+    from services.carbon.upload import upload
 
     return upload(carbon, _file(one)).known
 
 
 def _file(one: Written) -> File:
-    from assets.carbon.upload import File
+    from services.carbon.upload import File
 
     return File(
         kind=one.kind,
@@ -141,7 +141,7 @@ def _file(one: Written) -> File:
 
 
 def _foresee(carbon: Carbon, one: Written) -> list[dict[str, Any]]:
-    from assets.carbon.what_if import what_if
+    from services.carbon.what_if import what_if
 
     effects = what_if(carbon, _file(one)).effects
     for effect in effects:

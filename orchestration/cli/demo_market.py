@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE
 from domain.market.trading import newest_published, shanghai
 from domain.shared.hashing import digest
-from orchestration.cli.backfill import Wish, run_backfill
+from orchestration.cli.backfill import BackfillRequest, run_backfill
 from orchestration.cli.output import say, table
 from orchestration.cli.runner import drive, runner
 from orchestration.services import open_market
 
 if TYPE_CHECKING:
-    from assets.market.market import Market
     from orchestration.settings import Settings
+    from services.market.service import Market
 
 DAYS = 60
 
@@ -35,7 +35,7 @@ def show_market(settings: Settings, *, shown: bool) -> MarketShown:
         drive(market, run)
     days = market.calendar().newest(DAYS, _newest(market))
     say(f"2. the last {len(days)} trading days, {days[0]} to {days[-1]}, in one run")
-    filled = run_backfill(settings, market, Wish(days[0], days[-1], (), force=False))
+    filled = run_backfill(settings, market, BackfillRequest(days[0], days[-1], (), force=False))
     say(f"   {filled.line}")
     victim = days[-2]
     say(f"3. a hole: {victim} is dropped from normalized_daily, behind the platform's back")

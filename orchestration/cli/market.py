@@ -14,8 +14,8 @@ from orchestration.environments import load_settings
 from orchestration.services import open_market
 
 if TYPE_CHECKING:
-    from assets.market.market import Market
     from resources.ledger.model import Work
+    from services.market.service import Market
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -96,7 +96,7 @@ def backfill(
     json: Json = False,
 ) -> None:
     """Fetch a range of days in one run: by default only what is not whole."""
-    from orchestration.cli.backfill import Wish, run_backfill
+    from orchestration.cli.backfill import BackfillRequest, run_backfill
 
     settings = load_settings()
     market = open_market(settings, write=True)
@@ -111,8 +111,8 @@ def backfill(
         raise InvalidInput("a range has two ends", remedy="--from DAY --to DAY")
     for name in tables or ():
         market.catalogue.by_name(name)
-    wish = Wish(_day(first), _day(last), tuple(tables or ()), force)
-    done = run_backfill(settings, market, wish)
+    request = BackfillRequest(_day(first), _day(last), tuple(tables or ()), force)
+    done = run_backfill(settings, market, request)
     if json:
         document(done.as_json())
     else:

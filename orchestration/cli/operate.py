@@ -24,11 +24,11 @@ def up() -> None:
     settings = load_settings()
 
     def before() -> None:
-        from assets.carbon.drop_folder import DropFolder
         from assets.policies.pools import LIMITS
         from orchestration.instance import open_instance
         from orchestration.pools import ensure_pools
         from orchestration.services import open_ledger
+        from services.carbon.drop_folder import DropFolder
 
         open_ledger(settings, write=True)
         if "carbon" in settings.domains:

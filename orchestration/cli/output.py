@@ -65,21 +65,23 @@ def table(
     for column in columns:
         shown.add_column(column, overflow="fold")
     for row in rows:
-        cells = zip(columns, row, strict=True)
-        shown.add_row(*(str(c) if name == "year" and c is not None else _text(c, exact) for name, c in cells))
+        states = zip(columns, row, strict=True)
+        shown.add_row(
+            *(str(c) if name == "year" and c is not None else _text(c, exact) for name, c in states)
+        )
     console.print(shown)
 
 
-def _text(cell: Any, exact: bool) -> str:
+def _text(state: Any, exact: bool) -> str:
     from rich.markup import escape
 
-    if cell is None:
+    if state is None:
         return ""
-    if isinstance(cell, datetime):
-        return f"{cell:%Y-%m-%d %H:%M:%S}"
-    if isinstance(cell, float):
-        return f"{cell:,.15g}" if exact else f"{cell:.4g}"
-    if isinstance(cell, int) and not isinstance(cell, bool):
-        return f"{cell:,}"
+    if isinstance(state, datetime):
+        return f"{state:%Y-%m-%d %H:%M:%S}"
+    if isinstance(state, float):
+        return f"{state:,.15g}" if exact else f"{state:.4g}"
+    if isinstance(state, int) and not isinstance(state, bool):
+        return f"{state:,}"
     # A source's words may carry commands for the terminal.
-    return escape(printable(str(cell), keep="\n"))
+    return escape(printable(str(state), keep="\n"))

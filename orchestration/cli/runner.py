@@ -13,15 +13,15 @@ from domain.shared.error import PerennialError
 from orchestration.cli.interrupt import insistent_interrupts
 from orchestration.cli.output import say
 from orchestration.settings import Settings
-from sensors.market.look import Look, Start
+from services.market.reconcile import Reconciliation, Start
 
 if TYPE_CHECKING:
     import dagster as dg
     from dagster_shared.error import SerializableErrorInfo
 
-    from assets.market.market import Market
     from resources.ledger.client import Ledger
     from resources.ledger.model import Work
+    from services.market.service import Market
 
 ROUNDS = 10_000
 """A bound no honest drive reaches: each round starts days that were not started before."""
@@ -151,20 +151,20 @@ def runner(settings: Settings) -> Iterator[Runner]:
             raise Interrupted from error
 
 
-def drive(market: Market, runner: Runner, hurry: Callable[[Work], bool] | None = None) -> Look:
+def drive(market: Market, runner: Runner, hurry: Callable[[Work], bool] | None = None) -> Reconciliation:
     """Look and run until a look finds nothing that is due: what the daemon does, without one.
 
     `hurry` chooses waiting work that is not to wait for its next attempt: a person asks now.
     """
-    from sensors.market.look import look
     from sensors.unfinished import keys_under_way, unfinished_dispatches
+    from services.market.reconcile import reconcile
 
     take_back(market.ledger, runner)
     if hurry is not None:
         _make_due(market, unfinished_dispatches(runner.instance), hurry)
     for _ in range(ROUNDS):
         at_work = keys_under_way(runner.instance)
-        seen = look(market, unfinished_dispatches(runner.instance), under_way=at_work)
+        seen = reconcile(market, unfinished_dispatches(runner.instance), under_way=at_work)
         if not seen.starts:
             return seen
         for start in seen.starts:
@@ -183,9 +183,9 @@ def take_back(ledger: Ledger, runner: Runner) -> None:
 
 def _make_due(market: Market, unfinished: Collection[str], hurry: Callable[[Work], bool]) -> None:
     from domain.market.plan import FILL, REFRESH
-    from sensors.market.look import wish
+    from services.market.reconcile import request
 
-    wish(market)
+    request(market)
     now = market.clock()
     for kind in (REFRESH, FILL):
         for row in market.ledger.find(kind, status=("queued", "deferred"), limit=None):

@@ -82,7 +82,7 @@ class Catalog:
         with self._guard:
             if self._opened is None:
                 # Several processes creating the catalog's tables at once fail, so one goes first.
-                with self._locks.hold(INIT_LOCK):
+                with self._locks.lease(INIT_LOCK):
                     self._opened = self._open()
             return self._opened
 
@@ -134,7 +134,7 @@ class Catalog:
 
         catalog = self.open()
         # Two tables of one new namespace may come at once.
-        with self._locks.hold(INIT_LOCK), suppress(NamespaceAlreadyExistsError):
+        with self._locks.lease(INIT_LOCK), suppress(NamespaceAlreadyExistsError):
             catalog.create_namespace(table.namespace)
         location = f"{self._place.warehouse}/{table.namespace}/{table.table}"
         schema = iceberg_schema(table)

@@ -19,7 +19,7 @@ from resources.lake.catalog import Catalog, default_locks
 from resources.lake.content_hash import versions_of
 from resources.lake.desk import Desk, Staged, desk
 from resources.lake.engine import Engine, quoted
-from resources.lake.error import Unreadable, metadata_damaged
+from resources.lake.error import DataUnavailable, metadata_corrupt
 from resources.lake.file_index import FileIndex, FileList
 from resources.lake.frame import conform
 from resources.lake.layout import check_table
@@ -130,7 +130,7 @@ class Lake:
 
     def await_writer(self, table: str) -> None:
         """Return when nobody is between the guard and the end of a commit that began before."""
-        with self._writer.locks.hold(self._table(table).name):
+        with self._writer.locks.lease(self._table(table).name):
             pass
 
     def scan(
@@ -294,9 +294,9 @@ class Lake:
         except (PerennialError, FileNotFoundError):
             raise
         except OSError as error:
-            raise Unreadable(f"{name}: a manifest of snapshot {snapshot_id}", error) from error
+            raise DataUnavailable(f"{name}: a manifest of snapshot {snapshot_id}", error) from error
         except Exception as error:  # the Avro reader fails in any way there is
-            raise metadata_damaged(name, f"a manifest of snapshot {snapshot_id}") from error
+            raise metadata_corrupt(name, f"a manifest of snapshot {snapshot_id}") from error
 
 
 def _check_columns(table: Table, columns: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from domain.shared.abreast import abreast
+from domain.shared.parallel import in_parallel
 from domain.shared.table import ABSENT, Table, Version
 from resources.lake.layout import partition_key
 
@@ -37,7 +37,7 @@ def versions_of(table: Table, batches: Iterable[pa.RecordBatch | pa.Table]) -> d
     rows: dict[str, int] = {}
     sums: dict[str, int] = {}
     for batch in batches:
-        for found in abreast(partial(_of_piece, table), _pieces(batch)):
+        for found in in_parallel(partial(_of_piece, table), _pieces(batch)):
             for partition, count, total in found:
                 rows[partition] = rows.get(partition, 0) + count
                 sums[partition] = (sums.get(partition, 0) + total) & _WHOLE

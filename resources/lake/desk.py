@@ -1,7 +1,7 @@
 """Statements of our own over a partition's rows at one moment; what one makes, DuckDB writes itself.
 
-The rows never pass through Python: a statement reads, calculates and writes a partition's next file, and another
-sums up what then stands there. `Lake.put` makes the file part of the table.
+The rows never pass through Python: a statement reads, calculates and writes the next file of a
+partition, another sums up what that file holds. `Lake.put` makes the file part of the table.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from domain.shared.error import InfrastructureError, InvalidInput
 from domain.shared.table import Table
-from resources.lake.error import DamagedData, Unreadable
+from resources.lake.error import DataCorrupt, DataUnavailable
 from resources.lake.file_index import FileEntry
 from resources.lake.iceberg_read import read_with_deletes
 from resources.lake.state import schema_map
@@ -138,32 +138,32 @@ class Engine:
         try:
             yield
         except READ_ERRORS as error:
-            if damaged := self.damaged(files):
-                days = sorted({p for f in damaged for p in f.possible_partitions(table)})
-                raise DamagedData(table.name, days, [f.path for f in damaged]) from error
+            if corrupt := self.corrupt(files):
+                days = sorted({p for f in corrupt for p in f.possible_partitions(table)})
+                raise DataCorrupt(table.name, days, [f.path for f in corrupt]) from error
             if isinstance(error, duckdb.Error) or _is_trouble(error):
                 raise engine_error(error) from error
             raise
 
-    def damaged(self, files: Sequence[FileEntry]) -> list[FileEntry]:
+    def corrupt(self, files: Sequence[FileEntry]) -> list[FileEntry]:
         """Those files that are missing or cannot be decoded, found by reading each one whole.
 
         Raises Unreadable if the bytes of one cannot be had: it may be whole.
         """
-        return [f for f in files if self._is_damaged(f)]
+        return [f for f in files if self._is_corrupt(f)]
 
     def judged(self, files: Sequence[FileEntry]) -> tuple[set[str], dict[str, str]]:
         """The paths of those damaged; and of those whose bytes cannot be had now, with what kept them."""
-        damaged, unread = set(), {}
+        corrupt, unavailable = set(), {}
         for file in files:
             try:
-                if self._is_damaged(file):
-                    damaged.add(file.path)
-            except Unreadable as error:
-                unread[file.path] = error.message
-        return damaged, unread
+                if self._is_corrupt(file):
+                    corrupt.add(file.path)
+            except DataUnavailable as error:
+                unavailable[file.path] = error.message
+        return corrupt, unavailable
 
-    def _is_damaged(self, file: FileEntry) -> bool:
+    def _is_corrupt(self, file: FileEntry) -> bool:
         from resources.lake.lent import LentFilesystem
 
         if readable(self.store, file.path) == "missing":
@@ -173,10 +173,10 @@ class Engine:
         lent = LentFilesystem(filesystem, _JUDGED)
         with self.connect_alone() as connection:
             connection.register_filesystem(lent)
-            damaged = _is_undecodable(connection, f"{_JUDGED}://{path}", file.rows)
-        if damaged and lent.trouble:
-            raise Unreadable(file.path, lent.trouble[0]) from lent.trouble[0]
-        return damaged
+            corrupt = _is_undecodable(connection, f"{_JUDGED}://{path}", file.rows)
+        if corrupt and lent.trouble:
+            raise DataUnavailable(file.path, lent.trouble[0]) from lent.trouble[0]
+        return corrupt
 
 
 def _is_undecodable(connection: Any, path: str, expected: int) -> bool:
@@ -224,7 +224,7 @@ def engine_error(error: Exception) -> Exception:
             remedy="select fewer rows or columns, or raise the lake's memory limit",
         )
     if _is_trouble(error):
-        return Unreadable("a file of the lake", error)
+        return DataUnavailable("a file of the lake", error)
     return InvalidInput(f"the query cannot be run: {first}", reason_code="invalid_sql")
 
 

@@ -6,11 +6,11 @@ import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from domain.shared.cell import UNREADABLE
 from domain.shared.error import InfrastructureError, PermanentRunnerError, TransientResourceError
+from domain.shared.state import UNAVAILABLE
 
 
-class DamagedData(InfrastructureError):
+class DataCorrupt(InfrastructureError):
     """Data files of a table cannot be read. Replacing the named partitions heals it."""
 
     reason_code = "damaged_data"
@@ -29,11 +29,11 @@ class DamagedData(InfrastructureError):
         self.files = tuple(files)
 
 
-class Unreadable(TransientResourceError):
+class DataUnavailable(TransientResourceError):
     """The disk or the object store does not give the bytes of a file. That says nothing about its content:
     what was not fetched is never called damaged."""
 
-    reason_code = UNREADABLE
+    reason_code = UNAVAILABLE
 
     def __init__(self, what: str, error: Exception | None = None) -> None:
         """`what` is the whole message if there is no error: of a partition that was found to be so."""
@@ -55,7 +55,7 @@ ONE_MOMENT = (
 )
 
 
-def metadata_damaged(table: str, what: str) -> InfrastructureError:
+def metadata_corrupt(table: str, what: str) -> InfrastructureError:
     return InfrastructureError(
         f"{table}: {what} cannot be understood", reason_code="lake_metadata_damaged", remedy=RESTORE
     )

@@ -24,7 +24,7 @@ _REMEDY = "another process is writing this table; try again, or look for a stuck
 
 
 class Locks(Protocol):
-    def hold(self, name: str) -> AbstractContextManager[None]:
+    def lease(self, name: str) -> AbstractContextManager[None]:
         """Hold the lock of this name, waiting a bounded time for it."""
 
 
@@ -41,7 +41,7 @@ class FileLocks:
         self._wait = wait_seconds
 
     @contextmanager
-    def hold(self, name: str) -> Iterator[None]:
+    def lease(self, name: str) -> Iterator[None]:
         from filelock import Timeout
 
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ class PostgresLocks:
         self._wait = wait_seconds
 
     @contextmanager
-    def hold(self, name: str) -> Iterator[None]:
+    def lease(self, name: str) -> Iterator[None]:
         import psycopg2
         import psycopg2.errors
 

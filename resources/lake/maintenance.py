@@ -13,7 +13,7 @@ from domain.shared.error import InfrastructureError, InvalidInput
 from domain.shared.table import Table
 from resources.lake.catalog import catalog_errors
 from resources.lake.content_hash import versions_of
-from resources.lake.error import CommitConflict, DamagedData, Unreadable, storage_errors
+from resources.lake.error import CommitConflict, DataCorrupt, DataUnavailable, storage_errors
 from resources.lake.file_index import FileEntry
 from resources.lake.order import ordered
 from resources.lake.scrub import Scrub
@@ -40,10 +40,10 @@ class MaintenanceReport:
     expired_snapshots: int = 0
     deleted_files: int = 0
     deleted_bytes: int = 0
-    damaged_files: tuple[str, ...] = ()
+    corrupt_files: tuple[str, ...] = ()
     changed_partitions: tuple[str, ...] = ()
     """Of files that changed where they lay, with their size and time as they were."""
-    unread: tuple[str, ...] = ()
+    unavailable: tuple[str, ...] = ()
     """Of each group that was left for it, which file could not be read, and why."""
 
 
@@ -72,12 +72,12 @@ class Maintenance:
             report = self._compact(table, compact_before, report)
             # The lock keeps our own writers from adding a file between listing and deleting; a writer
             # that knows no locks is protected by the age below which no file is touched.
-            with self.writer.locks.hold(table.name):
+            with self.writer.locks.lease(table.name):
                 stored = self.writer.catalog.load(table.name)
                 report = replace(
                     report, expired_snapshots=_expire(stored, now - expire_after, keep_snapshots)
                 )
-            with self.writer.locks.hold(table.name):
+            with self.writer.locks.lease(table.name):
                 report = self._delete_orphans(self.writer.catalog.load(table.name), now - orphan_age, report)
         changed = Scrub(self.writer.views, self.writer.versions).run(table, now.date())
         return replace(report, changed_partitions=changed)
@@ -85,22 +85,22 @@ class Maintenance:
     def _compact(
         self, table: Table, compact_before: str | None, report: MaintenanceReport
     ) -> MaintenanceReport:
-        damaged: list[str] = []
-        unread: list[str] = []
+        corrupt: list[str] = []
+        unavailable: list[str] = []
         for group in sorted({f.group for f in self.writer.views.of(table).files}, key=str):
             # One group per lock: writers of the table wait for one month's rewrite, not for all.
-            with self.writer.locks.hold(table.name):
+            with self.writer.locks.lease(table.name):
                 view = self.writer.views.of(table)
                 files = [f for f in view.files if f.group == group]
                 if not _worth_it(table, files, group, compact_before):
                     continue
                 try:
                     written = self._rewrite(view, files)
-                except DamagedData as error:
-                    damaged += error.files
+                except DataCorrupt as error:
+                    corrupt += error.files
                     log.warning("%s; its month is not compacted", error)
-                except Unreadable as error:
-                    unread.append(error.message)
+                except DataUnavailable as error:
+                    unavailable.append(error.message)
                     log.warning("%s: %s; its month is not compacted", table.name, error)
                 except CommitConflict as error:
                     log.warning("%s; compaction is left to the next maintenance", error)
@@ -110,7 +110,7 @@ class Maintenance:
                         compacted_files=report.compacted_files + len(files),
                         written_files=report.written_files + written,
                     )
-        return replace(report, damaged_files=tuple(damaged), unread=tuple(unread))
+        return replace(report, corrupt_files=tuple(corrupt), unavailable=tuple(unavailable))
 
     def _rewrite(self, view: View, files: Sequence[FileEntry]) -> int:
         partitions = sorted({p for f in files for p in (f.certain_partitions(view.table) or ())})

@@ -66,7 +66,7 @@ class Ownership:
         """Raise if the warehouse is another catalog's; mark it as ours if it is nobody's."""
         if not self._is_ours():
             self.catalog.open()
-            with self.locks.hold(INIT_LOCK):
+            with self.locks.lease(INIT_LOCK):
                 # The identity first: after a crash between the two the next write goes on from there.
                 self.catalog.identify()
                 mark = Mark(self.pointers.identity() or "", self.catalog.address, self.place.warehouse)

@@ -17,7 +17,7 @@ from domain.shared import compute
 from domain.shared.error import InvalidInput
 from domain.shared.table import Table
 from resources.lake.engine import READ_ERRORS, Engine, engine_error, quoted
-from resources.lake.error import DamagedData
+from resources.lake.error import DataCorrupt
 from resources.lake.file_index import FileEntry
 from resources.lake.pruning import asked_days, nodes_of, table_of
 from resources.lake.view import View, Views, check_known
@@ -131,10 +131,10 @@ class Query:
         if _is_the_statements(error):
             return
         for view in views.values():
-            damaged: list[FileEntry] = self.engine.damaged(view.files)
-            if damaged:
-                days = sorted({p for f in damaged for p in f.possible_partitions(view.table)})
-                raise DamagedData(view.table.name, days, [f.path for f in damaged]) from error
+            corrupt: list[FileEntry] = self.engine.corrupt(view.files)
+            if corrupt:
+                days = sorted({p for f in corrupt for p in f.possible_partitions(view.table)})
+                raise DataCorrupt(view.table.name, days, [f.path for f in corrupt]) from error
 
 
 def _is_the_statements(error: Exception) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from domain.shared.error import TransientResourceError
-from resources.lake.error import Unreadable
+from resources.lake.error import DataUnavailable
 
 Condition = Literal["there", "missing"]
 
@@ -82,7 +82,7 @@ class LocalStore:
         except FileNotFoundError:
             return "missing"
         except OSError as error:
-            raise Unreadable(uri, error) from error
+            raise DataUnavailable(uri, error) from error
         return f"{status.st_size}:{status.st_mtime_ns}"
 
     def sql_path(self, uri: str) -> str:
@@ -167,7 +167,7 @@ class ObjectStore:
         try:
             return bool(self._filesystem.get_file_info(self._key(uri)).type == FileType.File)
         except OSError as error:
-            raise Unreadable(uri, error) from error
+            raise DataUnavailable(uri, error) from error
 
     def sql_path(self, uri: str) -> str:
         return f"{self._scheme}://{self._key(uri)}"
@@ -210,7 +210,7 @@ def readable(store: Store, uri: str) -> Condition:
     except FileNotFoundError:
         return "missing"
     except OSError as error:
-        raise Unreadable(uri, error) from error
+        raise DataUnavailable(uri, error) from error
 
 
 def _link(scratch: Path, path: Path, content: bytes) -> None:

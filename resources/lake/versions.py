@@ -10,17 +10,17 @@ from domain.shared.table import ABSENT, ALL, Version
 from resources.lake.content_hash import versions_of
 from resources.lake.desk import stored_version
 from resources.lake.engine import READ_ERRORS, Engine, quoted
-from resources.lake.error import DamagedData, Unreadable
+from resources.lake.error import DataCorrupt, DataUnavailable
 from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.layout import parse_partition, partition_key, sql_filter
 from resources.lake.version_cache import VersionCache, fingerprint
 from resources.lake.view import View
 
-DAMAGED = Version(rows=0, digest="", damaged=True)
+CORRUPT = Version(rows=0, digest="", corrupt=True)
 
 
-def unread(error: Unreadable) -> Version:
-    return Version(rows=0, digest="", unread=error.message)
+def unavailable(error: DataUnavailable) -> Version:
+    return Version(rows=0, digest="", unavailable=error.message)
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class VersionReader:
                 continue
             try:
                 key = self._key(view, files, stamps)
-            except Unreadable as error:
-                found[partition] = unread(error)
+            except DataUnavailable as error:
+                found[partition] = unavailable(error)
                 continue
             known = self.cache.get(view.table, partition, key)
             if known is not None:
@@ -61,22 +61,22 @@ class VersionReader:
         for partition in partitions:
             if not (files := view.may_hold(partition)):
                 continue
-            with suppress(Unreadable):  # whoever looks is told of it
+            with suppress(DataUnavailable):  # whoever looks is told of it
                 key = self._key(view, files, stamps)
                 if (version := self.cache.get(view.table, partition, key)) is not None:
                     known[partition], wanted[partition] = version, (key, files)
         if not wanted:
             return []
         found = self._compute(view, wanted)
-        self.cache.forget(view.table, [p for p in found if found[p].damaged])
-        return [p for p in found if found[p] != known[p] and not found[p].unread]
+        self.cache.forget(view.table, [p for p in found if found[p].corrupt])
+        return [p for p in found if found[p] != known[p] and not found[p].unavailable]
 
     def read_versions(self, view: View, partitions: Sequence[str]) -> dict[str, Version]:
         """The same for who writes; raises Unreadable where it is not known what is there."""
         found = self.versions(view, partitions)
         for version in found.values():
-            if version.unread:
-                raise Unreadable(version.unread)
+            if version.unavailable:
+                raise DataUnavailable(version.unavailable)
         return found
 
     def remember(self, view: View, versions: dict[str, Version]) -> None:
@@ -85,7 +85,7 @@ class VersionReader:
         entries = {}
         for partition, version in versions.items():
             files = view.may_hold(partition)
-            with suppress(Unreadable):  # then it is computed when it can be read
+            with suppress(DataUnavailable):  # then it is computed when it can be read
                 if files:
                     entries[partition] = (self._key(view, files, stamps), version)
         self.cache.put(view.table, entries)
@@ -115,23 +115,23 @@ class VersionReader:
         self, view: View, unknown: Mapping[str, tuple[str, list[FileEntry]]], files: Mapping[str, FileEntry]
     ) -> tuple[dict[str, Version], dict[str, Version]]:
         """The partitions whose files cannot be read, and the versions of the others."""
-        damaged, reasons = self.engine.judged(list(files.values()))
+        corrupt, reasons = self.engine.judged(list(files.values()))
         bad: dict[str, Version] = {}
         for partition, (_, some) in unknown.items():
             # What cannot be had comes before what is damaged: nobody is to write over it.
             if reason := next((reasons[f.path] for f in some if f.path in reasons), ""):
-                bad[partition] = Version(rows=0, digest="", unread=reason)
-            elif any(f.path in damaged for f in some):
-                bad[partition] = DAMAGED
+                bad[partition] = Version(rows=0, digest="", unavailable=reason)
+            elif any(f.path in corrupt for f in some):
+                bad[partition] = CORRUPT
         intact = [p for p in unknown if p not in bad]
         if not intact:
             return bad, {}
-        readable = [f for f in files.values() if f.path not in damaged and f.path not in reasons]
+        readable = [f for f in files.values() if f.path not in corrupt and f.path not in reasons]
         try:
             with self.engine.explained(view.table, readable):
                 return bad, self._hash(view, intact, readable)
-        except Unreadable as error:  # the store answers now and then
-            return bad | dict.fromkeys(intact, unread(error)), {}
+        except DataUnavailable as error:  # the store answers now and then
+            return bad | dict.fromkeys(intact, unavailable(error)), {}
 
     def _hash(self, view: View, partitions: Sequence[str], files: Sequence[FileEntry]) -> dict[str, Version]:
         if view.table.sums:
@@ -156,7 +156,7 @@ class VersionReader:
             if days is None:
                 try:
                     days = tuple(self._distinct(view, [file]))
-                except (DamagedData, Unreadable):
+                except (DataCorrupt, DataUnavailable):
                     days = file.possible_partitions(view.table)  # `versions` tells what is wrong with them
                 else:
                     resolved[-1] = replace(file, days=days if view.table.partition_kind == "day" else None)

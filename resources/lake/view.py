@@ -10,7 +10,7 @@ from datetime import datetime
 
 from domain.shared.error import InfrastructureError, InvalidInput
 from domain.shared.table import Table
-from resources.lake.error import ONE_MOMENT, DamagedData, metadata_damaged
+from resources.lake.error import ONE_MOMENT, DataCorrupt, metadata_corrupt
 from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.pointer import Pointers
 from resources.lake.state import TableState, added_columns, parse_state
@@ -80,7 +80,7 @@ class Views:
         """Files of a snapshot that maintenance let go while it was read are no damage."""
         try:
             yield
-        except DamagedData as error:
+        except DataCorrupt as error:
             for view in views:
                 if view.table.name == error.table and view.listing is not None:
                     self.of(view.table, view.listing.snapshot_id)  # says so if it is gone
@@ -107,7 +107,7 @@ class Views:
             try:
                 state = parse_state(table.name, location, content)
             except (ValueError, KeyError, StopIteration, EOFError) as error:
-                raise metadata_damaged(table.name, f"the metadata file {location}") from error
+                raise metadata_corrupt(table.name, f"the metadata file {location}") from error
             self._states[location] = state
             while len(self._states) > _STATES_KEPT:
                 self._states.popitem(last=False)

@@ -17,7 +17,7 @@ from resources.lake.content_hash import versions_of
 from resources.lake.data_files import staged_files
 from resources.lake.desk import Staged
 from resources.lake.engine import Engine, quoted
-from resources.lake.error import CommitConflict, DamagedData, storage_errors
+from resources.lake.error import CommitConflict, DataCorrupt, storage_errors
 from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.frame import check_partitions, conform, partitions_of, select_partitions
 from resources.lake.layout import group_of, sql_filter
@@ -98,7 +98,7 @@ class Writer:
         """The table as it is, made or given its new columns first: for who writes files before a commit."""
         view = self.views.of(table)
         if view.state is None or added_columns(table, view.state):
-            with storage_errors(table.name), self.locks.hold(table.name), catalog_errors(table.name):
+            with storage_errors(table.name), self.locks.lease(table.name), catalog_errors(table.name):
                 self.ownership.ensure()
                 self._stored(self.views.of(table))
             view = self.views.of(table)
@@ -109,7 +109,7 @@ class Writer:
         version already keeps its own file."""
         with storage_errors(table.name):
             import_iceberg()
-            with self.locks.hold(table.name):
+            with self.locks.lease(table.name):
                 for _ in range(_ATTEMPTS):
                     try:
                         return self._put(self.views.of(table), staged, guard)
@@ -178,7 +178,7 @@ class Writer:
             return self._locked(table, plan, guard)
 
     def _locked(self, table: Table, plan: Callable[[View], Rows], guard: Guard | None) -> Commit:
-        with self.locks.hold(table.name):
+        with self.locks.lease(table.name):
             for _ in range(_ATTEMPTS):
                 view = self.views.of(table)
                 try:
@@ -203,9 +203,9 @@ class Writer:
         if not is_imported():
             raise _Unprepared
         victims = [] if view.listing is None else view.listing.holding(table, changed)
-        kept, damaged = self._other_rows(view, victims, changed)
-        if damaged:
-            _warn_lost(table, damaged, changed)
+        kept, corrupt = self._other_rows(view, victims, changed)
+        if corrupt:
+            _warn_lost(table, corrupt, changed)
         whole = set(rows.made) <= set(changed)
         new = rows.frame if whole else select_partitions(table, rows.frame, changed)
         if kept.num_rows:
@@ -223,10 +223,10 @@ class Writer:
         where = sql_filter(view.table, changed, negate=True)
         try:
             return self.engine.read(view, shared, where), []
-        except DamagedData as error:
-            damaged = [f for f in shared if f.path in set(error.files)]
-            intact = [f for f in shared if f not in damaged]
-            return self.engine.read(view, intact, where), damaged
+        except DataCorrupt as error:
+            corrupt = [f for f in shared if f.path in set(error.files)]
+            intact = [f for f in shared if f not in corrupt]
+            return self.engine.read(view, intact, where), corrupt
 
     def swap(self, view: View, frame: pa.Table, victims: Sequence[FileEntry], guard: Guard | None) -> int:
         """Write the rows, drop the victims, in one snapshot on top of the view's. The lock is held."""
@@ -328,11 +328,11 @@ def _refuse_empty(table: Table, partitions: Sequence[str], present: Collection[s
         )
 
 
-def _warn_lost(table: Table, damaged: Sequence[FileEntry], changed: Collection[str]) -> None:
-    lost = sorted({p for f in damaged for p in f.possible_partitions(table)} - set(changed))
+def _warn_lost(table: Table, corrupt: Sequence[FileEntry], changed: Collection[str]) -> None:
+    lost = sorted({p for f in corrupt for p in f.possible_partitions(table)} - set(changed))
     log.warning(
         "%s: dropped %d unreadable data file(s); partitions lost with them that must be fetched again: %s",
         table.name,
-        len(damaged),
+        len(corrupt),
         ", ".join(lost) or "none",
     )

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Engine
 
-from domain.shared.work import Item, Kind
+from domain.shared.work import Kind, WorkRequest
 from resources.ledger.engine import reading, writing
 from resources.ledger.model import Work
 from resources.ledger.outcome import Outcome
@@ -97,7 +97,7 @@ def _wished(kind: Kind, key: str, last: Work | None, fingerprints: Mapping[str, 
     """
     fingerprint = fingerprints.get(key, last.fingerprint if last else "")
     params = last.params if last and last.fingerprint == fingerprint else {}
-    item = Item(
+    item = WorkRequest(
         kind=kind.name, key=key, fingerprint=fingerprint, params=params, once=last.once if last else False
     )
     return first_generation(item, kind, now)

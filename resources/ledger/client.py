@@ -15,15 +15,15 @@ from sqlalchemy import Engine
 
 from domain.shared import clock as clocks
 from domain.shared.clock import Clock
-from domain.shared.work import Item, Kind
+from domain.shared.work import Kind, WorkRequest
 from resources.ledger import dispatch as dispatching
-from resources.ledger import enqueue as wishes
-from resources.ledger import look, pauses, person, sweep
+from resources.ledger import enqueue as requests
+from resources.ledger import pauses, person, queries, sweep
 from resources.ledger.dropped_files import DroppedFiles
 from resources.ledger.engine import open_engine, reading, speaking
 from resources.ledger.feed_places import FeedPlaces
 from resources.ledger.freshness import Freshness
-from resources.ledger.hold import Hold, HoldRequest
+from resources.ledger.lease import Lease, LeaseRequest
 from resources.ledger.model import Dispatch, EnqueueReport, Event, HeldElsewhere, LeaseLost, Swept, Work
 from resources.ledger.outcome import Outcome, cause_of
 from resources.ledger.pipelines import Pipelines
@@ -42,7 +42,7 @@ __all__ = [
     "EnqueueReport",
     "Event",
     "HeldElsewhere",
-    "Hold",
+    "Lease",
     "LeaseLost",
     "Ledger",
     "Swept",
@@ -99,9 +99,9 @@ class Ledger:
 
     # Wishes and their dispatch
 
-    def enqueue(self, items: Sequence[Item]) -> EnqueueReport:
+    def enqueue(self, items: Sequence[WorkRequest]) -> EnqueueReport:
         """Wish for work. Idempotent: the same wishes again write nothing."""
-        return wishes.enqueue(self.engine, self.kinds, items, self.clock())
+        return requests.enqueue(self.engine, self.kinds, items, self.clock())
 
     def dispatch(
         self,
@@ -125,7 +125,7 @@ class Ledger:
 
     def sent(self, dispatch_id: str) -> list[Work]:
         """The rows that went out under this id and have not been sent again since."""
-        return look.sent(self.engine, dispatch_id)
+        return queries.sent(self.engine, dispatch_id)
 
     def claim(self, kind: str, *, holder: str, limit: int, lease: timedelta = LEASE) -> list[Work]:
         """Take due rows for a worker process; it answers by id and fence.
@@ -147,7 +147,7 @@ class Ledger:
 
     # Holding and answering
 
-    def hold(
+    def lease(
         self,
         kind: str,
         keys: Sequence[str],
@@ -157,14 +157,14 @@ class Ledger:
         retry_in: timedelta = timedelta(0),
         heartbeat: bool = True,
         fingerprints: Mapping[str, str] | None = None,
-    ) -> Hold:
+    ) -> Lease:
         """The keys in the hands of a run, to be used in a `with`: see `Hold`.
 
         `fingerprints` are given to rows created here, for keys nobody had wished for.
         """
         _check_lease(retry_in + LEASE)
-        request = HoldRequest(
-            kind=wishes.kind_named(self.kinds, kind),
+        request = LeaseRequest(
+            kind=requests.kind_named(self.kinds, kind),
             keys=tuple(dict.fromkeys(keys)),
             run_id=run_id,
             final=final,
@@ -172,7 +172,7 @@ class Ledger:
             heartbeat=heartbeat,
             fingerprints=fingerprints or {},
         )
-        return Hold(self.engine, request, clock=self.clock, machine_clock=self.machine_clock)
+        return Lease(self.engine, request, clock=self.clock, machine_clock=self.machine_clock)
 
     def complete(self, work_id: int, fence: int, reason_code: str = "") -> Work:
         return self._answer(work_id, fence, Outcome("complete", reason_code))
@@ -236,11 +236,11 @@ class Ledger:
     # Looking
 
     def running(self) -> list[Work]:
-        return look.running(self.engine)
+        return queries.running(self.engine)
 
     def get(self, work_id: int) -> Work | None:
         with reading(self.engine) as connection:
-            return look.get(connection, work_id)
+            return queries.get(connection, work_id)
 
     def find(
         self,
@@ -250,20 +250,20 @@ class Ledger:
         limit: int | None = 100,
     ) -> list[Work]:
         """Rows, newest first."""
-        return look.find(self.engine, kind=kind, key_prefix=key_prefix, status=status, limit=limit)
+        return queries.find(self.engine, kind=kind, key_prefix=key_prefix, status=status, limit=limit)
 
     def asked_for(self, ids: Collection[int]) -> frozenset[int]:
         """Of these rows those that a person asked for, whatever has become of them since."""
-        return look.asked_for(self.engine, ids)
+        return queries.asked_for(self.engine, ids)
 
     def events(self, work_id: int) -> list[Event]:
-        return look.events(self.engine, work_id)
+        return queries.events(self.engine, work_id)
 
     def counts(self) -> dict[str, dict[str, int]]:
-        return look.counts(self.engine)
+        return queries.counts(self.engine)
 
     def purge(self, older_than: datetime) -> int:
-        return look.purge(self.engine, older_than)
+        return queries.purge(self.engine, older_than)
 
     # Neighbours in the same database
 

@@ -10,20 +10,22 @@ from datetime import datetime
 from sqlalchemy import Connection, Engine
 
 from domain.shared.error import InvalidInput
-from domain.shared.work import Item, Kind
+from domain.shared.work import Kind, WorkRequest
 from resources.ledger.engine import writing
 from resources.ledger.model import EnqueueReport, Work
 from resources.ledger.pipelines import join
 from resources.ledger.rows import Change, create, lock_name, read_keys, write
 from resources.ledger.schema import ACTIVE
-from resources.ledger.transitions import judge_wish
+from resources.ledger.transitions import judge_request
 
 PARAMS_LIMIT = 4_096
 """Bytes of JSON a row may carry; larger payloads live in the domain's own table."""
 
 
-def enqueue(engine: Engine, kinds: Mapping[str, Kind], items: Sequence[Item], now: datetime) -> EnqueueReport:
-    by_kind: dict[str, dict[str, Item]] = defaultdict(dict)
+def enqueue(
+    engine: Engine, kinds: Mapping[str, Kind], items: Sequence[WorkRequest], now: datetime
+) -> EnqueueReport:
+    by_kind: dict[str, dict[str, WorkRequest]] = defaultdict(dict)
     for item in items:
         _check(item)
         by_kind[item.kind][item.key] = item  # the last word of one batch counts
@@ -47,7 +49,7 @@ def kind_named(kinds: Mapping[str, Kind], name: str) -> Kind:
         ) from None
 
 
-def _check(item: Item) -> None:
+def _check(item: WorkRequest) -> None:
     if not item.key:
         raise InvalidInput(f"work of kind {item.kind} was wished for without a key")
     size = len(json.dumps(dict(item.params), ensure_ascii=False).encode())
@@ -60,14 +62,14 @@ def _check(item: Item) -> None:
 
 
 def _enqueue_kind(
-    connection: Connection, kind: Kind, items: Mapping[str, Item], now: datetime, report: EnqueueReport
+    connection: Connection, kind: Kind, items: Mapping[str, WorkRequest], now: datetime, report: EnqueueReport
 ) -> None:
     states = read_keys(connection, kind.name, items, lock=True)
     births: list[Work] = []
     changes: list[Change] = []
     for key, item in items.items():
         state = states[key]
-        verdict, row = judge_wish(
+        verdict, row = judge_request(
             item, kind, waiting=state.waiting, running=state.running, standing=state.standing, now=now
         )
         if verdict == "create":

@@ -8,12 +8,12 @@ from datetime import datetime
 from sqlalchemy import Connection, Engine
 
 from domain.shared.error import InvalidInput
-from domain.shared.work import Item, Kind
+from domain.shared.work import Kind, WorkRequest
 from resources.ledger.engine import reading, writing
 from resources.ledger.enqueue import kind_named
-from resources.ledger.look import get
 from resources.ledger.model import Work
 from resources.ledger.pipelines import inherit
+from resources.ledger.queries import get
 from resources.ledger.rows import Change, create, lock_ids, lock_name, read_keys, write
 from resources.ledger.schema import CANCELLED, FINISHED, WAITING
 from resources.ledger.standing import RETRIED
@@ -75,7 +75,7 @@ def retry(engine: Engine, kinds: Mapping[str, Kind], work_id: int, now: datetime
 
 
 def _reborn(connection: Connection, kind: Kind, last: Work, now: datetime) -> Work:
-    item = Item(
+    item = WorkRequest(
         kind=last.kind,
         key=last.key,
         fingerprint=last.fingerprint,

@@ -22,7 +22,7 @@ from resources.ledger.upsert import insert_into
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class PartitionRecord:
     """What one partition contains. The last four fields are the ledger's own: `record` ignores them.
 
     `seen_count` counts fetches in a row that brought this same content, `generation` its changes;
@@ -61,7 +61,7 @@ class Revision:
     recorded: bool
 
 
-_FACT = [partition_fact.c[column.name] for column in fields(Fact)]
+_RECORD = [partition_fact.c[column.name] for column in fields(PartitionRecord)]
 _REVISION = [partition_revision.c[column.name] for column in fields(Revision)]
 
 
@@ -71,7 +71,11 @@ class Provenance:
     clock: Clock
 
     def record(
-        self, entries: Sequence[Fact], *, revision: bool = False, parent_snapshot_id: int | None = None
+        self,
+        entries: Sequence[PartitionRecord],
+        *,
+        revision: bool = False,
+        parent_snapshot_id: int | None = None,
     ) -> None:
         """Keep these facts, in one transaction. With `revision`, changed content is noted as a revision.
 
@@ -82,24 +86,24 @@ class Provenance:
         if not newest:
             return
         now = self.clock()
-        facts = [newest[name] for name in sorted(newest)]
+        records = [newest[name] for name in sorted(newest)]
         with writing(self.engine) as connection:
             # In turns, always in one order of names: rows locked in different orders would deadlock.
-            for table in sorted({fact.table_name for fact in facts}):
+            for table in sorted({record.table_name for record in records}):
                 lock_name(connection, table)
             if revision:
-                _append_revisions(connection, facts, now, parent_snapshot_id)
-            connection.execute(_upsert(connection), [_values(fact, now) for fact in facts])
+                _append_revisions(connection, records, now, parent_snapshot_id)
+            connection.execute(_upsert(connection), [_values(record, now) for record in records])
 
-    def facts(
+    def records(
         self, tables: Collection[str], partitions: Collection[str] | None = None
-    ) -> dict[tuple[str, str], Fact]:
+    ) -> dict[tuple[str, str], PartitionRecord]:
         """The facts of these tables, of all their partitions or only of those named."""
-        query = select(*_FACT).where(partition_fact.c.table_name.in_(list(tables)))
+        query = select(*_RECORD).where(partition_fact.c.table_name.in_(list(tables)))
         with reading(self.engine) as connection:
             if partitions is None:
                 return _by_name(connection.execute(query))
-            found: dict[tuple[str, str], Fact] = {}
+            found: dict[tuple[str, str], PartitionRecord] = {}
             for chunk in chunks(sorted(set(partitions))):
                 found |= _by_name(connection.execute(query.where(partition_fact.c.partition.in_(chunk))))
             return found
@@ -148,20 +152,20 @@ class Provenance:
         }
 
 
-def _by_name(rows: Iterable[Any]) -> dict[tuple[str, str], Fact]:
-    return {(row[0], row[1]): Fact(*row) for row in rows}
+def _by_name(rows: Iterable[Any]) -> dict[tuple[str, str], PartitionRecord]:
+    return {(row[0], row[1]): PartitionRecord(*row) for row in rows}
 
 
-def _values(fact: Fact, now: datetime) -> dict[str, Any]:
+def _values(record: PartitionRecord, now: datetime) -> dict[str, Any]:
     return {
-        "table_name": fact.table_name,
-        "partition": fact.partition,
-        "rows": fact.rows,
-        "digest": fact.digest,
-        "snapshot_id": fact.snapshot_id,
-        "inputs": dict(fact.inputs),
-        "detail": dict(fact.detail),
-        "run_id": fact.run_id,
+        "table_name": record.table_name,
+        "partition": record.partition,
+        "rows": record.rows,
+        "digest": record.digest,
+        "snapshot_id": record.snapshot_id,
+        "inputs": dict(record.inputs),
+        "detail": dict(record.detail),
+        "run_id": record.run_id,
         "seen_count": 1,
         "generation": 1,
         "committed_at": now,
@@ -197,16 +201,16 @@ def _upsert(connection: Connection) -> Any:
 
 
 def _append_revisions(
-    connection: Connection, facts: Sequence[Fact], now: datetime, parent_snapshot_id: int | None
+    connection: Connection, records: Sequence[PartitionRecord], now: datetime, parent_snapshot_id: int | None
 ) -> None:
-    by_table: dict[str, dict[str, Fact]] = defaultdict(dict)
-    for fact in facts:
-        by_table[fact.table_name][fact.partition] = fact
+    by_table: dict[str, dict[str, PartitionRecord]] = defaultdict(dict)
+    for record in records:
+        by_table[record.table_name][record.partition] = record
     revisions: list[dict[str, Any]] = []
     for table, partitions in by_table.items():
         for chunk in chunks(partitions):
             query = (
-                select(*_FACT)
+                select(*_RECORD)
                 .where(partition_fact.c.table_name == table, partition_fact.c.partition.in_(chunk))
                 .order_by(partition_fact.c.partition)
             )
@@ -218,7 +222,9 @@ def _append_revisions(
         connection.execute(insert(partition_revision), revisions)
 
 
-def _revision(old: Fact, new: Fact, now: datetime, parent_snapshot_id: int | None) -> dict[str, Any]:
+def _revision(
+    old: PartitionRecord, new: PartitionRecord, now: datetime, parent_snapshot_id: int | None
+) -> dict[str, Any]:
     return {
         "table_name": new.table_name,
         "partition": new.partition,

@@ -49,10 +49,10 @@ def standing(rows: Iterable[Work]) -> list[Work]:
 def stands(rows: FromClause = work) -> ColumnElement[bool]:
     """The same as a condition."""
     later = work.alias("later")
-    same_wish = and_(_is_given_up(later), later.c.fingerprint == rows.c.fingerprint)
+    same_request = and_(_is_given_up(later), later.c.fingerprint == rows.c.fingerprint)
     return and_(
         or_(_is_verdict(rows), _is_given_up(rows)),
-        not_(_exists_after(rows, later, or_(_is_verdict(later), same_wish))),
+        not_(_exists_after(rows, later, or_(_is_verdict(later), same_request))),
     )
 
 

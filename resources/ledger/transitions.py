@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from domain.shared.backoff import Backoff
-from domain.shared.work import Item, Kind
+from domain.shared.work import Kind, WorkRequest
 from resources.ledger.model import WORKER, Work
 from resources.ledger.outcome import Outcome
 from resources.ledger.schema import (
@@ -42,8 +42,8 @@ DISPATCH_PATIENCE = Backoff(base=timedelta(seconds=120), factor=2, cap=timedelta
 Verdict = Literal["create", "update", "absorb", "refuse"]
 
 
-def judge_wish(
-    item: Item,
+def judge_request(
+    item: WorkRequest,
     kind: Kind,
     *,
     waiting: Work | None,
@@ -56,7 +56,7 @@ def judge_wish(
     `standing` are the finished rows that still say something (`standing.py`), oldest first.
     """
     if waiting is not None:
-        changed = _updated_wish(waiting, item, now)
+        changed = _updated_request(waiting, item, now)
         return ("absorb", waiting) if changed is waiting else ("update", changed)
     if running is not None:
         if running.fingerprint == item.fingerprint:
@@ -72,7 +72,7 @@ def judge_wish(
     return "create", next_generation(item, kind, last, now)
 
 
-def _updated_wish(row: Work, item: Item, now: datetime) -> Work:
+def _updated_request(row: Work, item: WorkRequest, now: datetime) -> Work:
     changed = replace(
         row,
         fingerprint=item.fingerprint,
@@ -94,7 +94,7 @@ def _updated_wish(row: Work, item: Item, now: datetime) -> Work:
     return replace(changed, updated_at=now)
 
 
-def first_generation(item: Item, kind: Kind, now: datetime) -> Work:
+def first_generation(item: WorkRequest, kind: Kind, now: datetime) -> Work:
     return Work(
         id=0,
         kind=item.kind,
@@ -126,7 +126,7 @@ def first_generation(item: Item, kind: Kind, now: datetime) -> Work:
     )
 
 
-def next_generation(item: Item, kind: Kind, last: Work, now: datetime) -> Work:
+def next_generation(item: WorkRequest, kind: Kind, last: Work, now: datetime) -> Work:
     """A generation after one that ended well. Wanted again for the same reason, it waits ever longer.
 
     Work that did not help is wanted again at the very next look. A key that was quiet for longer was
@@ -139,7 +139,9 @@ def next_generation(item: Item, kind: Kind, last: Work, now: datetime) -> Work:
     if now - ended > STILL_WANTED:
         return row
     repeats = last.repeats + 1
-    wait = timedelta(0) if repeats <= FREE_REPEATS else kind.regrowth.delay(repeats - FREE_REPEATS - 1)
+    wait = (
+        timedelta(0) if repeats <= FREE_REPEATS else kind.recurrence_backoff.delay(repeats - FREE_REPEATS - 1)
+    )
     return replace(row, repeats=repeats, not_before=max(row.not_before, ended + wait))
 
 

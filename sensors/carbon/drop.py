@@ -4,11 +4,11 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.carbon.office import CarbonOffice
 from assets.policies.tags import DISPATCH
 from domain.carbon.jobs import DROPPED, FILE_INGEST, PRIORITY
-from sensors.carbon.dropped import look_at_drop
 from sensors.unfinished import unfinished_dispatches
+from services.carbon.drop_look import look_at_drop
+from services.carbon.resource import CarbonResource
 
 KEY = dg.AssetKey(["carbon", DROPPED])
 
@@ -20,7 +20,7 @@ KEY = dg.AssetKey(["carbon", DROPPED])
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Has files taken in that were put into the drop folder.",
 )
-def drop_sensor(context: dg.SensorEvaluationContext, office: CarbonOffice) -> dg.SensorResult:
+def drop_sensor(context: dg.SensorEvaluationContext, office: CarbonResource) -> dg.SensorResult:
     seen = look_at_drop(
         office.open(), Path(office.drop), context.cursor or "", unfinished_dispatches(context.instance)
     )

@@ -4,8 +4,8 @@ import json
 
 import dagster as dg
 
-from assets.carbon.office import CarbonOffice
-from assets.carbon.pull import listen
+from services.carbon.pull import listen
+from services.carbon.resource import CarbonResource
 
 ALL_AFTER = 120
 """Ticks after which everything is asked for again, cursor or not: a change that a cursor missed is heard of
@@ -18,7 +18,7 @@ within the hour."""
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Hears of applications beside us which entries changed there.",
 )
-def feed_sensor(context: dg.SensorEvaluationContext, office: CarbonOffice) -> dg.SensorResult:
+def feed_sensor(context: dg.SensorEvaluationContext, office: CarbonResource) -> dg.SensorResult:
     carbon = office.open()
     if not carbon.feeds:
         return dg.SensorResult(skip_reason="no application is set: PERENNIAL_CARBON_APP_URL")

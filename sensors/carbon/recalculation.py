@@ -2,10 +2,10 @@
 
 import dagster as dg
 
-from assets.carbon.office import CarbonOffice
 from assets.policies.tags import DISPATCH, pipeline_tags
-from sensors.carbon.look import Start, look
 from sensors.unfinished import unfinished_dispatches
+from services.carbon.reconcile import Start, reconcile
+from services.carbon.resource import CarbonResource
 
 
 def recalculation_sensor(assets: dg.AssetSelection) -> dg.SensorDefinition:
@@ -17,8 +17,8 @@ def recalculation_sensor(assets: dg.AssetSelection) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Takes in what was uploaded, recalculates what that changes, and sums up the report.",
     )
-    def recalculation(context: dg.SensorEvaluationContext, office: CarbonOffice) -> dg.SensorResult:
-        seen = look(office.open(), unfinished_dispatches(context.instance))
+    def recalculation(context: dg.SensorEvaluationContext, office: CarbonResource) -> dg.SensorResult:
+        seen = reconcile(office.open(), unfinished_dispatches(context.instance))
         return dg.SensorResult(
             run_requests=[run_request(start) for start in seen.starts],
             skip_reason=None

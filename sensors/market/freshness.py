@@ -8,10 +8,10 @@ import json
 import dagster as dg
 
 from assets.market.recording import FRESH
-from assets.market.warehouse import MarketWarehouse
 from assets.policies.definition import asset_key
 from domain.market.freshness import freshness
 from domain.market.trading import shanghai
+from services.market.resource import MarketResource
 
 
 @dg.sensor(
@@ -21,7 +21,7 @@ from domain.market.trading import shanghai
     description="Reports on each table whether its source answers, as the check `fresh`; on change only.",
 )
 def market_freshness_sensor(
-    context: dg.SensorEvaluationContext, warehouse: MarketWarehouse
+    context: dg.SensorEvaluationContext, warehouse: MarketResource
 ) -> dg.SensorResult:
     market = warehouse.open()
     now, calendar = market.clock(), market.calendar()

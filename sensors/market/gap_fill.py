@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets.market.warehouse import MarketWarehouse
 from assets.policies.tags import DISPATCH
 from domain.market.trading import shanghai
 from domain.shared.table import ALL
-from sensors.market.look import Look, Start, look
 from sensors.unfinished import keys_under_way, unfinished_dispatches
+from services.market.reconcile import Reconciliation, Start, reconcile
+from services.market.resource import MarketResource
 
 
 def gap_fill_sensor(assets: dg.AssetSelection) -> dg.SensorDefinition:
@@ -21,9 +21,9 @@ def gap_fill_sensor(assets: dg.AssetSelection) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Finds days that are missing, thin, damaged or changed, and references that are due.",
     )
-    def gap_fill(context: dg.SensorEvaluationContext, warehouse: MarketWarehouse) -> dg.SensorResult:
+    def gap_fill(context: dg.SensorEvaluationContext, warehouse: MarketResource) -> dg.SensorResult:
         at_work = keys_under_way(context.instance)
-        seen = look(warehouse.open(), unfinished_dispatches(context.instance), under_way=at_work)
+        seen = reconcile(warehouse.open(), unfinished_dispatches(context.instance), under_way=at_work)
         return dg.SensorResult(
             run_requests=[run_request(start) for start in seen.starts],
             skip_reason=None if seen.starts else _nothing(seen),
@@ -42,11 +42,11 @@ def daily_schedule(assets: dg.AssetSelection, cron: str) -> dg.ScheduleDefinitio
         description="The daily look: from here today is due. The gap-fill sensor makes up for a missed one.",
     )
     def daily(
-        context: dg.ScheduleEvaluationContext, warehouse: MarketWarehouse
+        context: dg.ScheduleEvaluationContext, warehouse: MarketResource
     ) -> Iterator[dg.RunRequest | dg.SkipReason]:
         market = warehouse.open()
         at_work = keys_under_way(context.instance)
-        seen = look(market, unfinished_dispatches(context.instance), references=False, under_way=at_work)
+        seen = reconcile(market, unfinished_dispatches(context.instance), references=False, under_way=at_work)
         for start in seen.starts:
             yield run_request(start)
         if not seen.starts:
@@ -70,6 +70,6 @@ def run_request(start: Start) -> dg.RunRequest:
     )
 
 
-def _nothing(seen: Look) -> str:
+def _nothing(seen: Reconciliation) -> str:
     waiting = len(seen.plan.due)
     return f"{waiting} partitions are waiting for their next attempt" if waiting else "nothing is due"

@@ -28,7 +28,7 @@ TICK_AHEAD = timedelta(seconds=90)
 """How soon after the start the daily schedule ticks: the first fill comes before it."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.WorkRequest]) -> None:
     """Those that start a product of their own come first: two at once would starve each other."""
     items.sort(key=lambda item: "first_up" in getattr(item, "fixturenames", ()))
 

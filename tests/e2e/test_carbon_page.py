@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from assets.carbon.page import page
+from services.carbon.page import page
 from tests.unit.carbon.page_world import World, university
 
 if TYPE_CHECKING:

@@ -15,17 +15,17 @@ import pytest
 import requests
 import uvicorn
 
-from assets.carbon.upload import File, upload
 from domain.carbon.jobs import AGGREGATION
 from domain.carbon.reading.problems import FileRefused
 from domain.market.plan import FILL
 from domain.shared.error import InvalidInput
-from domain.shared.work import Item
+from domain.shared.work import WorkRequest
 from orchestration.api.app import build_app
 from orchestration.api.serve import listening, serve
 from orchestration.services import open_carbon, open_ledger
 from orchestration.settings import Settings
 from resources.ledger.client import Ledger
+from services.carbon.upload import File, upload
 
 TOKEN = "f00dfacecafe0123456789abcdef"
 KEY = "carbon_reports:2025"
@@ -82,7 +82,7 @@ def serving(settings: Settings) -> Iterator[Api]:
 
 
 def a_job(ledger: Ledger) -> int:
-    [row] = ledger.enqueue([Item(kind=AGGREGATION, key=KEY, fingerprint="f")]).created
+    [row] = ledger.enqueue([WorkRequest(kind=AGGREGATION, key=KEY, fingerprint="f")]).created
     return row.id
 
 
@@ -94,8 +94,8 @@ def test_a_job_is_shown_with_its_history(api: Api, ledger: Ledger) -> None:
 
 def test_a_job_that_failed_is_queued_again_under_a_new_id(api: Api, ledger: Ledger) -> None:
     number = a_job(ledger)
-    with ledger.hold(AGGREGATION, [KEY], "run", heartbeat=False) as hold:
-        hold.fail(KEY, "no")
+    with ledger.lease(AGGREGATION, [KEY], "run", heartbeat=False) as lease:
+        lease.fail(KEY, "no")
     answer = api.post(f"/sync/jobs/{number}/recover")
     assert answer.status_code == 200
     assert answer.json()["status"] == "queued"
@@ -104,14 +104,16 @@ def test_a_job_that_failed_is_queued_again_under_a_new_id(api: Api, ledger: Ledg
 
 def test_a_live_job_is_left_alone(api: Api, ledger: Ledger) -> None:
     number = a_job(ledger)
-    with ledger.hold(AGGREGATION, [KEY], "run", heartbeat=False):
+    with ledger.lease(AGGREGATION, [KEY], "run", heartbeat=False):
         answer = api.post(f"/sync/jobs/{number}/recover")
         assert answer.status_code == 409
         assert answer.json()["reason_code"] == "already_running"
 
 
 def test_a_job_whose_worker_is_dead_is_queued_again(api: Api, settings: Settings, ledger: Ledger) -> None:
-    [row] = ledger.enqueue([Item(kind=FILL, key="normalized_daily:2026-11-17", fingerprint="f")]).created
+    [row] = ledger.enqueue(
+        [WorkRequest(kind=FILL, key="normalized_daily:2026-11-17", fingerprint="f")]
+    ).created
     number = row.id
     past = datetime.now(UTC) - timedelta(minutes=10)
     old = Ledger.open(
@@ -126,8 +128,8 @@ def test_a_job_whose_worker_is_dead_is_queued_again(api: Api, settings: Settings
 
 def test_a_job_that_waits_becomes_due_now(api: Api, ledger: Ledger) -> None:
     number = a_job(ledger)
-    with ledger.hold(AGGREGATION, [KEY], "run", heartbeat=False) as hold:
-        hold.defer(KEY, "later", not_before=datetime.now(UTC) + timedelta(days=1))
+    with ledger.lease(AGGREGATION, [KEY], "run", heartbeat=False) as lease:
+        lease.defer(KEY, "later", not_before=datetime.now(UTC) + timedelta(days=1))
     assert api.post(f"/sync/jobs/{number}/recover").status_code == 200
     row = ledger.get(number)
     assert row is not None

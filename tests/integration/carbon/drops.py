@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from assets.carbon.carbon import Carbon
-from assets.carbon.drop import Dropped, take_dropped
 from domain.carbon.dropped import SETTLED
 from domain.shared.clock import machine_clock
 from resources.ledger.client import Ledger
-from sensors.carbon.dropped import DropLook, look_at_drop
+from services.carbon.drop import Dropped, take_dropped
+from services.carbon.drop_look import DropLook, look_at_drop
+from services.carbon.service import Carbon
 
 
 def reuse_inodes(patch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -34,7 +34,7 @@ def reuse_inodes(patch: pytest.MonkeyPatch, folder: Path) -> None:
     def stamp(about: os.stat_result) -> str:
         return f"{about.st_size}:{about.st_mtime_ns}:{number(about.st_ino)}"
 
-    patch.setattr("assets.carbon.drop_folder._stamp", stamp)
+    patch.setattr("services.carbon.drop_folder._stamp", stamp)
 
 
 class Drop:
@@ -60,7 +60,7 @@ class Drop:
         path.write_text(text, encoding="utf-8", newline="")
         return path
 
-    def look(self, later: float = 0.0, unfinished: Collection[str] = ()) -> DropLook:
+    def reconcile(self, later: float = 0.0, unfinished: Collection[str] = ()) -> DropLook:
         self.moment += timedelta(seconds=later)
         seen = look_at_drop(self.carbon, self.folder, self.cursor, unfinished)
         self.cursor = seen.cursor
@@ -75,5 +75,5 @@ class Drop:
 
     def taken(self) -> list[tuple[str, str]]:
         """Two looks and what they send for."""
-        found = self.run(self.look(10.0))
-        return found + self.run(self.look(SETTLED))
+        found = self.run(self.reconcile(10.0))
+        return found + self.run(self.reconcile(SETTLED))

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from assets.carbon.carbon import Carbon
 from domain.carbon.tables import TABLES
 from orchestration.cli.runner import runner
 from orchestration.environments import load_settings
 from orchestration.services import open_carbon
-from sensors.carbon.look import Look, look
 from sensors.carbon.recalculation import run_tags, written_with
+from services.carbon.reconcile import Reconciliation, reconcile
+from services.carbon.service import Carbon
 from tests.command import Said, said
 from tests.databases import clear, closed_afterwards
 
@@ -117,10 +117,10 @@ class Office:
 
     # What the daemon does
 
-    def look(self) -> Look:
+    def reconcile(self) -> Reconciliation:
         """One look and the runs it starts, one after another."""
         carbon = self.carbon
-        seen = look(carbon)
+        seen = reconcile(carbon)
         with runner(load_settings()) as run:
             for start in seen.starts:
                 run.run(written_with(start.table), domain="carbon", tags=run_tags(start))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assets.carbon.intake import take_in_entries
 from domain.carbon import pipelines
+from services.carbon.intake import take_in_entries
 from tests.integration.carbon.office import YEAR, Office
 
 PLACE = f"paper|{YEAR}"
@@ -28,7 +28,7 @@ def test_edits_that_nobody_calculates_leave_a_bounded_trail(
 ) -> None:
     monkeypatch.setattr(pipelines, "CARRIED", 3)
     edits = [edit(office, mass) for mass in range(1, 7)]
-    detail = office.carbon.observe().cell("data_entries", PLACE).detail
+    detail = office.carbon.observe().state("data_entries", PLACE).detail
     assert detail["pipelines"] == edits[-4:]
 
 
@@ -39,7 +39,7 @@ def test_chains_whose_calculation_failed_end_with_the_one_that_succeeds(
     failed = []
     for implausible in (1e12, 9.9e11):
         failed.append(edit(office, implausible))
-        office.look()
+        office.reconcile()
     assert statuses(office, *failed) == ["PARTIAL", "PARTIAL"]
     last = edit(office, 1)
     assert office.run("heal").code == 0

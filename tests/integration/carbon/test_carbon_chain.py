@@ -14,8 +14,8 @@ import pytest
 from domain.carbon.tables import FACTOR_VERSIONS
 from orchestration.cli.runner import runner
 from orchestration.environments import load_settings
-from sensors.carbon.look import look
 from sensors.carbon.recalculation import run_tags, written_with
+from services.carbon.reconcile import reconcile
 from tests.command import said
 from tests.integration.carbon.office import ELECTRICITY, FACTORS, PAPER, TRAIN, UNITS, YEAR, Office
 
@@ -42,9 +42,9 @@ def test_within_two_looks_after_its_factors_are_in_the_report_is_new_and_the_res
 ) -> None:
     before, files = office.content(), office.data_files("data_entry_emissions")
     assert office.upload("factors", DEARER).code == 0
-    office.look()  # takes the file in
-    office.look()
-    office.look()
+    office.reconcile()  # takes the file in
+    office.reconcile()
+    office.reconcile()
     assert not office.due()
     assert office.milligrams() == TRAIN_MG + 1000 * 2 * 1_000 + ELECTRICITY_MG + PAPER_MG
     assert changed(before, office.content()) == {
@@ -315,9 +315,9 @@ def test_a_locked_year_stays_as_it_is_and_says_so(office: Office) -> None:
 
 def test_work_that_meets_a_lock_is_wished_for_again_when_the_year_is_unlocked(office: Office) -> None:
     assert office.upload("factors", DEARER).code == 0
-    office.look()
+    office.reconcile()
     carbon = office.carbon
-    seen = look(carbon)
+    seen = reconcile(carbon)
     [start] = seen.starts
     office.run("lock", YEAR, "--reason", "published")
     with runner(load_settings()) as run:

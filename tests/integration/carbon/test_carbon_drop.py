@@ -8,7 +8,6 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.carbon.drop_folder import Changed, DropFolder
 from domain.carbon.dropped import LATE, SETTLED
 from domain.carbon.jobs import DROPPED, FILE_INGEST
 from domain.shared.error import TransientResourceError
@@ -18,7 +17,8 @@ from orchestration.environments import load_settings
 from orchestration.health import carbon_findings
 from resources.ledger.dropped_files import DroppedFiles
 from sensors.carbon.drop import drop_sensor, run_tags
-from sensors.carbon.dropped import observe_drop
+from services.carbon.drop_folder import Changed, DropFolder
+from services.carbon.drop_look import observe_drop
 from tests.integration.carbon.drops import Drop, reuse_inodes
 from tests.integration.carbon.office import FACTORS, PAPER, YEAR, Office
 from tests.integration.market.house import quiet
@@ -81,25 +81,25 @@ def test_what_lies_where_nobody_looks_is_told(office: Office) -> None:
 
 def test_a_file_that_is_still_being_copied_is_left_alone(drop: Drop) -> None:
     path = drop.put(f"factors/{YEAR}/f.csv", FACTORS[:40])
-    assert drop.run(drop.look()) == []
+    assert drop.run(drop.reconcile()) == []
     path.write_text(FACTORS[:80])
-    assert drop.run(drop.look(SETTLED)) == []
+    assert drop.run(drop.reconcile(SETTLED)) == []
     assert path.exists()
 
 
 def test_the_clock_of_a_file_server_settles_nothing(drop: Drop) -> None:
     path = drop.put(f"factors/{YEAR}/f.csv", FACTORS)
     os.utime(path, (0, 0))
-    assert drop.run(drop.look()) == [], "it may be half a file of long ago"
-    assert drop.run(drop.look(SETTLED)) == [("f.csv", "taken")]
+    assert drop.run(drop.reconcile()) == [], "it may be half a file of long ago"
+    assert drop.run(drop.reconcile(SETTLED)) == [("f.csv", "taken")]
 
 
 def test_a_file_that_changed_since_it_was_sent_for_is_taken_when_it_is_whole(
     office: Office, drop: Drop
 ) -> None:
     path = drop.put(f"data/paper/{YEAR}/p.csv", PAPER)
-    drop.look()
-    sent = drop.look(SETTLED)
+    drop.reconcile()
+    sent = drop.reconcile(SETTLED)
     path.write_text(PAPER + "ART,11,recycled\n")
     assert drop.run(sent) == [("p.csv", "changed")]
     assert drop.taken() == [("p.csv", "taken")]
@@ -122,10 +122,10 @@ def test_a_writer_that_goes_on_after_its_file_was_taken_is_heard(office: Office,
     with path.open("a") as writer:
         assert drop.taken() == [("p.csv", "taken")]
         writer.write("ART,11,recycled\n")
-    drop.look()
+    drop.reconcile()
     assert drop.taken() == [("p.csv", "taken")]
     assert office.carbon.ledger.uploads.find()[0].rows == 2
-    assert drop.run(drop.look(LATE)) == []
+    assert drop.run(drop.reconcile(LATE)) == []
 
 
 def test_where_no_daemon_looks_the_next_who_does_hears_a_writer_that_went_on(drop: Drop) -> None:
@@ -142,7 +142,7 @@ def test_a_folder_that_cannot_be_looked_into_keeps_no_look_from_its_end(drop: Dr
     for folder in (drop.folder / "taken" / "data", drop.folder / "data"):
         folder.rename(drop.folder / f".{folder.parent.name}")
         folder.write_text("no folder")
-    drop.look()
+    drop.reconcile()
 
 
 def test_a_look_minds_only_what_was_taken_lately_however_much_lies_in_taken(
@@ -161,16 +161,16 @@ def test_a_look_minds_only_what_was_taken_lately_however_much_lies_in_taken(
         return stamp(folder, place)
 
     monkeypatch.setattr(DropFolder, "stamp", counted)
-    drop.look()
+    drop.reconcile()
     assert seen == [f"taken/data/paper/{YEAR}/p.csv"]
-    drop.look(LATE + 1)
+    drop.reconcile(LATE + 1)
     assert len(seen) == 1
 
 
 def test_what_nobody_took_is_not_watched(office: Office, drop: Drop) -> None:
     """Whoever takes a file back frees its number, and the disk gives that to the next that comes."""
     drop.put(f"data/paper/{YEAR}/wrong.csv", PAPER.replace("100", "150"))
-    drop.look(10.0)
+    drop.reconcile(10.0)
     (drop.folder / "data" / "paper" / YEAR / "wrong.csv").unlink()
     draft = drop.put(f"data/paper/{YEAR}/draft.csv", PAPER)
     final = drop.put(f"data/paper/{YEAR}/final.csv", PAPER.replace("100", "200"))
@@ -201,7 +201,7 @@ def test_what_was_taken_before_another_of_its_name_came_is_not_put_back(office: 
     with path.open("a") as writer:
         assert drop.taken() == [("p.csv", "taken")]
         drop.put(f"data/paper/{YEAR}/p.csv", PAPER.replace("100", "200"))
-        drop.look(10.0)
+        drop.reconcile(10.0)
         writer.write("ART,11,recycled\n")
     assert drop.taken() == [("p.csv", "taken")]
     assert drop.taken() == drop.taken() == []
@@ -223,7 +223,7 @@ def test_what_a_run_took_that_was_killed_then_is_watched_all_the_same(
                 drop.taken()
         assert not path.exists()
         writer.write("ART,11,recycled\n")
-    drop.look()
+    drop.reconcile()
     assert path.exists()
 
 
@@ -231,14 +231,14 @@ def test_a_look_that_is_killed_while_it_watches_has_sent_for_what_lies_there(
     drop: Drop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drop.put(f"factors/{YEAR}/f.csv", FACTORS)
-    drop.look()
+    drop.reconcile()
 
     def killed(*_: object) -> object:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(DroppedFiles, "moved_since", killed)
     with pytest.raises(KeyboardInterrupt):
-        drop.look(SETTLED)
+        drop.reconcile(SETTLED)
     [row] = drop.carbon.ledger.find(FILE_INGEST)
     assert (row.key, row.dispatches) == (f"{DROPPED}:factors/{YEAR}/f.csv", 1)
 
@@ -364,7 +364,7 @@ def test_a_file_that_cannot_be_moved_waits_and_says_so_while_others_are_taken(
     [finding] = [f for f in carbon_findings(load_settings()) if f.subject == row.key]
     assert "`taken`" in finding.action
     (drop.folder / "taken" / "units").unlink()
-    assert drop.run(drop.look(3600.0)) == [("u.csv", "taken")]
+    assert drop.run(drop.reconcile(3600.0)) == [("u.csv", "taken")]
 
 
 def test_a_name_taken_by_a_folder_stops_nothing(drop: Drop) -> None:
@@ -391,23 +391,23 @@ def test_a_file_that_breaks_its_reader_is_given_up_after_some_attempts_and_forgo
     assert [(Path(one.place).name, one.outcome) for one in drop.told] == [("good.csv", "taken")]
     for _ in range(2):
         with pytest.raises(MemoryError):
-            drop.run(drop.look(600.0))
-    assert drop.look(600.0).starts == ()
+            drop.run(drop.reconcile(600.0))
+    assert drop.reconcile(600.0).starts == ()
     [finding] = [f for f in carbon_findings(load_settings()) if "bad.csv" in f.subject]
     assert finding.health == "broken"
     bad.unlink()
-    drop.look(600.0)
+    drop.reconcile(600.0)
     assert not [f for f in carbon_findings(load_settings()) if "bad.csv" in f.subject]
 
 
 def test_a_look_passes_on_so_many_files_and_no_stuck_one_is_in_the_way(
     drop: Drop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sensors.carbon.dropped.AT_ONCE", 1)
+    monkeypatch.setattr("services.carbon.drop_look.AT_ONCE", 1)
     for name in "abc":
         drop.put(f"factors/{YEAR}/{name}.csv", FACTORS)
-    drop.look()
-    sent = [[Path(row.key).name for s in drop.look(SETTLED).starts for row in s.rows] for _ in range(4)]
+    drop.reconcile()
+    sent = [[Path(row.key).name for s in drop.reconcile(SETTLED).starts for row in s.rows] for _ in range(4)]
     assert sent == [["a.csv"], ["b.csv"], ["c.csv"], []], "none of them is taken meanwhile"
 
 
@@ -419,8 +419,8 @@ def test_a_look_reads_no_file(drop: Drop, monkeypatch: pytest.MonkeyPatch) -> No
         raise AssertionError("a look opened a file")
 
     monkeypatch.setattr(DropFolder, "read", opened)
-    drop.look()
-    [start] = drop.look(SETTLED).starts
+    drop.reconcile()
+    [start] = drop.reconcile(SETTLED).starts
     assert [row.key for row in start.rows] == [f"{DROPPED}:data/paper/{YEAR}/p.csv"]
 
 
@@ -432,7 +432,7 @@ def test_units_go_before_the_data_that_was_dropped_with_them(drop: Drop) -> None
 
 def test_the_sensor_sends_a_run_that_takes_the_file(office: Office, drop: Drop) -> None:
     drop.put(f"data/paper/{YEAR}/more.csv", PAPER.replace("100", "200"))
-    drop.look()
+    drop.reconcile()
     definitions = build_definitions(load_settings())
     with runner(load_settings()) as run:
         with (

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from assets.carbon.drop_folder import Content, DropFolder
-from assets.carbon.upload import File, upload
 from assets.policies.tags import DISPATCH
 from domain.carbon.dropped import SETTLED
 from domain.carbon.jobs import DROPPED, FILE_INGEST
 from domain.shared.error import TransientResourceError
 from orchestration.environments import load_settings
 from orchestration.instance import open_instance
-from sensors.carbon.dropped import look_at_drop
 from sensors.processes import PROCESS
+from services.carbon.drop_folder import Content, DropFolder
+from services.carbon.drop_look import look_at_drop
+from services.carbon.upload import File, upload
 from tests.integration.carbon.drops import Drop, reuse_inodes
 from tests.integration.carbon.office import FACTORS, PAPER, TRAIN, YEAR, Office
 from tests.integration.carbon.test_carbon_heal import gone
@@ -49,38 +49,38 @@ def test_files_dropped_together_are_taken_as_they_were_written(office: Office, d
 def test_of_more_files_than_a_look_passes_on_the_older_go_first(
     drop: Drop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sensors.carbon.dropped.AT_ONCE", 1)
+    monkeypatch.setattr("services.carbon.drop_look.AT_ONCE", 1)
     for number, name in enumerate("zyx"):
         os.utime(drop.put(f"{DATA}/{name}.csv", PAPER), (number, number))
-    drop.look()
-    sent = [[name for name, _ in drop.run(drop.look(SETTLED))] for _ in range(3)]
+    drop.reconcile()
+    sent = [[name for name, _ in drop.run(drop.reconcile(SETTLED))] for _ in range(3)]
     assert sent == [["z.csv"], ["y.csv"], ["x.csv"]]
 
 
 def test_nothing_is_sent_for_beside_a_run_that_is_taking_files_in(office: Office, drop: Drop) -> None:
     drop.put(f"{DATA}/old.csv", PAPER)
-    drop.look()
-    sent = drop.look(SETTLED)
+    drop.reconcile()
+    sent = drop.reconcile(SETTLED)
     [start] = sent.starts
     drop.put(f"{DATA}/fix.csv", NEWER)
-    drop.look(0.0, {start.id})
-    assert drop.look(SETTLED, {start.id}).starts == ()
+    drop.reconcile(0.0, {start.id})
+    assert drop.reconcile(SETTLED, {start.id}).starts == ()
     assert drop.run(sent) == [("old.csv", "taken")]
-    assert drop.run(drop.look(0.0, {start.id})) == [("fix.csv", "taken")]
+    assert drop.run(drop.reconcile(0.0, {start.id})) == [("fix.csv", "taken")]
     assert newest(office) == "fix.csv"
 
 
 def test_a_run_that_died_keeps_nothing_from_being_sent_for(drop: Drop) -> None:
     drop.put(f"{DATA}/old.csv", PAPER)
-    drop.look()
-    [start] = drop.look(SETTLED).starts
-    hold = drop.carbon.ledger.hold(FILE_INGEST, start.keys, "a run that dies", heartbeat=False)
-    hold.__enter__()
+    drop.reconcile()
+    [start] = drop.reconcile(SETTLED).starts
+    lease = drop.carbon.ledger.lease(FILE_INGEST, start.keys, "a run that dies", heartbeat=False)
+    lease.__enter__()
     drop.put(f"{DATA}/fix.csv", NEWER)
-    drop.look()
-    assert drop.look(SETTLED).starts == ()
+    drop.reconcile()
+    assert drop.reconcile(SETTLED).starts == ()
     drop.carbon.ledger.sweep(finished_runs=["a run that dies"])
-    assert drop.run(drop.look(3600.0)) == [("old.csv", "taken"), ("fix.csv", "taken")]
+    assert drop.run(drop.reconcile(3600.0)) == [("old.csv", "taken"), ("fix.csv", "taken")]
 
 
 def unmovable(drop: Drop) -> Path:
@@ -105,7 +105,7 @@ def test_a_file_that_could_not_be_moved_is_moved_later_and_not_uploaded_again(
     drop.moment += timedelta(seconds=60)
     by_hand(drop, "fix.csv", NEWER)
     stone.unlink()
-    assert drop.run(drop.look(3600.0)) == [("old.csv", "taken")]
+    assert drop.run(drop.reconcile(3600.0)) == [("old.csv", "taken")]
     assert newest(office) == "fix.csv"
     drop.put(f"{DATA}/old.csv", OLDER)
     assert drop.taken() == [("old.csv", "taken")]
@@ -122,10 +122,10 @@ def test_work_that_was_given_up_after_its_upload_only_moves_when_it_is_retried(
     [row] = drop.carbon.ledger.find(FILE_INGEST)
     drop.carbon.ledger.cancel(row.id)
     by_hand(drop, "fix.csv", NEWER)
-    drop.look(60.0)
+    drop.reconcile(60.0)
     stone.unlink()
     drop.carbon.ledger.retry(row.id)
-    assert drop.run(drop.look(60.0)) == [("old.csv", "taken")]
+    assert drop.run(drop.reconcile(60.0)) == [("old.csv", "taken")]
     assert newest(office) == "fix.csv"
 
 
@@ -140,7 +140,7 @@ def test_a_file_that_was_in_already_and_could_not_be_moved_does_not_come_after_a
     drop.moment += timedelta(seconds=60)
     by_hand(drop, "fix.csv", NEWER)
     stone.unlink()
-    assert drop.run(drop.look(3600.0)) == [("old.csv", "taken")]
+    assert drop.run(drop.reconcile(3600.0)) == [("old.csv", "taken")]
     assert newest(office) == "fix.csv"
 
 
@@ -165,7 +165,7 @@ def put_off(drop: Drop) -> list[tuple[str, str]]:
     """What became of the others, and then of the one that was put off."""
     with pytest.raises(TransientResourceError):
         drop.taken()
-    return [(Path(one.place).name, one.outcome) for one in drop.told] + drop.run(drop.look(3600.0))
+    return [(Path(one.place).name, one.outcome) for one in drop.told] + drop.run(drop.reconcile(3600.0))
 
 
 def beside(drop: Drop, place: str) -> str:
@@ -227,7 +227,7 @@ def test_what_people_upload_while_a_file_is_put_off_is_newer(
     with pytest.raises(TransientResourceError):
         drop.taken()
     by_hand(drop, "fix.csv", NEWER)
-    assert drop.run(drop.look(3600.0)) == [("a.csv", "older")]
+    assert drop.run(drop.reconcile(3600.0)) == [("a.csv", "older")]
     assert newest(office) == "fix.csv"
 
 
@@ -279,9 +279,9 @@ def test_a_file_that_was_put_there_anew_is_uploaded_though_its_like_could_not_be
         drop.taken()
     by_hand(drop, "fix.csv", NEWER)
     os.utime(path)
-    drop.look(60.0)
+    drop.reconcile(60.0)
     stone.unlink()
-    assert drop.run(drop.look(3600.0)) == [("old.csv", "taken")]
+    assert drop.run(drop.reconcile(3600.0)) == [("old.csv", "taken")]
     assert newest(office) == "old.csv"
 
 

@@ -40,9 +40,9 @@ def newest() -> dict[tuple[str, str], dict[str, Any]]:
     return found
 
 
-def cells(text: str) -> list[list[str]]:
+def states(text: str) -> list[list[str]]:
     """Of a table in Markdown, the rows below its head."""
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()[2:]]
+    return [[state.strip() for state in line.strip("|").split("|")] for line in text.splitlines()[2:]]
 
 
 def picture(text: str) -> list[str]:
@@ -58,7 +58,7 @@ def test_every_table_tells_what_it_comes_to_and_shows_it(office: Office) -> None
     for place, parts in PARTS.items():
         of = told[place]
         assert of["sum"].endswith("; nothing is known from before"), place
-        rows = {part: (before, after) for part, before, after, _ in cells(of["what_changed"])}
+        rows = {part: (before, after) for part, before, after, _ in states(of["what_changed"])}
         assert {part: float(after) for part, (_, after) in rows.items()} == parts
         assert {before for before, _ in rows.values()} == {""}
         assert {words.split()[0] for words in picture(of["what_changed_plot"])} >= {
@@ -74,12 +74,12 @@ def test_new_factors_can_be_followed_from_their_file_to_the_report(office: Offic
     assert office.upload("factors", dearer, "--wait").code == 0
     told = newest()
     factors = told["factors", YEAR]
-    [change] = cells(factors["factors_before_and_after"])
+    [change] = states(factors["factors_before_and_after"])
     assert change[:2] == ["train", "train"]
     assert change[3:] == ["8.000", "g/km", "9.000", "g/km", "changed"]
-    assert ["train", "2", "0", "1", "0", "1"] in cells(factors["factors_changed"])
-    assert cells(told["factor_versions", YEAR]["what_changed"])[0] == ["train", "2", "3", "1"]
-    used = cells(told["data_entry_emissions", f"train|{YEAR}"]["factors_used"])
+    assert ["train", "2", "0", "1", "0", "1"] in states(factors["factors_changed"])
+    assert states(told["factor_versions", YEAR]["what_changed"])[0] == ["train", "2", "3", "1"]
+    used = states(told["data_entry_emissions", f"train|{YEAR}"]["factors_used"])
     assert {(row[1], row[4], row[5], row[6]) for row in used} == {
         ("2", "9.000", "g/km", "sample"),
         ("1", "30.000", "g/km", "sample"),
@@ -89,9 +89,9 @@ def test_new_factors_can_be_followed_from_their_file_to_the_report(office: Offic
         ("carbon_report_modules", f"travel|{YEAR}"),
     ):
         assert told[place]["sum"] == "0.031 → 0.033 t CO2e (+6.5 %)"
-        assert cells(told[place]["what_changed"]) == [["train", "0.031", "0.033", "0.002"]]
+        assert states(told[place]["what_changed"]) == [["train", "0.031", "0.033", "0.002"]]
     assert told["carbon_reports", YEAR]["sum"] == "1.081 → 1.083 t CO2e (+0.2 %)"
-    assert cells(told["carbon_reports", YEAR]["what_changed"])[0] == ["travel", "0.031", "0.033", "0.002"]
+    assert states(told["carbon_reports", YEAR]["what_changed"])[0] == ["travel", "0.031", "0.033", "0.002"]
     untouched = {place for place in told if told[place] == first[place]}
     assert ("data_entry_emissions", f"paper|{YEAR}") in untouched
     assert ("units", YEAR) in untouched
@@ -101,14 +101,14 @@ def test_units_and_entries_tell_what_came_and_went(office: Office) -> None:
     assert office.upload("units", UNITS.replace("PHY,Physics,SCI", "PHY,Physics,UNI")).code == 0
     assert office.upload("data", TRAIN + "PHY,10,1,CH\n", "--type", "train", "--wait").code == 0
     told = newest()
-    assert cells(told["units", YEAR]["what_changed"]) == [
+    assert states(told["units", YEAR]["what_changed"]) == [
         ["UNI", "2", "3", "1"],
         ["SCI", "1", "0", "-1"],
         ["top", "1", "1", "0"],
     ]
     entries = told["data_entries", f"train|{YEAR}"]
     assert entries["sum"] == "2 → 3 entries (+50.0 %)"
-    assert cells(entries["busiest_units"]) == [["PHY", "2"], ["ART", "1"]]
+    assert states(entries["busiest_units"]) == [["PHY", "2"], ["ART", "1"]]
 
 
 def test_a_partition_that_is_made_again_says_that_it_is_as_before(office: Office) -> None:

@@ -7,11 +7,6 @@ from datetime import timedelta
 
 import pytest
 
-from assets.carbon.calculate import calculate_emissions, sum_modules, sum_reports
-from assets.carbon.carbon import Carbon
-from assets.carbon.intake import take_in_entries, take_in_units
-from assets.carbon.pull import READ_AGAIN, listen, pull_entries
-from assets.carbon.retention import forget_readings
 from domain.carbon.feeds import Heard
 from domain.carbon.jobs import PULLED
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES, REPORTS, UNITS
@@ -21,7 +16,12 @@ from orchestration.environments import load_settings
 from orchestration.health import carbon_findings
 from resources.feeds.client import Entries
 from sandbox.carbon.application import Answer, Application, Place, serving
-from sensors.carbon.look import look
+from services.carbon.calculate import calculate_emissions, sum_modules, sum_reports
+from services.carbon.intake import take_in_entries, take_in_units
+from services.carbon.pull import READ_AGAIN, listen, pull_entries
+from services.carbon.reconcile import reconcile
+from services.carbon.retention import forget_readings
+from services.carbon.service import Carbon
 from tests.command import said
 from tests.integration.carbon.office import TRAIN, YEAR, Office
 from tests.integration.carbon.office import UNITS as TREE
@@ -67,7 +67,7 @@ def pulled(office: Office) -> list[str]:
 
 def settled(carbon: Carbon) -> list[str]:
     failed = []
-    while starts := look(carbon).starts:
+    while starts := reconcile(carbon).starts:
         for start in starts:
             try:
                 WORK[start.table](carbon, start.partitions, start.dispatch_id, lambda *_: None)
@@ -327,7 +327,7 @@ def test_the_look_reads_what_was_heard(beside: Office, application: Application)
     [heard] = listen(carbon, {})
     assert (heard.origin, heard.places, heard.cursor) == ("manual", 1, "1")
     for _ in range(4):
-        beside.look()
+        beside.reconcile()
     assert not beside.due()
     assert trains(beside) == FILED_MG + 100 * 8_000
     [again] = listen(carbon, {"manual": heard.cursor})

@@ -13,8 +13,8 @@ from domain.shared.clock import machine_clock
 from orchestration.environments import load_settings
 from orchestration.instance import open_instance
 from resources.ledger.model import Work
-from sensors.carbon.look import look
 from sensors.processes import PROCESS, identity
+from services.carbon.reconcile import reconcile
 from tests.integration.carbon.office import FACTORS, PAPER, TRAIN, YEAR, Office
 from tests.unit.sensors.test_work_sweep import at_work_job
 
@@ -35,8 +35,8 @@ def gone() -> str:
 def held(office: Office, holder: str) -> Work:
     """The entries of a newer file in the hands of somebody, who says nothing more."""
     assert office.upload("data", NEWER, "--type", "paper").code == 0
-    hold = office.carbon.ledger.hold(DATA_INGEST, [KEY], holder, heartbeat=False)
-    return hold.__enter__().work[KEY]
+    lease = office.carbon.ledger.lease(DATA_INGEST, [KEY], holder, heartbeat=False)
+    return lease.__enter__().work[KEY]
 
 
 def test_heal_takes_back_what_a_dead_run_held_and_does_it(office: Office) -> None:
@@ -71,7 +71,7 @@ def test_heal_waits_for_what_others_hold(office: Office) -> None:
 def test_work_whose_run_died_before_it_took_it_is_sent_again_at_once(office: Office) -> None:
     before = office.milligrams()
     assert office.upload("data", NEWER, "--type", "paper").code == 0
-    [start] = look(office.carbon).starts
+    [start] = reconcile(office.carbon).starts
     with open_instance(load_settings()) as instance:
         tags = {"perennial/dispatch": start.dispatch_id, PROCESS: gone()}
         instance.create_run_for_job(at_work_job, tags=tags)

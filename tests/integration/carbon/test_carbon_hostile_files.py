@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 import tests.unit.carbon as collection
-from assets.carbon.upload import File, upload
 from domain.carbon.catalogue import catalogue
 from domain.carbon.reading.problems import FileRefused
 from domain.shared.error import InvalidInput
+from services.carbon.upload import File, upload
 from tests.integration.carbon.drops import Drop
 from tests.integration.carbon.office import Office, furnished_once, standing
 from tests.unit.carbon.files import UNITS, Case, Refused, Taken, check_refusal
@@ -141,7 +141,7 @@ def test_what_tells_no_size_is_read_no_further_than_a_file_may_be_large(
     with_units: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pipe, a device: /dev/zero would fill the memory, and all that runs beside it would be killed."""
-    monkeypatch.setattr("assets.carbon.upload.LARGEST", 1 << 20)
+    monkeypatch.setattr("services.carbon.upload.LARGEST", 1 << 20)
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
     thread = threading.Thread(target=pipe.write_bytes, args=(b"unit_id,name\n" + b"A,a\n" * (1 << 18),))
@@ -173,15 +173,15 @@ def test_nothing_that_leaves_the_house_is_a_formula(with_units: Office, tmp_path
     page = tmp_path / "report.html"
     exported = [with_units.run("report", "2025", "--csv", "--html", str(page)).out]
     exported += [with_units.run("template", what).out for what in ("units", "factors", *catalogue().types)]
-    cells = [cell for text in exported for row in csv.reader(io.StringIO(text)) for cell in row]
-    named = {cell for cell in cells if "1+2" in cell or "SUM(A1)" in cell}
+    states = [state for text in exported for row in csv.reader(io.StringIO(text)) for state in row]
+    named = {state for state in states if "1+2" in state or "SUM(A1)" in state}
     assert named, "they are in the export"
     html = re.sub(r"<style>.*?</style>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     texts = [unescape(text) for text in re.findall(r">([^<>]+)<", html)]
     assert any("1+2" in text for text in texts), "they are on the page"
-    for cell in (*cells, *texts):
-        bare = cell.lstrip(" \u00a0")
-        assert bare[:1] not in ("=", "+", "-", "@", "\t", "\r") or number(bare), repr(cell)
+    for state in (*states, *texts):
+        bare = state.lstrip(" \u00a0")
+        assert bare[:1] not in ("=", "+", "-", "@", "\t", "\r") or number(bare), repr(state)
 
 
 def number(text: str) -> bool:

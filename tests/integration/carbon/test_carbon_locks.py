@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from assets.carbon.calculate import sum_reports
-from assets.carbon.carbon import Carbon
-from assets.carbon.intake import take_in_factors
-from assets.carbon.making import PartlyDone
 from domain.shared.error import InvalidInput
 from resources.lake.client import Commit, Lake
 from resources.ledger.model import LeaseLost
+from services.carbon.calculate import sum_reports
+from services.carbon.intake import take_in_factors
+from services.carbon.making import PartlyDone
+from services.carbon.service import Carbon
 from tests.integration.carbon.office import FACTORS, TRAIN, YEAR, Office
 
 DEARER = FACTORS.replace(",8,g/km", ",9,g/km")
@@ -43,8 +43,8 @@ def between_check_and_commit(
 def outdate_the_report(office: Office) -> None:
     """Entries that are calculated, and not in the report yet."""
     office.upload("data", TRAIN + "ART,700,1,FR\n", "--type", "train")
-    office.look()
-    office.look()
+    office.reconcile()
+    office.reconcile()
     assert f"carbon_reports:{YEAR}" in office.due()
 
 
@@ -82,9 +82,9 @@ def test_a_year_is_not_locked_between_the_commits_of_its_factors(
     with between_check_and_commit(monkeypatch, lambda _: try_to_lock(office.carbon, told)):
         take_in_factors(office.carbon, [YEAR], "run", nothing)
     assert [error.reason_code for error in told] == ["year_busy", "year_busy"]
-    cells = office.carbon.observe().cells
-    assert cells["factors", YEAR].untouched
-    assert cells["factor_versions", YEAR].untouched
+    states = office.carbon.observe().states
+    assert states["factors", YEAR].untouched
+    assert states["factor_versions", YEAR].untouched
 
 
 def test_a_lock_waits_for_the_swap_of_work_that_was_called_off_past_its_last_check(

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from assets.carbon.carbon import DIGESTS
 from domain.carbon.factors import digests
 from resources.lake.client import Lake
-from sensors.carbon.look import look
+from services.carbon.reconcile import reconcile
+from services.carbon.service import DIGESTS
 from tests.integration.carbon.office import FACTORS, YEAR, Office
 from tests.light import heavy_imports
 
@@ -40,12 +40,12 @@ def seen_of_factors(office: Office) -> Mapping[str, str]:
 def forget_digests(office: Office) -> None:
     """As facts were before this was recorded."""
     provenance = office.carbon.provenance
-    for fact in provenance.facts(["carbon.factors"]).values():
-        provenance.record([replace(fact, detail={k: v for k, v in fact.detail.items() if k != DIGESTS})])
+    for record in provenance.records(["carbon.factors"]).values():
+        provenance.record([replace(record, detail={k: v for k, v in record.detail.items() if k != DIGESTS})])
 
 
 def test_a_look_reads_no_row(office: Office, read: list[str]) -> None:
-    assert look(office.carbon).starts == ()
+    assert reconcile(office.carbon).starts == ()
     assert read == []
 
 

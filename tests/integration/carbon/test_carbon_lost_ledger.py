@@ -8,9 +8,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from assets.carbon.intake import take_in_entries, take_in_factors
-from assets.carbon.unlisted import note_standing
 from domain.carbon.tables import UNITS
+from services.carbon.intake import take_in_entries, take_in_factors
+from services.carbon.unlisted import note_standing
 from tests.command import said
 from tests.integration.carbon.office import ELECTRICITY, FACTORS, PAPER, TRAIN, YEAR, Office
 from tests.integration.carbon.office import UNITS as OURS

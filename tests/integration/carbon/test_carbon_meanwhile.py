@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from assets.carbon.calculate import calculate_emissions
-from assets.carbon.carbon import Carbon
-from assets.carbon.intake import take_in_entries, take_in_factors
 from resources.lake.client import Lake
+from services.carbon.calculate import calculate_emissions
+from services.carbon.intake import take_in_entries, take_in_factors
+from services.carbon.service import Carbon
 from tests.integration.carbon.office import FACTORS, TRAIN, YEAR, Office
 
 KEY = f"train|{YEAR}"
@@ -58,6 +58,6 @@ def test_what_changes_while_it_is_calculated_is_calculated_again(
     monkeypatch.setattr(of, name, meanwhile)
     calculate_emissions(office.carbon, [KEY], "a run", nobody)
     for _ in range(3):
-        office.look()
+        office.reconcile()
     assert [office.milligrams() - before] == more
     assert not office.due()

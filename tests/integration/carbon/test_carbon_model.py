@@ -26,10 +26,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from assets.carbon.calculate import calculate_emissions, sum_modules, sum_reports
-from assets.carbon.chains import chains
-from assets.carbon.intake import take_in_entries, take_in_factors, take_in_units
-from assets.carbon.upload import File, upload
 from domain.carbon.catalogue import catalogue
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, TABLES, UNITS
 from domain.registry import kinds
@@ -45,7 +41,11 @@ from hunts.carbon_yardstick import (
 )
 from orchestration.settings import Settings
 from resources.ledger.client import Ledger
-from sensors.carbon.look import Start, look
+from services.carbon.calculate import calculate_emissions, sum_modules, sum_reports
+from services.carbon.intake import take_in_entries, take_in_factors, take_in_units
+from services.carbon.pipelines import chains
+from services.carbon.reconcile import Start, reconcile
+from services.carbon.upload import File, upload
 from tests.integration.carbon.workers import (
     Clock,
     Crew,
@@ -149,7 +149,7 @@ class Model(RuleBasedStateMachine):
 
     def _look(self, at_once: int = 100) -> None:
         unfinished = [dispatch for dispatch, worker in self.runs.items() if not worker.ended]
-        for start in look(self.carbon, unfinished, at_once=at_once).starts:
+        for start in reconcile(self.carbon, unfinished, at_once=at_once).starts:
             self._start(start)
 
     def _start(self, start: Start) -> None:

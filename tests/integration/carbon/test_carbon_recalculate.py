@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from sensors.carbon.asked import ask_for_modules
-from sensors.carbon.look import look
+from services.carbon.reconcile import reconcile
+from services.carbon.requests import ask_for_modules
 from tests.integration.carbon.office import YEAR, Office
 
 
@@ -28,7 +28,7 @@ def test_all_types_of_a_module_are_calculated_and_nothing_changes(office: Office
 
 def test_without_a_module_it_is_every_type_that_has_entries(office: Office) -> None:
     assert office.run("recalculate", YEAR).code == 0
-    office.look()
+    office.reconcile()
     assert sorted(key for key, _, _ in recalculations(office)) == [
         f"data_entry_emissions:{name}|{YEAR}" for name in ("electricity", "paper", "train")
     ]
@@ -36,7 +36,7 @@ def test_without_a_module_it_is_every_type_that_has_entries(office: Office) -> N
 
 def test_a_daemon_does_what_was_asked_of_it(office: Office) -> None:
     [asked] = ask_for_modules(office.carbon, ["travel"], int(YEAR))
-    office.look()
+    office.reconcile()
     assert recalculations(office) == [(f"data_entry_emissions:train|{YEAR}", "completed", asked.id)]
 
 
@@ -44,11 +44,11 @@ def test_a_look_that_died_over_it_leaves_it_to_the_next(office: Office) -> None:
     carbon = office.carbon
     [asked] = ask_for_modules(carbon, ["travel"], int(YEAR))
     carbon.ledger.claim("carbon.module_emission_recalc", holder="worker:look", limit=5)
-    office.look()
+    office.reconcile()
     assert recalculations(office) == []
     later = carbon.ledger.machine_clock() + timedelta(minutes=2)
     carbon.ledger.sweep(finished_runs=[], now=later)
-    office.look()
+    office.reconcile()
     assert recalculations(office) == [(f"data_entry_emissions:train|{YEAR}", "completed", asked.id)]
 
 
@@ -56,10 +56,10 @@ def test_what_was_asked_for_is_done_though_it_was_put_off_once(office: Office) -
     carbon = office.carbon
     [asked] = ask_for_modules(carbon, ["travel"], int(YEAR))
     key = f"data_entry_emissions:train|{YEAR}"
-    look(carbon)
-    with carbon.ledger.hold("carbon.emission_recalc", [key], "a run that met others") as hold:
-        hold.defer(key, "the lake is busy", not_before=carbon.clock(), reason_code="lake_busy")
-    office.look()
+    reconcile(carbon)
+    with carbon.ledger.lease("carbon.emission_recalc", [key], "a run that met others") as lease:
+        lease.defer(key, "the lake is busy", not_before=carbon.clock(), reason_code="lake_busy")
+    office.reconcile()
     assert recalculations(office) == [(key, "completed", asked.id)]
 
 

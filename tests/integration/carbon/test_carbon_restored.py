@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 
-from assets.carbon.lost_rows import lost_uploads
-from assets.carbon.receipt import Receipt
-from assets.carbon.upload import File, upload
 from domain.carbon.tables import DATA_ENTRIES, FACTORS
 from domain.shared.clock import Clock, machine_clock
 from resources.ledger.uploads import Upload
+from services.carbon.lost_rows import lost_uploads
+from services.carbon.receipt import Receipt
+from services.carbon.upload import File, upload
 from tests.command import Said, said
 from tests.integration.carbon.office import FACTORS as CHEAP
 from tests.integration.carbon.office import PAPER, UNITS, YEAR, Office

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from assets.carbon.report import report_rows
-from assets.carbon.steady import steadily
 from domain.carbon.observed import Observed
 from domain.carbon.standing import Standing
 from domain.shared.clock import machine_clock
+from services.carbon.report import report_rows
+from services.carbon.steady import steadily
 from tests.integration.carbon.office import FACTORS, PAPER, TRAIN, UNITS, YEAR, Office
 
 MORE = TRAIN + "ART,700,1,CH\n"
@@ -42,8 +42,8 @@ def test_no_reader_is_shown_old_numbers_without_a_word(office: Office, tmp_path:
     assert "Up to date" in head(page)
     assert office.upload("data", MORE, "--type", "train").code == 0
     assert "1 type not up to date" in _shown(office, page)  # the file waits
-    office.look()
-    office.look()
+    office.reconcile()
+    office.reconcile()
     assert "1 type not up to date" in _shown(office, page)  # its emissions are new, the report is not
     assert office.run("lock", YEAR, "--reason", "published").code == 0
     assert "1 type not up to date" in _shown(office, page)
@@ -178,12 +178,12 @@ def test_a_chain_is_no_success_before_its_numbers_are_in_the_report(office: Offi
         return one["status"], one["reason"]
 
     assert office.upload("data", MORE, "--type", "train", name="more.csv").code == 0
-    office.look()
-    office.look()
+    office.reconcile()
+    office.reconcile()
     assert office.upload("data", PAPER.replace("100", "200"), "--type", "paper", name="paper.csv").code == 0
     assert status("more.csv") == ("RUNNING", "")  # calculated; the report waits for the paper
     assert office.run("lock", YEAR, "--reason", "published").code == 0
-    office.look()
+    office.reconcile()
     assert status("more.csv") == ("PARTIAL", "2025 is locked: published")
     assert status("paper.csv") == ("NOT_STARTED", "2025 is locked: published")
     assert office.run("unlock", YEAR, "--reason", "too early").code == 0
@@ -209,7 +209,7 @@ def test_what_if_tells_the_effect_of_the_file_alone_and_what_is_in_neither_side(
     effects, notes = _foreseen(office, "factors", dearer)
     assert effects == alone[0]
     assert "data_entries train|2025 is not up to date: 1 uploaded files wait to be taken in" in notes
-    office.look()  # the entries are in now, and their emissions are not
+    office.reconcile()  # the entries are in now, and their emissions are not
     effects, notes = _foreseen(office, "factors", dearer)
     assert effects == alone[0]  # the 50,000 km more are in both
     assert "the report of 2025 is not what these numbers begin with" in notes
@@ -228,7 +228,7 @@ def test_a_result_is_never_told_to_come_from_an_entry_that_has_changed_since(off
     assert office.run("explain", YEAR, "--type", "paper", "--json").json["notes"] == []
     newer = "unit_id,mass,kind\nPHY,900,recycled\n"
     assert office.upload("data", newer, "--type", "paper", name="q3.csv").code == 0
-    office.look()  # the entries are in now, and their emissions are not
+    office.reconcile()  # the entries are in now, and their emissions are not
     told = office.run("explain", YEAR, "--json").json
     assert "old in this report: paper" in told["notes"]
     [paper] = [row for row in told["results"] if row["data_entry_type"] == "paper"]
@@ -259,13 +259,15 @@ def test_nothing_is_explained_where_nothing_was_calculated(empty_office: Office)
 
 def test_emissions_remember_since_when_no_report_has_them(office: Office) -> None:
     def since() -> str:
-        [fact] = office.carbon.provenance.facts(["carbon.data_entry_emissions"], [f"train|{YEAR}"]).values()
-        return str(fact.detail["unsummed_since"])
+        [record] = office.carbon.provenance.records(
+            ["carbon.data_entry_emissions"], [f"train|{YEAR}"]
+        ).values()
+        return str(record.detail["unsummed_since"])
 
     def edit(text: str) -> str:
         assert office.upload("data", text, "--type", "train").code == 0
-        office.look()
-        office.look()
+        office.reconcile()
+        office.reconcile()
         return since()
 
     summed = since()
@@ -311,7 +313,7 @@ def test_emissions_that_cannot_be_read_are_not_written_over_and_hold_up_no_other
         assert office.upload("data", more, "--type", name).code == 0
     office.run("heal")
     assert office.run("recalculate", YEAR).code == 0, "a person may ask for all of them at once"
-    office.look()
+    office.reconcile()
     assert office.content()["data_entry_emissions", f"train|{YEAR}"] != whole
     assert path.is_symlink()
     report = next(v for v in office.carbon.plan().verdicts if v.key == f"carbon_reports:{YEAR}")

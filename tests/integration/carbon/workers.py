@@ -14,11 +14,11 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from assets.carbon.carbon import Carbon
 from domain.carbon.observed import Observed
 from resources.lake.client import Commit, Lake
-from resources.ledger.provenance import Fact, Provenance
+from resources.ledger.provenance import PartitionRecord, Provenance
 from resources.staging import Staging
+from services.carbon.service import Carbon
 
 _here = threading.local()
 
@@ -121,7 +121,11 @@ class SteppedProvenance(Provenance):
     __slots__ = ()
 
     def record(
-        self, entries: Sequence[Fact], *, revision: bool = False, parent_snapshot_id: int | None = None
+        self,
+        entries: Sequence[PartitionRecord],
+        *,
+        revision: bool = False,
+        parent_snapshot_id: int | None = None,
     ) -> None:
         stop("before it records")
         super().record(entries, revision=revision, parent_snapshot_id=parent_snapshot_id)
@@ -139,8 +143,8 @@ class SteppedCarbon(Carbon):
         stop("observed")
         return found
 
-    def observe_cells(self, partitions: Mapping[str, Sequence[str]]) -> Observed:
-        found = super().observe_cells(partitions)
+    def observe_partitions(self, partitions: Mapping[str, Sequence[str]]) -> Observed:
+        found = super().observe_partitions(partitions)
         stop("observed")
         return found
 

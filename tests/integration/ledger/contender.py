@@ -10,9 +10,9 @@ from datetime import timedelta
 
 from domain.shared.backoff import Backoff
 from domain.shared.clock import machine_clock
-from domain.shared.work import Item, Kind
+from domain.shared.work import Kind, WorkRequest
 from resources.ledger.client import HeldElsewhere, Ledger
-from resources.ledger.provenance import Fact
+from resources.ledger.provenance import PartitionRecord
 
 CLAIMED = Kind("race.claimed", transient=Backoff(base=timedelta(seconds=1)))
 DISPATCHED = Kind("race.dispatched", transient=Backoff(base=timedelta(seconds=1)))
@@ -25,15 +25,15 @@ def open_ledger(url: str) -> Ledger:
     return Ledger.open(url, kinds=KINDS, clock=machine_clock)
 
 
-def wish(ledger: Ledger, items: int, rng: random.Random) -> int:
+def request(ledger: Ledger, items: int, rng: random.Random) -> int:
     """The same wishes as everybody, in an order of its own."""
-    wishes = [
-        Item(kind.name, f"k{n}", "f", once=True, tenant=f"t{n % 3}" if kind is CLAIMED else "default")
+    requests = [
+        WorkRequest(kind.name, f"k{n}", "f", once=True, tenant=f"t{n % 3}" if kind is CLAIMED else "default")
         for kind in (CLAIMED, DISPATCHED)
         for n in range(items)
     ]
-    rng.shuffle(wishes)
-    batches = [wishes[start : start + 500] for start in range(0, len(wishes), 500)]
+    rng.shuffle(requests)
+    batches = [requests[start : start + 500] for start in range(0, len(requests), 500)]
     return sum(len(ledger.enqueue(batch).created) for batch in batches)
 
 
@@ -52,8 +52,8 @@ def dispatch(ledger: Ledger, name: str) -> list[int]:
     while ledger.find(kind=DISPATCHED.name, status="queued", limit=1):
         sent = ledger.dispatch(DISPATCHED.name, limit=4, group=lambda row: row.key[-2:])
         for one in sent:
-            with ledger.hold(one.rows[0].kind, one.keys, f"{name}:{one.id}", heartbeat=False) as hold:
-                won += [row.id for row in hold.work.values()]
+            with ledger.lease(one.rows[0].kind, one.keys, f"{name}:{one.id}", heartbeat=False) as lease:
+                won += [row.id for row in lease.work.values()]
         if not sent and not _undispatched(ledger):
             return won
     return won
@@ -71,10 +71,10 @@ def hold_all(ledger: Ledger, name: str, rng: random.Random) -> list[int]:
     for number in range(ROUNDS):
         keys = [f"k{n}" for n in rng.sample(range(60), 30)]
         try:
-            with ledger.hold(HELD.name, keys, f"{name}:{number}", heartbeat=False) as hold:
-                won += [row.id for row in hold.work.values()]
-                hold.check()
-                ledger.enqueue([Item(HELD.name, key, f"{name}{number}") for key in keys[:10]])
+            with ledger.lease(HELD.name, keys, f"{name}:{number}", heartbeat=False) as lease:
+                won += [row.id for row in lease.work.values()]
+                lease.check()
+                ledger.enqueue([WorkRequest(HELD.name, key, f"{name}{number}") for key in keys[:10]])
         except HeldElsewhere:
             continue
     return won
@@ -84,12 +84,12 @@ def fight(url: str, name: str, items: int) -> dict[str, object]:
     ledger = open_ledger(url)
     rng = random.Random(name)
     ledger.migrate()
-    created = wish(ledger, items, rng)
+    created = request(ledger, items, rng)
     claimed = claim(ledger, name)
     dispatched = dispatch(ledger, name)
     held = hold_all(ledger, name, rng)
     for _ in range(ROUNDS):
-        ledger.provenance.record([Fact("race.table", "p", 1, "same")])
+        ledger.provenance.record([PartitionRecord("race.table", "p", 1, "same")])
     return {
         "created": created,
         "claimed": claimed,
@@ -101,7 +101,7 @@ def fight(url: str, name: str, items: int) -> dict[str, object]:
 def cling(url: str) -> None:
     """Hold two keys until killed."""
     ledger = open_ledger(url)
-    with ledger.hold(HELD.name, ["a", "b"], "doomed"):
+    with ledger.lease(HELD.name, ["a", "b"], "doomed"):
         print("holding", flush=True)
         time.sleep(600)
 

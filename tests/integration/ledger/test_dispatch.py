@@ -8,14 +8,14 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import event, select
 
-from domain.shared.work import Item
+from domain.shared.work import WorkRequest
 from resources.ledger.schema import work
 
 FILL = "market.fill"
 
 
 def enqueue(ledger, *keys: str, **more: object) -> None:
-    ledger.enqueue([Item(FILL, key, "f", **more) for key in keys])
+    ledger.enqueue([WorkRequest(FILL, key, "f", **more) for key in keys])
 
 
 def day_of(row) -> str:
@@ -88,8 +88,8 @@ def test_a_claim_makes_the_next_dispatch_patient_again(ledger, clock):
     for _ in range(3):
         ledger.dispatch(FILL, limit=1)
         clock.advance(hours=1)
-    with ledger.hold(FILL, ["a"], "run", heartbeat=False) as hold:
-        hold.defer("a", "later")
+    with ledger.lease(FILL, ["a"], "run", heartbeat=False) as lease:
+        lease.defer("a", "later")
     clock.advance(hours=1)
     (sent,) = ledger.dispatch(FILL, limit=1)
     assert sent.rows[0].not_before == clock() + timedelta(seconds=120)

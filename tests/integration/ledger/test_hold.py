@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import event
 
 from domain.shared.error import InvalidInput, PermanentRunnerError, TransientResourceError
-from domain.shared.work import Item
+from domain.shared.work import WorkRequest
 from resources.ledger import pauses
-from resources.ledger.client import HeldElsewhere, Hold, LeaseLost, Work
+from resources.ledger.client import HeldElsewhere, Lease, LeaseLost, Work
 
 FILL = "market.fill"
 FINITE = "records.hook"
@@ -22,8 +22,8 @@ class Wrapped(Exception):
     """What a framework makes of an error."""
 
 
-def hold(ledger, *keys: str, run: str = "run", kind: str = FILL, **more: object):
-    return ledger.hold(kind, keys, run, heartbeat=False, **more)
+def lease(ledger, *keys: str, run: str = "run", kind: str = FILL, **more: object):
+    return ledger.lease(kind, keys, run, heartbeat=False, **more)
 
 
 def the(ledger, key: str):
@@ -31,11 +31,11 @@ def the(ledger, key: str):
 
 
 def leave_with(ledger, error: BaseException, *keys: str, **more: object) -> None:
-    with pytest.raises(type(error)), hold(ledger, *keys, **more):
+    with pytest.raises(type(error)), lease(ledger, *keys, **more):
         raise error
 
 
-def half_done(held: Hold) -> None:
+def half_done(held: Lease) -> None:
     """A pass that finishes `a` and then meets a transient error."""
 
     def run() -> None:
@@ -62,8 +62,8 @@ def eventually(condition: Callable[[], bool]) -> bool:
 
 def test_absent_keys_are_created_and_waiting_ones_claimed_before_their_time(ledger, clock, machine):
     later = clock() + timedelta(hours=5)
-    (wished,) = ledger.enqueue([Item(FILL, "wished", "f", params={"n": 1}, not_before=later)]).created
-    with hold(ledger, "wished", "new") as held:
+    (wished,) = ledger.enqueue([WorkRequest(FILL, "wished", "f", params={"n": 1}, not_before=later)]).created
+    with lease(ledger, "wished", "new") as held:
         assert held.keys == ("wished", "new")
         assert held.busy == {}
         assert held.work["wished"].id == wished.id
@@ -74,22 +74,22 @@ def test_absent_keys_are_created_and_waiting_ones_claimed_before_their_time(ledg
 
 
 def test_a_failed_key_run_by_hand_keeps_its_fingerprint(ledger):
-    ledger.enqueue([Item(FILL, "a", "f1")])
+    ledger.enqueue([WorkRequest(FILL, "a", "f1")])
     leave_with(ledger, PermanentRunnerError("no"), "a")
     leave_with(ledger, PermanentRunnerError("no"), "a", run="by hand")
     assert len(ledger.find(key_prefix="a")) == 2
-    assert ledger.enqueue([Item(FILL, "a", "f1")]).counts["refused"] == 1
+    assert ledger.enqueue([WorkRequest(FILL, "a", "f1")]).counts["refused"] == 1
 
 
 def test_a_run_without_keys_holds_nothing(ledger):
-    with hold(ledger) as held:
+    with lease(ledger) as held:
         held.check()
         assert held.keys == ()
 
 
 def test_keys_of_another_live_run_are_named_after_the_rest_is_done(ledger):
-    with hold(ledger, "a", run="first"):
-        second = hold(ledger, "a", "b", run="second")
+    with lease(ledger, "a", run="first"):
+        second = lease(ledger, "a", "b", run="second")
         with pytest.raises(HeldElsewhere, match="a is being done by first") as refusal, second:
             pass
         assert second.keys == ("b",)
@@ -102,15 +102,15 @@ def test_keys_of_another_live_run_are_named_after_the_rest_is_done(ledger):
 
 
 def test_a_row_that_waits_behind_a_run_is_not_taken_while_it_runs(ledger):
-    with hold(ledger, "a", run="first"):
-        ledger.enqueue([Item(FILL, "a", "f2")])
-        with pytest.raises(HeldElsewhere), hold(ledger, "a", run="second") as second:
+    with lease(ledger, "a", run="first"):
+        ledger.enqueue([WorkRequest(FILL, "a", "f2")])
+        with pytest.raises(HeldElsewhere), lease(ledger, "a", run="second") as second:
             assert second.keys == ()
 
 
 def test_a_repeated_pass_keeps_the_hold_and_the_attempt(ledger):
     leave_with(ledger, TransientResourceError("down"), "a", final=False, retry_in=timedelta(seconds=10))
-    with hold(ledger, "a") as held:
+    with lease(ledger, "a") as held:
         assert held.work["a"].attempts == 1
     assert the(ledger, "a").status == "completed"
     events = [e.event for e in ledger.events(the(ledger, "a").id)]
@@ -118,14 +118,14 @@ def test_a_repeated_pass_keeps_the_hold_and_the_attempt(ledger):
 
 
 def test_the_pass_before_cannot_write_any_more(ledger):
-    with pytest.raises(LeaseLost), hold(ledger, "a") as zombie, hold(ledger, "a"), pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLost), lease(ledger, "a") as zombie, lease(ledger, "a"), pytest.raises(LeaseLost):
         zombie.check()
     assert the(ledger, "a").status == "completed"
 
 
 def test_what_an_earlier_pass_finished_is_not_done_again(ledger):
-    half_done(hold(ledger, "a", "b", final=False))
-    with hold(ledger, "a", "b") as second:
+    half_done(lease(ledger, "a", "b", final=False))
+    with lease(ledger, "a", "b") as second:
         assert second.keys == ("b",)
         assert second.done == ("a",)
         second.complete("a")
@@ -135,7 +135,7 @@ def test_what_an_earlier_pass_finished_is_not_done_again(ledger):
 def test_a_repeated_pass_does_not_revive_what_a_person_cancelled(ledger):
     leave_with(ledger, TransientResourceError("down"), "a", final=False)
     ledger.cancel(the(ledger, "a").id)
-    with hold(ledger, "a") as second:
+    with lease(ledger, "a") as second:
         assert second.keys == ()
     assert [row.status for row in ledger.find(key_prefix="a")] == ["cancelled"]
 
@@ -144,7 +144,7 @@ def test_a_repeated_pass_does_not_revive_what_a_person_cancelled(ledger):
 
 
 def test_a_clean_end_completes_what_was_not_answered(ledger, clock):
-    with hold(ledger, "a", "b", "c", "d", "e") as held:
+    with lease(ledger, "a", "b", "c", "d", "e") as held:
         held.complete("a", "fresh")
         held.skip("b", "closed")
         held.defer("c", TransientResourceError("half a day"), not_before=clock() + timedelta(hours=6))
@@ -192,7 +192,7 @@ def test_transient_errors_are_final_at_the_kinds_maximum(ledger, clock):
 
 def test_a_deferral_to_a_known_moment_burns_no_attempt(ledger, clock):
     for attempt in range(5):
-        with hold(ledger, "a", run=f"run {attempt}", kind=FINITE) as held:
+        with lease(ledger, "a", run=f"run {attempt}", kind=FINITE) as held:
             held.defer("a", "rate limit", not_before=clock() + timedelta(minutes=1))
     assert the(ledger, "a").status == "deferred"
 
@@ -211,7 +211,7 @@ def test_hopeless_errors_fail_at_once(ledger, error, kind, reason):
 
 
 def test_an_error_a_framework_wrapped_is_still_what_it_was(ledger):
-    with pytest.raises(Wrapped), hold(ledger, "a"):
+    with pytest.raises(Wrapped), lease(ledger, "a"):
         raise Wrapped("step failed") from PermanentRunnerError("token wrong")
     assert the(ledger, "a").error == "token wrong"
     assert the(ledger, "a").status == "failed"
@@ -244,7 +244,7 @@ def test_an_interrupt_gives_the_work_back_uncounted(ledger, clock, error):
 
 
 def test_answers_given_before_an_error_stand(ledger):
-    half_done(hold(ledger, "a", "b"))
+    half_done(lease(ledger, "a", "b"))
     assert (the(ledger, "a").status, the(ledger, "b").status) == ("completed", "deferred")
 
 
@@ -265,8 +265,8 @@ def test_a_wish_made_during_a_run_that_then_fails_waits_with_the_runs_backoff(le
     born: list[Work] = []
 
     def run() -> None:
-        with hold(ledger, "a"):
-            born.extend(ledger.enqueue([Item(FILL, "a", "f2")]).created)
+        with lease(ledger, "a"):
+            born.extend(ledger.enqueue([WorkRequest(FILL, "a", "f2")]).created)
             raise TransientResourceError("down")
 
     with pytest.raises(TransientResourceError):
@@ -282,7 +282,7 @@ def test_a_wish_made_during_a_run_that_then_fails_waits_with_the_runs_backoff(le
 
 def test_a_cancelled_row_is_left_alone_and_its_holder_is_told(ledger):
     def run() -> None:
-        with hold(ledger, "a", "b") as held:
+        with lease(ledger, "a", "b") as held:
             ledger.cancel(held.work["a"].id)
             with pytest.raises(LeaseLost):
                 held.check()
@@ -294,7 +294,7 @@ def test_a_cancelled_row_is_left_alone_and_its_holder_is_told(ledger):
 
 def test_a_lost_row_does_not_hide_the_bodys_own_error(ledger):
     def run() -> None:
-        with hold(ledger, "a") as held:
+        with lease(ledger, "a") as held:
             ledger.cancel(held.work["a"].id)
             raise ZeroDivisionError
 
@@ -304,14 +304,14 @@ def test_a_lost_row_does_not_hide_the_bodys_own_error(ledger):
 
 
 def test_check_makes_the_lease_whole(ledger, machine):
-    with hold(ledger, "a") as held:
+    with lease(ledger, "a") as held:
         machine.advance(seconds=50)
         held.check()
         assert the(ledger, "a").lease_until == machine() + timedelta(seconds=60)
 
 
 def test_check_is_content_when_everything_is_answered(ledger):
-    with hold(ledger, "a") as held:
+    with lease(ledger, "a") as held:
         held.complete("a")
         held.check()
         held.check()
@@ -319,7 +319,7 @@ def test_check_is_content_when_everything_is_answered(ledger):
 
 
 def test_answering_twice_or_for_a_strange_key_is_a_loud_mistake(ledger):
-    with hold(ledger, "a") as held:
+    with lease(ledger, "a") as held:
         held.complete("a")
         with pytest.raises(ValueError, match="a was answered for already"):
             held.fail("a", "but then")
@@ -328,9 +328,9 @@ def test_answering_twice_or_for_a_strange_key_is_a_loud_mistake(ledger):
 
 
 def test_the_heartbeat_renews_and_writes_answers_meanwhile(ledger, machine, monkeypatch):
-    monkeypatch.setattr("resources.ledger.hold.HEARTBEAT", timedelta(milliseconds=5))
+    monkeypatch.setattr("resources.ledger.lease.HEARTBEAT", timedelta(milliseconds=5))
     beaten = threading.Event()
-    with ledger.hold(FILL, ["a", "b"], "run") as held:
+    with ledger.lease(FILL, ["a", "b"], "run") as held:
         held.complete("a")
         machine.advance(seconds=30)
         event.listen(ledger.engine, "commit", lambda _: beaten.set())
@@ -351,7 +351,7 @@ def test_250_keys_are_a_handful_of_statements(ledger):
     said: list[str] = []
     event.listen(ledger.engine, "before_cursor_execute", lambda *args: said.append(args[2]))
     keys = [f"d{n}" for n in range(250)]
-    with hold(ledger, *keys) as held:
+    with lease(ledger, *keys) as held:
         for key in keys:
             held.complete(key)
         held.check()
@@ -362,7 +362,7 @@ def test_250_keys_are_a_handful_of_statements(ledger):
 def fail_a_pass(ledger, *keys: str) -> None:
     with (
         pytest.raises(TransientResourceError),
-        ledger.hold(FILL, keys, "run", final=False, retry_in=timedelta(seconds=40)),
+        ledger.lease(FILL, keys, "run", final=False, retry_in=timedelta(seconds=40)),
     ):
         raise TransientResourceError("down")
 
@@ -370,33 +370,33 @@ def fail_a_pass(ledger, *keys: str) -> None:
 def test_between_passes_the_lease_is_renewed_however_long_the_next_one_takes_to_come(
     ledger, machine, monkeypatch
 ):
-    monkeypatch.setattr("resources.ledger.hold.HEARTBEAT", timedelta(milliseconds=5))
+    monkeypatch.setattr("resources.ledger.lease.HEARTBEAT", timedelta(milliseconds=5))
     fail_a_pass(ledger, "a", "b")
     for _ in range(3):
         machine.advance(minutes=10)
         whole = machine() + timedelta(seconds=100)
         assert eventually(lambda whole=whole: all(the(ledger, key).lease_until == whole for key in "ab"))
         assert ledger.sweep(finished_runs=()) == []
-    with hold(ledger, "a", "b"):
+    with lease(ledger, "a", "b"):
         assert not heartbeats(), "the pass looks after its rows itself"
         assert the(ledger, "a").attempts == 1
     assert the(ledger, "b").status == "completed"
 
 
 def test_what_the_next_pass_does_not_take_is_kept_beside_it(ledger, machine, monkeypatch):
-    monkeypatch.setattr("resources.ledger.hold.HEARTBEAT", timedelta(milliseconds=5))
+    monkeypatch.setattr("resources.ledger.lease.HEARTBEAT", timedelta(milliseconds=5))
     fail_a_pass(ledger, "a", "b")
-    with hold(ledger, "a"):
+    with lease(ledger, "a"):
         pass
     machine.advance(minutes=10)
     assert eventually(lambda: the(ledger, "b").lease_until == machine() + timedelta(seconds=100))
-    with hold(ledger, "b"):
+    with lease(ledger, "b"):
         pass
     assert eventually(lambda: not heartbeats())
 
 
 def test_what_is_taken_from_a_run_between_its_passes_is_kept_no_longer(ledger, monkeypatch):
-    monkeypatch.setattr("resources.ledger.hold.HEARTBEAT", timedelta(milliseconds=5))
+    monkeypatch.setattr("resources.ledger.lease.HEARTBEAT", timedelta(milliseconds=5))
     fail_a_pass(ledger, "a")
     assert [one.why for one in ledger.sweep(finished_runs={"run"})] == ["run_finished"]
     assert eventually(lambda: not heartbeats())
@@ -404,7 +404,7 @@ def test_what_is_taken_from_a_run_between_its_passes_is_kept_no_longer(ledger, m
 
 
 def test_a_run_that_is_over_keeps_nothing_although_its_process_lives(ledger, machine, monkeypatch):
-    monkeypatch.setattr("resources.ledger.hold.HEARTBEAT", timedelta(milliseconds=5))
+    monkeypatch.setattr("resources.ledger.lease.HEARTBEAT", timedelta(milliseconds=5))
     fail_a_pass(ledger, "a")
     pauses.end_of_run("another run")
     assert heartbeats()
@@ -425,7 +425,7 @@ def test_a_process_that_dies_between_passes_keeps_its_work_for_the_wait_and_a_le
 
 
 def test_the_heartbeat_outlives_an_error_of_any_sort(ledger, machine, monkeypatch):
-    monkeypatch.setattr("resources.ledger.hold.HEARTBEAT", timedelta(milliseconds=5))
+    monkeypatch.setattr("resources.ledger.lease.HEARTBEAT", timedelta(milliseconds=5))
     refused = threading.Event()
 
     def refuse(*_: object) -> None:
@@ -433,7 +433,7 @@ def test_the_heartbeat_outlives_an_error_of_any_sort(ledger, machine, monkeypatc
             refused.set()
             raise ValueError("what no driver should raise")
 
-    with ledger.hold(FILL, ["a"], "run"):
+    with ledger.lease(FILL, ["a"], "run"):
         event.listen(ledger.engine, "before_cursor_execute", refuse)
         assert refused.wait(10)
         machine.advance(seconds=30)

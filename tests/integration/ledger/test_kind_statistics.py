@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from domain.shared.error import InvalidInput
-from domain.shared.work import Item
+from domain.shared.work import WorkRequest
 from resources.ledger.kind_statistics import kind_statistics
 from resources.ledger.standing import NOT_NEEDED
 
@@ -17,13 +17,13 @@ HOUR = timedelta(hours=1)
 
 def ended(ledger, clock, key: str, *, seconds: float = 1.0, verb: str = "complete", kind: str = FILL) -> None:
     """A piece of work that took so long, of which the clock stands at its end."""
-    ledger.enqueue([Item(kind, key, "f")])
-    with ledger.hold(kind, [key], f"run of {key}", heartbeat=False) as hold:
+    ledger.enqueue([WorkRequest(kind, key, "f")])
+    with ledger.lease(kind, [key], f"run of {key}", heartbeat=False) as lease:
         clock.advance(seconds=seconds)
         if verb == "fail":
-            hold.fail(key, "no")
+            lease.fail(key, "no")
         elif verb == "skip":
-            hold.skip(key, "closed")
+            lease.skip(key, "closed")
 
 
 def told(ledger, clock, window: timedelta = HOUR):
@@ -31,7 +31,7 @@ def told(ledger, clock, window: timedelta = HOUR):
 
 
 def test_where_nothing_ended_there_is_nothing_to_tell(ledger, clock):
-    ledger.enqueue([Item(FILL, "waits", "f")])
+    ledger.enqueue([WorkRequest(FILL, "waits", "f")])
     assert told(ledger, clock) == {}
 
 
@@ -72,12 +72,12 @@ def test_durations_know_parts_of_a_second(ledger, clock):
 
 
 def test_a_duration_goes_from_the_first_claim_over_all_waits_to_the_end(ledger, clock):
-    ledger.enqueue([Item(FILL, "d", "f")])
+    ledger.enqueue([WorkRequest(FILL, "d", "f")])
     clock.advance(minutes=7)
-    with ledger.hold(FILL, ["d"], "first run", heartbeat=False) as hold:
-        hold.defer("d", "source down")
+    with ledger.lease(FILL, ["d"], "first run", heartbeat=False) as lease:
+        lease.defer("d", "source down")
     clock.advance(minutes=5)
-    with ledger.hold(FILL, ["d"], "second run", heartbeat=False):
+    with ledger.lease(FILL, ["d"], "second run", heartbeat=False):
         clock.advance(seconds=10)
     clock.advance(seconds=1)
     assert told(ledger, clock)[FILL].median_seconds == pytest.approx(310, abs=0.01)
@@ -97,7 +97,7 @@ def test_how_long_failures_took_says_nothing_of_the_work(ledger, clock):
 def test_failures_are_counted_among_what_was_tried_to_the_end(ledger, clock):
     for number, verb in enumerate(["complete", "complete", "complete", "fail", "skip", "skip"]):
         ended(ledger, clock, f"d{number}", verb=verb)
-    (waiting,) = ledger.enqueue([Item(FILL, "called off", "f")]).created
+    (waiting,) = ledger.enqueue([WorkRequest(FILL, "called off", "f")]).created
     ledger.cancel(waiting.id)
     clock.advance(seconds=1)
     found = told(ledger, clock)[FILL]
@@ -120,7 +120,7 @@ def test_where_nothing_was_tried_to_the_end_there_is_no_rate_and_no_duration(led
 
 @pytest.mark.parametrize("reason", NOT_NEEDED)
 def test_work_that_nobody_needed_is_not_counted(ledger, clock, reason):
-    (row,) = ledger.enqueue([Item(FILL, "d", "f")]).created
+    (row,) = ledger.enqueue([WorkRequest(FILL, "d", "f")]).created
     ledger.cancel(row.id, reason_code=reason)
     clock.advance(seconds=1)
     assert told(ledger, clock) == {}

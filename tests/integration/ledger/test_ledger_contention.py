@@ -77,8 +77,8 @@ def test_eight_processes_have_exactly_one_winner_for_each_thing(race, ledger_url
     claims = {k: n for k, n in event_counts(race, "race.held").items() if k[1] in ("claimed", "completed")}
     assert set(claims.values()) == {1}
 
-    (fact,) = race.provenance.facts(["race.table"]).values()
-    assert fact.seen_count == PROCESSES * ROUNDS, "no count was lost"
+    (record,) = race.provenance.records(["race.table"]).values()
+    assert record.seen_count == PROCESSES * ROUNDS, "no count was lost"
 
 
 def test_the_work_of_a_killed_holder_is_queued_again_when_its_lease_ends(race, ledger_url):
@@ -94,6 +94,6 @@ def test_the_work_of_a_killed_holder_is_queued_again_when_its_lease_ends(race, l
         ("doomed", "lease_expired", "a", "queued"),
         ("doomed", "lease_expired", "b", "queued"),
     ]
-    with race.hold("race.held", ["a", "b"], "next", heartbeat=False) as hold:
-        assert [row.attempts for row in hold.work.values()] == [2, 2]
+    with race.lease("race.held", ["a", "b"], "next", heartbeat=False) as lease:
+        assert [row.attempts for row in lease.work.values()] == [2, 2]
     assert race.counts() == {"race.held": {"completed": 2}}

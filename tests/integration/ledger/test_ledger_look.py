@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from domain.shared.work import Item
+from domain.shared.work import WorkRequest
 
 FILL = "market.fill"
 
 
 def finish(ledger, key: str, fingerprint: str = "f", *, failing: bool = False, once: bool = False) -> None:
-    ledger.enqueue([Item(FILL, key, fingerprint, once=once)])
-    with ledger.hold(FILL, [key], f"run {key} {fingerprint}", heartbeat=False) as hold:
+    ledger.enqueue([WorkRequest(FILL, key, fingerprint, once=once)])
+    with ledger.lease(FILL, [key], f"run {key} {fingerprint}", heartbeat=False) as lease:
         if failing:
-            hold.fail(key, "no")
+            lease.fail(key, "no")
 
 
 def test_find_filters_and_shows_the_newest_first(ledger):
     ledger.enqueue(
-        [Item(FILL, key, "f") for key in ("a_1", "a_2", "ab1")] + [Item("records.hook", "a_1", "f")]
+        [WorkRequest(FILL, key, "f") for key in ("a_1", "a_2", "ab1")]
+        + [WorkRequest("records.hook", "a_1", "f")]
     )
     assert [row.key for row in ledger.find(kind=FILL)] == ["ab1", "a_2", "a_1"]
     assert [row.key for row in ledger.find(kind=FILL, key_prefix="a_")] == ["a_2", "a_1"], "_ is no wildcard"
@@ -29,8 +30,8 @@ def test_find_filters_and_shows_the_newest_first(ledger):
 
 def test_running_and_counts(ledger):
     finish(ledger, "a")
-    ledger.enqueue([Item(FILL, "b", "f")])
-    with ledger.hold(FILL, ["c"], "run", heartbeat=False):
+    ledger.enqueue([WorkRequest(FILL, "b", "f")])
+    with ledger.lease(FILL, ["c"], "run", heartbeat=False):
         assert [row.key for row in ledger.running()] == ["c"]
         assert ledger.counts() == {FILL: {"completed": 1, "queued": 1, "running": 1}}
     assert ledger.running() == []
@@ -40,7 +41,7 @@ def test_running_and_counts(ledger):
 def test_purge_forgets_old_finished_rows_with_their_events(ledger, clock):
     finish(ledger, "old")
     (old,) = ledger.find()
-    ledger.enqueue([Item(FILL, "waiting", "f")])
+    ledger.enqueue([WorkRequest(FILL, "waiting", "f")])
     clock.advance(days=100)
     finish(ledger, "new")
     assert ledger.purge(clock.now) == 1
@@ -54,7 +55,7 @@ def test_purge_keeps_what_still_forbids_something(ledger, clock):
     finish(ledger, "event", once=True)
     clock.advance(days=100)
     assert ledger.purge(clock.now) == 1
-    report = ledger.enqueue([Item(FILL, "failed", "f2"), Item(FILL, "event", "f", once=True)])
+    report = ledger.enqueue([WorkRequest(FILL, "failed", "f2"), WorkRequest(FILL, "event", "f", once=True)])
     assert (report.counts["refused"], report.counts["absorbed"]) == (1, 1)
 
 
@@ -63,7 +64,7 @@ def test_an_id_is_never_given_twice(ledger, clock):
     (row,) = ledger.find()
     clock.advance(days=1)
     ledger.purge(clock.now)
-    assert ledger.enqueue([Item(FILL, "b", "f")]).created[0].id > row.id
+    assert ledger.enqueue([WorkRequest(FILL, "b", "f")]).created[0].id > row.id
 
 
 def test_views_are_arrow_tables_read_when_called(ledger, clock):
@@ -72,7 +73,7 @@ def test_views_are_arrow_tables_read_when_called(ledger, clock):
     assert {name.split(".")[0] for name in views} == {"market", "ops", "carbon"}
     empty = views["ops.work"]()
     finish(ledger, "a")
-    ledger.enqueue([Item(FILL, "b", "f", params={"名": 1})])
+    ledger.enqueue([WorkRequest(FILL, "b", "f", params={"名": 1})])
     full = views["ops.work"]()
     assert empty.num_rows == 0
     assert full.schema == empty.schema

@@ -31,8 +31,8 @@ from hypothesis.stateful import (
 from sqlalchemy import delete, event, select
 
 from domain.shared.error import InvalidInput, PermanentRunnerError, TransientResourceError
-from domain.shared.work import Item
-from resources.ledger.client import HeldElsewhere, Hold, LeaseLost, Ledger, Work
+from domain.shared.work import WorkRequest
+from resources.ledger.client import HeldElsewhere, Lease, LeaseLost, Ledger, Work
 from resources.ledger.dispatch import Order
 from resources.ledger.schema import work, work_event
 from tests.integration.ledger.conftest import FILL, FINITE, START, Hands
@@ -56,7 +56,7 @@ WORKERS = ("worker:1", "worker:2")
 KINDS = st.sampled_from([FILL.name, FINITE.name])
 KEYS = st.sampled_from(["a", "a", "b", "b", "c"])
 WISHES = st.builds(
-    Item,
+    WorkRequest,
     kind=KINDS,
     key=KEYS,
     fingerprint=st.sampled_from(["f1", "f2", "f3"]),
@@ -172,7 +172,7 @@ class Book:
             )
         ]
 
-    def word_on(self, item: Item) -> Row | None:
+    def word_on(self, item: WorkRequest) -> Row | None:
         """What has been said about a wish."""
         said = self.standing(item.kind, item.key)
         return next((row for row in reversed(said) if item.once or row.fingerprint == item.fingerprint), None)
@@ -239,13 +239,13 @@ class Book:
         self.rows[row.id] = row
         self.tell(row, "created")
 
-    def tell(self, row: Row, happened: str, **facts: Any) -> None:
-        for name, value in facts.items():
+    def tell(self, row: Row, happened: str, **records: Any) -> None:
+        for name, value in records.items():
             setattr(row, name, value)
         row.updated_at = self.clock()
         row.story.append((happened, row.status, row.attempts))
 
-    def wished(self, item: Item, now: datetime) -> Row | None:
+    def wished(self, item: WorkRequest, now: datetime) -> Row | None:
         """The generation this wish must create, without its id; None where none may be."""
         due = item.not_before or now
         row = Row(0, item.kind, item.key, item.fingerprint, item.once, due)
@@ -265,7 +265,7 @@ class Book:
             row.not_before = max(due, ended + wait)
         return row
 
-    def rewished(self, row: Row, item: Item, now: datetime) -> None:
+    def rewished(self, row: Row, item: WorkRequest, now: datetime) -> None:
         """A waiting row takes the newer wish."""
         self.reckoned(row)
         untouched = row.status == "queued" and row.dispatch_id is None and row.attempts == 0
@@ -297,7 +297,7 @@ class Book:
             dispatches=0,
         )
 
-    def ends(self, row: Row, status: str, happened: str, now: datetime, **facts: Any) -> None:
+    def ends(self, row: Row, status: str, happened: str, now: datetime, **records: Any) -> None:
         self.tell(
             row,
             happened,
@@ -305,10 +305,10 @@ class Book:
             lease_until=None,
             fence=row.fence + 1,
             finished_at=now,
-            **facts,
+            **records,
         )
 
-    def waits(self, row: Row, status: str, happened: str, now: datetime, **facts: Any) -> None:
+    def waits(self, row: Row, status: str, happened: str, now: datetime, **records: Any) -> None:
         """Waits again; or hands what it went through to a newer wish that waits already."""
         heir = self.waiting(row.kind, row.key)
         if heir is None or heir is row:
@@ -319,7 +319,7 @@ class Book:
                 lease_until=None,
                 dispatch_id=None,
                 fence=row.fence + 1,
-                **facts,
+                **records,
             )
             return
         self.reckoned(heir)
@@ -327,9 +327,9 @@ class Book:
             heir,
             "inherited",
             status=status,
-            attempts=facts.get("attempts", row.attempts),
-            strikes=facts.get("strikes", row.strikes),
-            not_before=max(heir.not_before, facts["not_before"]),
+            attempts=records.get("attempts", row.attempts),
+            strikes=records.get("strikes", row.strikes),
+            not_before=max(heir.not_before, records["not_before"]),
         )
         self.ends(row, "cancelled", "superseded", now)
 
@@ -375,7 +375,7 @@ class Book:
 class Hand:
     """A run with a hold open, and what it said so far."""
 
-    hold: Hold
+    lease: Lease
     run: str
     final: bool
     tickets: dict[str, tuple[int, int]]
@@ -406,7 +406,7 @@ class LedgerModel(RuleBasedStateMachine):
         self.before: dict[int, Work] = {}
 
     @initialize(items=st.lists(WISHES, min_size=1, max_size=6))
-    def somebody_wishes(self, items: list[Item]) -> None:
+    def somebody_wishes(self, items: list[WorkRequest]) -> None:
         self._enqueue(self.ledgers[0], items)
 
     # Time
@@ -430,13 +430,13 @@ class LedgerModel(RuleBasedStateMachine):
     # Wishes and their dispatch
 
     @rule(ledger=st.integers(0, 1), items=st.lists(WISHES, min_size=1, max_size=3), twice=st.booleans())
-    def enqueue(self, ledger: int, items: list[Item], twice: bool) -> None:
+    def enqueue(self, ledger: int, items: list[WorkRequest], twice: bool) -> None:
         self._enqueue(self.ledgers[ledger], items)
         if twice:
             again = self.ledgers[1 - ledger].enqueue(items).counts
             assert again["created"] == again["updated"] == 0, "the same wishes again write nothing"
 
-    def _enqueue(self, ledger: Ledger, items: Sequence[Item]) -> None:
+    def _enqueue(self, ledger: Ledger, items: Sequence[WorkRequest]) -> None:
         now = self.clock()
         report = ledger.enqueue(items)
         told = {
@@ -463,7 +463,7 @@ class LedgerModel(RuleBasedStateMachine):
                 assert (verdict, row.id) == ("refused" if hopeless else "absorbed", last.id)
             self._is_served(item, verdict)
 
-    def _is_served(self, item: Item, verdict: str) -> None:
+    def _is_served(self, item: WorkRequest, verdict: str) -> None:
         """A live row does what was wished for; but for what is over once for all or waits for a person."""
         place = item.kind, item.key
         if live := self.book.waiting(*place) or self.book.running(*place):
@@ -572,9 +572,9 @@ class LedgerModel(RuleBasedStateMachine):
         self, kind: str, keys: list[str], run: str, final: bool, meanwhile: Deed | None
     ) -> None:
         ledger, now = self.ledgers[0], self.clock()
-        hold = ledger.hold(kind, keys, run, final=final, retry_in=timedelta(seconds=10), heartbeat=False)
+        lease = ledger.lease(kind, keys, run, final=final, retry_in=timedelta(seconds=10), heartbeat=False)
         with self._interrupted(ledger, meanwhile, kind):
-            hold.__enter__()
+            lease.__enter__()
         busy: dict[str, str] = {}
         done: set[str] = set()
         settled: dict[str, int] = {}
@@ -603,7 +603,7 @@ class LedgerModel(RuleBasedStateMachine):
             if row is None:
                 last = next(reversed(self.book.standing(kind, key)), None)
                 row = Row(
-                    hold.work[key].id,
+                    lease.work[key].id,
                     kind,
                     key,
                     last.fingerprint if last else "",
@@ -613,11 +613,11 @@ class LedgerModel(RuleBasedStateMachine):
                 self._born(row)
             self.book.taken(row, run, self.machine() + LEASE)
             tickets[key] = row.ticket
-        assert hold.busy == busy, "what another has is left to it"
-        assert set(hold.done) == done, "what it has done is not done again"
-        assert {key: row.id for key, row in hold.settled.items()} == settled
-        assert {key: (row.id, row.fence) for key, row in hold.work.items()} == tickets
-        self.hands.append(Hand(hold, run, final, tickets, set(busy)))
+        assert lease.busy == busy, "what another has is left to it"
+        assert set(lease.done) == done, "what it has done is not done again"
+        assert {key: row.id for key, row in lease.settled.items()} == settled
+        assert {key: (row.id, row.fence) for key, row in lease.work.items()} == tickets
+        self.hands.append(Hand(lease, run, final, tickets, set(busy)))
         self.tickets += tickets.values()
 
     @precondition(lambda self: self.hands)
@@ -632,14 +632,14 @@ class LedgerModel(RuleBasedStateMachine):
             how = Ending("complete")
         if how.verb == "defer":
             # The moment is fixed when it is said, the rest when it is written.
-            hand.hold.defer(name, how.error, not_before=self._when(how))
+            hand.lease.defer(name, how.error, not_before=self._when(how))
             how = Ending(how.verb, how.error, how.after and self._when(how))
         elif how.verb == "fail":
-            hand.hold.fail(name, how.error)
+            hand.lease.fail(name, how.error)
         elif how.verb == "skip":
-            hand.hold.skip(name, "closed")
+            hand.lease.skip(name, "closed")
         else:
-            hand.hold.complete(name)
+            hand.lease.complete(name)
         hand.said[name] = how
 
     @precondition(lambda self: self.hands)
@@ -657,9 +657,9 @@ class LedgerModel(RuleBasedStateMachine):
                 hand.lost.add(name)
         if hand.lost:
             with pytest.raises(LeaseLost):
-                hand.hold.check()
+                hand.lease.check()
         else:
-            hand.hold.check()
+            hand.lease.check()
 
     @precondition(lambda self: self.hands)
     @rule(pick=PICK)
@@ -671,9 +671,9 @@ class LedgerModel(RuleBasedStateMachine):
         refusal = LeaseLost if hand.lost else HeldElsewhere if hand.busy else None
         if refusal:
             with pytest.raises(refusal):
-                hand.hold.__exit__(None, None, None)
+                hand.lease.__exit__(None, None, None)
         else:
-            hand.hold.__exit__(None, None, None)
+            hand.lease.__exit__(None, None, None)
 
     @precondition(lambda self: self.hands)
     @rule(pick=PICK, how=st.sampled_from([DOWN, BUG, HOPELESS, GIVEN_BACK]))
@@ -688,7 +688,7 @@ class LedgerModel(RuleBasedStateMachine):
         for name in hand.tickets.keys() - hand.said.keys() - hand.lost:
             if row := self.book.held_under(hand.tickets[name]):
                 self.book.tell(row, "pass_failed", lease_until=self.machine() + LEASE + timedelta(seconds=10))
-        hand.hold.__exit__(type(error), error, None)
+        hand.lease.__exit__(type(error), error, None)
 
     @precondition(lambda self: self.hands)
     @rule(pick=PICK)
@@ -840,7 +840,7 @@ class LedgerModel(RuleBasedStateMachine):
             "claim": lambda _: self._claim(other, kind, "worker:2", 3),
             "dispatch": lambda _: self._dispatch(other, kind, 3, False, "oldest", set(), None),
             "sweep": lambda _: self._sweep(other, RUNS, None),
-            "wish": lambda n: self._enqueue(other, [Item(kind, "ab"[n % 2], f"f{n % 4}")]),
+            "wish": lambda n: self._enqueue(other, [WorkRequest(kind, "ab"[n % 2], f"f{n % 4}")]),
         }
 
     def _born(self, row: Row) -> None:
@@ -906,8 +906,8 @@ def model(open_ledger: Callable[[], Ledger], clock: Hands, machine: Hands) -> ty
     first, second = open_ledger(), open_ledger()
     first.migrate()
     assert first.find() == second.find() == [], "both have looked at the schema already"
-    facts = {"ledgers": (first, second), "clock": clock, "machine": machine}
-    return type("LedgerModel", (LedgerModel,), facts)
+    records = {"ledgers": (first, second), "clock": clock, "machine": machine}
+    return type("LedgerModel", (LedgerModel,), records)
 
 
 @pytest.mark.hunt

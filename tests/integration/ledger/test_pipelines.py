@@ -6,15 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from domain.shared.work import Item
+from domain.shared.work import WorkRequest
 from resources.ledger.engine import writing
 from resources.ledger.pipelines import join, new_pipeline_id
 
 FILL, HOOK = "market.fill", "records.hook"
 
 
-def wish(key: str = "day", fingerprint: str = "f1", *chains: str, kind: str = FILL) -> Item:
-    return Item(kind, key, fingerprint, pipelines=chains)
+def request(key: str = "day", fingerprint: str = "f1", *chains: str, kind: str = FILL) -> WorkRequest:
+    return WorkRequest(kind, key, fingerprint, pipelines=chains)
 
 
 def chains_of(ledger, row) -> tuple[str, ...]:
@@ -26,21 +26,21 @@ def keys(ledger, chain: str) -> list[tuple[str, str]]:
 
 
 def test_a_new_row_belongs_to_the_chains_of_its_wish(ledger):
-    (row,) = ledger.enqueue([wish("day", "f1", "b", "a")]).created
+    (row,) = ledger.enqueue([request("day", "f1", "b", "a")]).created
     assert chains_of(ledger, row) == ("a", "b")
     assert keys(ledger, "a") == keys(ledger, "b") == [("day", "queued")]
 
 
 def test_a_row_without_a_chain_has_none(ledger):
-    (row,) = ledger.enqueue([wish()]).created
+    (row,) = ledger.enqueue([request()]).created
     assert ledger.pipelines.of([row.id]) == {}
     assert ledger.pipelines.members(["nobody"]) == {"nobody": []}
 
 
 def test_a_chain_s_rows_are_told_oldest_first_and_whole(ledger, clock):
-    ledger.enqueue([wish("b", "f", "x"), wish("c", "f", "y")])
+    ledger.enqueue([request("b", "f", "x"), request("c", "f", "y")])
     clock.advance(minutes=1)
-    ledger.enqueue([wish("a", "f", "x", kind=HOOK)])
+    ledger.enqueue([request("a", "f", "x", kind=HOOK)])
     found = ledger.pipelines.members(["x", "y"])
     assert [row.key for row in found["x"]] == ["b", "a"]
     assert [row.key for row in found["y"]] == ["c"]
@@ -50,67 +50,67 @@ def test_a_chain_s_rows_are_told_oldest_first_and_whole(ledger, clock):
 
 @pytest.mark.parametrize("fingerprint", ["f1", "f2"])
 def test_a_waiting_row_joins_the_chains_that_come_later(ledger, fingerprint):
-    (row,) = ledger.enqueue([wish("day", "f1", "a")]).created
-    ledger.enqueue([wish("day", fingerprint, "b")])
+    (row,) = ledger.enqueue([request("day", "f1", "a")]).created
+    ledger.enqueue([request("day", fingerprint, "b")])
     assert chains_of(ledger, row) == ("a", "b")
 
 
 def test_a_running_row_joins_a_chain_that_wants_the_very_same(ledger):
-    with ledger.hold(FILL, ["day"], "run", heartbeat=False, fingerprints={"day": "f1"}) as hold:
-        ledger.enqueue([wish("day", "f1", "a")])
-        assert chains_of(ledger, hold.work["day"]) == ("a",)
+    with ledger.lease(FILL, ["day"], "run", heartbeat=False, fingerprints={"day": "f1"}) as lease:
+        ledger.enqueue([request("day", "f1", "a")])
+        assert chains_of(ledger, lease.work["day"]) == ("a",)
 
 
 def test_a_wish_for_something_else_during_a_run_has_a_row_of_its_own(ledger):
-    with ledger.hold(FILL, ["day"], "run", heartbeat=False, fingerprints={"day": "f1"}) as hold:
-        (behind,) = ledger.enqueue([wish("day", "f2", "a")]).created
-        assert (chains_of(ledger, hold.work["day"]), chains_of(ledger, behind)) == ((), ("a",))
+    with ledger.lease(FILL, ["day"], "run", heartbeat=False, fingerprints={"day": "f1"}) as lease:
+        (behind,) = ledger.enqueue([request("day", "f2", "a")]).created
+        assert (chains_of(ledger, lease.work["day"]), chains_of(ledger, behind)) == ((), ("a",))
 
 
 def test_the_same_wish_again_changes_no_membership(ledger):
-    (row,) = ledger.enqueue([wish("day", "f1", "a")]).created
+    (row,) = ledger.enqueue([request("day", "f1", "a")]).created
     for _ in range(3):
-        ledger.enqueue([wish("day", "f1", "a")])
+        ledger.enqueue([request("day", "f1", "a")])
     assert chains_of(ledger, row) == ("a",)
 
 
 def test_a_chain_keeps_its_rows_when_they_end(ledger):
-    ledger.enqueue([wish("good", "f", "a"), wish("bad", "f", "a")])
-    with ledger.hold(FILL, ["good", "bad"], "run", heartbeat=False) as hold:
-        hold.fail("bad", "hopeless")
+    ledger.enqueue([request("good", "f", "a"), request("bad", "f", "a")])
+    with ledger.lease(FILL, ["good", "bad"], "run", heartbeat=False) as lease:
+        lease.fail("bad", "hopeless")
     assert keys(ledger, "a") == [("good", "completed"), ("bad", "failed")]
 
 
 def test_a_refused_wish_joins_nothing(ledger):
     """What that row did, it did for others."""
-    ledger.enqueue([wish("day", "f1", "a")])
-    with ledger.hold(FILL, ["day"], "run", heartbeat=False) as hold:
-        hold.fail("day", "hopeless")
-    assert ledger.enqueue([wish("day", "f1", "b")]).counts["refused"] == 1
+    ledger.enqueue([request("day", "f1", "a")])
+    with ledger.lease(FILL, ["day"], "run", heartbeat=False) as lease:
+        lease.fail("day", "hopeless")
+    assert ledger.enqueue([request("day", "f1", "b")]).counts["refused"] == 1
     assert keys(ledger, "b") == []
 
 
 def test_a_new_generation_belongs_to_the_chain_that_wants_it_and_to_no_older_one(ledger):
-    ledger.enqueue([wish("day", "f1", "a")])
-    with ledger.hold(FILL, ["day"], "run", heartbeat=False):
+    ledger.enqueue([request("day", "f1", "a")])
+    with ledger.lease(FILL, ["day"], "run", heartbeat=False):
         pass
-    ledger.enqueue([wish("day", "f2", "b")])
+    ledger.enqueue([request("day", "f2", "b")])
     assert (keys(ledger, "a"), keys(ledger, "b")) == ([("day", "completed")], [("day", "queued")])
 
 
 def test_a_row_that_makes_way_leaves_its_chains_to_the_newer_one(ledger):
-    ledger.enqueue([wish("day", "f1", "a")])
-    with ledger.hold(FILL, ["day"], "run", heartbeat=False) as hold:
-        (newer,) = ledger.enqueue([wish("day", "f2", "b")]).created
-        hold.defer("day", "source down")
+    ledger.enqueue([request("day", "f1", "a")])
+    with ledger.lease(FILL, ["day"], "run", heartbeat=False) as lease:
+        (newer,) = ledger.enqueue([request("day", "f2", "b")]).created
+        lease.defer("day", "source down")
     assert keys(ledger, "a") == [("day", "cancelled"), ("day", "deferred")]
     assert chains_of(ledger, newer) == ("a", "b")
 
 
 def test_a_row_whose_holder_died_leaves_its_chains_to_the_newer_one(ledger, machine):
-    ledger.enqueue([wish("day", "f1", "a")])
+    ledger.enqueue([request("day", "f1", "a")])
     (held,) = ledger.claim(FILL, holder="worker:a", limit=1)
-    (newer,) = ledger.enqueue([wish("day", "f2", "b")]).created
+    (newer,) = ledger.enqueue([request("day", "f2", "b")]).created
     machine.advance(minutes=5)
     assert [swept.work.id for swept in ledger.sweep(finished_runs=())] == [held.id]
     assert chains_of(ledger, newer) == ("a", "b")
@@ -118,17 +118,17 @@ def test_a_row_whose_holder_died_leaves_its_chains_to_the_newer_one(ledger, mach
 
 
 def test_a_row_tried_again_by_a_person_joins_when_it_is_wished_for_again(ledger):
-    ledger.enqueue([wish("day", "f1", "a")])
-    with ledger.hold(FILL, ["day"], "run", heartbeat=False) as hold:
-        hold.fail("day", "hopeless")
-    again = ledger.retry(hold.work["day"].id)
-    ledger.enqueue([wish("day", "f1", "a")])
+    ledger.enqueue([request("day", "f1", "a")])
+    with ledger.lease(FILL, ["day"], "run", heartbeat=False) as lease:
+        lease.fail("day", "hopeless")
+    again = ledger.retry(lease.work["day"].id)
+    ledger.enqueue([request("day", "f1", "a")])
     assert "a" in chains_of(ledger, again)
 
 
 def test_a_chain_forgets_the_rows_that_the_ledger_forgets(ledger, clock):
-    ledger.enqueue([wish("day", "f1", "a")])
-    with ledger.hold(FILL, ["day"], "run", heartbeat=False):
+    ledger.enqueue([request("day", "f1", "a")])
+    with ledger.lease(FILL, ["day"], "run", heartbeat=False):
         pass
     clock.advance(days=100)
     assert ledger.purge(clock()) == 1
@@ -138,7 +138,7 @@ def test_a_chain_forgets_the_rows_that_the_ledger_forgets(ledger, clock):
 def test_many_rows_and_chains_are_a_handful_of_statements(ledger):
     from sqlalchemy import event
 
-    rows = ledger.enqueue([wish(f"d{n}", "f", "a", f"c{n}") for n in range(1_500)]).created
+    rows = ledger.enqueue([request(f"d{n}", "f", "a", f"c{n}") for n in range(1_500)]).created
     said: list[str] = []
     event.listen(ledger.engine, "before_cursor_execute", lambda *args: said.append(args[2]))
     found = ledger.pipelines.of([row.id for row in rows] * 2)
@@ -148,7 +148,7 @@ def test_many_rows_and_chains_are_a_handful_of_statements(ledger):
 
 
 def test_joining_at_the_same_time_is_joining_once(ledger, open_ledger):
-    (row,) = ledger.enqueue([wish("day", "f1")]).created
+    (row,) = ledger.enqueue([request("day", "f1")]).created
     ledgers = [open_ledger() for _ in range(6)]
 
     def joins(one) -> None:
@@ -177,19 +177,21 @@ def test_no_two_chains_have_the_same_id():
 
 def test_what_is_done_at_last_joins_the_chains_that_waited_for_it_in_vain(ledger):
     def fails(chain: str, fingerprint: str) -> None:
-        ledger.enqueue([wish("day", fingerprint, chain), wish("other", fingerprint, f"{chain} of another")])
-        with ledger.hold(FILL, ["day", "other"], "run", heartbeat=False) as held:
+        ledger.enqueue(
+            [request("day", fingerprint, chain), request("other", fingerprint, f"{chain} of another")]
+        )
+        with ledger.lease(FILL, ["day", "other"], "run", heartbeat=False) as held:
             held.fail("day", "implausible")
 
     fails("before", "f0")
-    ledger.enqueue([wish("day", "f1", "done before")])
-    with ledger.hold(FILL, ["day"], "run", heartbeat=False):
+    ledger.enqueue([request("day", "f1", "done before")])
+    with ledger.lease(FILL, ["day"], "run", heartbeat=False):
         pass
     fails("a", "f2")
     fails("b", "f3")
-    (called_off,) = ledger.enqueue([wish("day", "f4", "c")]).created
+    (called_off,) = ledger.enqueue([request("day", "f4", "c")]).created
     ledger.cancel(called_off.id)
-    (row,) = ledger.enqueue([wish("day", "f5", "d")]).created
+    (row,) = ledger.enqueue([request("day", "f5", "d")]).created
     ledger.pipelines.hand_on(row)
     ledger.pipelines.hand_on(row)
     assert chains_of(ledger, row) == ("a", "b", "c", "d")

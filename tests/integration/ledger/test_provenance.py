@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resources.ledger.provenance import Fact
+from resources.ledger.provenance import PartitionRecord
 
 DAILY = "market.normalized_daily"
 
@@ -14,18 +14,18 @@ def provenance(ledger):
     return ledger.provenance
 
 
-def fact(partition: str = "2026-11-17", digest: str = "d1", **more) -> Fact:
-    return Fact(DAILY, partition, more.pop("rows", 5000), digest, **more)
+def record(partition: str = "2026-11-17", digest: str = "d1", **more) -> PartitionRecord:
+    return PartitionRecord(DAILY, partition, more.pop("rows", 5000), digest, **more)
 
 
-def only(provenance) -> Fact:
-    (found,) = provenance.facts([DAILY]).values()
+def only(provenance) -> PartitionRecord:
+    (found,) = provenance.records([DAILY]).values()
     return found
 
 
 def test_a_fact_is_kept_as_it_was_told(provenance, clock):
     provenance.record(
-        [fact(snapshot_id=2**62, inputs={"cal": "3:x"}, detail={"ratio": 0.97, "名": "值"}, run_id="run")]
+        [record(snapshot_id=2**62, inputs={"cal": "3:x"}, detail={"ratio": 0.97, "名": "值"}, run_id="run")]
     )
     found = only(provenance)
     assert (found.rows, found.digest, found.snapshot_id, found.run_id) == (5000, "d1", 2**62, "run")
@@ -35,10 +35,10 @@ def test_a_fact_is_kept_as_it_was_told(provenance, clock):
 
 
 def test_the_same_content_again_is_counted_not_recommitted(provenance, clock):
-    provenance.record([fact(snapshot_id=7)])
+    provenance.record([record(snapshot_id=7)])
     first = clock()
     clock.advance(hours=6)
-    provenance.record([fact(detail={"status": "source_says_so"}, run_id="second")])
+    provenance.record([record(detail={"status": "source_says_so"}, run_id="second")])
     found = only(provenance)
     assert (found.seen_count, found.generation, found.committed_at, found.checked_at) == (
         2,
@@ -50,10 +50,10 @@ def test_the_same_content_again_is_counted_not_recommitted(provenance, clock):
 
 
 def test_other_content_starts_a_new_generation(provenance, clock):
-    provenance.record([fact(snapshot_id=7)])
-    provenance.record([fact(snapshot_id=7)])
+    provenance.record([record(snapshot_id=7)])
+    provenance.record([record(snapshot_id=7)])
     clock.advance(hours=6)
-    provenance.record([fact(digest="d2")])
+    provenance.record([record(digest="d2")])
     found = only(provenance)
     assert (found.seen_count, found.generation, found.committed_at) == (1, 2, clock())
     assert found.snapshot_id is None, "the old snapshot does not hold the new content"
@@ -61,24 +61,26 @@ def test_other_content_starts_a_new_generation(provenance, clock):
 
 
 def test_facts_are_found_by_table_and_partition(provenance):
-    provenance.record([fact("2026-11-16"), fact("2026-11-17"), Fact("market.coverage", "2026-11-17", 1, "c")])
-    assert set(provenance.facts([DAILY], ["2026-11-17", "2026-11-18"])) == {(DAILY, "2026-11-17")}
-    assert len(provenance.facts([DAILY, "market.coverage"])) == 3
-    assert provenance.facts([DAILY], []) == {}
-    assert provenance.facts([]) == {}
+    provenance.record(
+        [record("2026-11-16"), record("2026-11-17"), PartitionRecord("market.coverage", "2026-11-17", 1, "c")]
+    )
+    assert set(provenance.records([DAILY], ["2026-11-17", "2026-11-18"])) == {(DAILY, "2026-11-17")}
+    assert len(provenance.records([DAILY, "market.coverage"])) == 3
+    assert provenance.records([DAILY], []) == {}
+    assert provenance.records([]) == {}
 
 
 def test_the_last_entry_for_a_partition_counts_and_counts_once(provenance):
-    provenance.record([fact(digest="d1"), fact(digest="d2")])
+    provenance.record([record(digest="d1"), record(digest="d2")])
     assert (only(provenance).digest, only(provenance).generation) == ("d2", 1)
 
 
 def test_a_revision_is_pending_and_pins_its_snapshots_until_recorded(provenance, clock):
-    provenance.record([fact(snapshot_id=7), fact("2026-11-16", snapshot_id=7)], revision=True)
+    provenance.record([record(snapshot_id=7), record("2026-11-16", snapshot_id=7)], revision=True)
     assert provenance.pending_revisions() == []
     clock.advance(days=1)
     provenance.record(
-        [fact(digest="d2", rows=5001, snapshot_id=9), fact("2026-11-16", snapshot_id=9)], revision=True
+        [record(digest="d2", rows=5001, snapshot_id=9), record("2026-11-16", snapshot_id=9)], revision=True
     )
     (revision,) = provenance.pending_revisions([DAILY])
     assert (revision.partition, revision.generation, revision.seen_at) == ("2026-11-17", 2, clock())
@@ -92,8 +94,11 @@ def test_a_revision_is_pending_and_pins_its_snapshots_until_recorded(provenance,
 
 
 def test_thirty_thousand_facts_are_recorded_and_read_whole(provenance):
-    entries = [Fact(f"market.t{n % 4}", f"p{n // 4}", n, f"d{n}", inputs={"a": "1:x"}) for n in range(30_000)]
+    entries = [
+        PartitionRecord(f"market.t{n % 4}", f"p{n // 4}", n, f"d{n}", inputs={"a": "1:x"})
+        for n in range(30_000)
+    ]
     provenance.record(entries)
-    found = provenance.facts([f"market.t{n}" for n in range(4)])
+    found = provenance.records([f"market.t{n}" for n in range(4)])
     assert len(found) == 30_000
     assert found["market.t3", "p7499"].rows == 29_999

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from domain.shared.error import TransientResourceError
-from domain.shared.work import Item
+from domain.shared.work import WorkRequest
 from resources.ledger.client import Ledger, Work
 
 FILL = "market.fill"
@@ -37,9 +37,9 @@ def story(ledger: Ledger, key: str = "a") -> list[str]:
 
 
 def held(ledger: Ledger, run: str = "run", **more: object):
-    hold = ledger.hold(FILL, ["a"], run, heartbeat=False, **more)
-    hold.__enter__()
-    return hold
+    lease = ledger.lease(FILL, ["a"], run, heartbeat=False, **more)
+    lease.__enter__()
+    return lease
 
 
 # Leases
@@ -62,22 +62,22 @@ def test_a_run_known_to_be_gone_is_not_waited_for(ledger, put_back):
 
 
 def test_a_holder_that_beats_keeps_its_work(ledger, machine, put_back):
-    hold = held(ledger)
+    lease = held(ledger)
     before = the(ledger)
     put_back()
     for _ in range(10):
         assert ledger.sweep(finished_runs=()) == []
         machine.advance(seconds=15)
-        hold.check()
+        lease.check()
     assert (the(ledger).fence, the(ledger).run_id) == (before.fence, "run")
-    hold.__exit__(None, None, None)
+    lease.__exit__(None, None, None)
     assert the(ledger).status == "completed"
 
 
 def test_a_run_between_two_passes_keeps_its_work(ledger, machine, put_back):
-    hold = held(ledger, final=False, retry_in=timedelta(minutes=50))
+    lease = held(ledger, final=False, retry_in=timedelta(minutes=50))
     error = TransientResourceError("down")
-    hold.__exit__(type(error), error, None)
+    lease.__exit__(type(error), error, None)
     put_back()
     ledger.sweep(finished_runs=())
     machine.advance(minutes=50)
@@ -87,7 +87,7 @@ def test_a_run_between_two_passes_keeps_its_work(ledger, machine, put_back):
 
 
 def test_a_worker_keeps_the_longest_lease_there_is(ledger, machine, put_back):
-    ledger.enqueue([Item(FILL, "a", "f")])
+    ledger.enqueue([WorkRequest(FILL, "a", "f")])
     ledger.claim(FILL, holder="worker:1", limit=1, lease=timedelta(minutes=30))
     put_back()
     ledger.sweep(finished_runs=())
@@ -99,17 +99,17 @@ def test_a_worker_keeps_the_longest_lease_there_is(ledger, machine, put_back):
 
 def test_a_holder_whose_own_clock_stays_wrong_is_told_of_once(ledger, machine):
     machine.now += DAY
-    hold = held(ledger)
+    lease = held(ledger)
     for _ in range(5):
         machine.now -= DAY
         assert ledger.sweep(finished_runs=()) == []
         machine.now += DAY + timedelta(seconds=15)
-        hold.check()
+        lease.check()
     assert story(ledger).count(PUT_BACK) == 1
 
 
 def test_the_longest_lease_anybody_is_given_is_believed(ledger, machine):
-    ledger.enqueue([Item(FILL, "a", "f")])
+    ledger.enqueue([WorkRequest(FILL, "a", "f")])
     (row,) = ledger.claim(FILL, holder="worker:1", limit=1, lease=timedelta(minutes=61))
     ledger.sweep(finished_runs=())
     assert the(ledger) == row
@@ -119,7 +119,7 @@ def test_a_longer_lease_is_given_to_nobody(ledger):
     with pytest.raises(ValueError, match="nobody would believe it"):
         ledger.claim(FILL, holder="worker:1", limit=1, lease=timedelta(minutes=62))
     with pytest.raises(ValueError, match="nobody would believe it"):
-        ledger.hold(FILL, ["a"], "run", retry_in=timedelta(minutes=61))
+        ledger.lease(FILL, ["a"], "run", retry_in=timedelta(minutes=61))
 
 
 # Waits
@@ -140,7 +140,7 @@ def test_a_backoff_is_as_long_as_it_was_meant_to_be(ledger, clock, put_back):
 
 
 def test_a_dispatch_that_no_run_came_of_is_replaced_in_time(ledger, clock, put_back):
-    ledger.enqueue([Item(FILL, "a", "f")])
+    ledger.enqueue([WorkRequest(FILL, "a", "f")])
     ledger.dispatch(FILL, limit=1)
     put_back()
     ledger.sweep(finished_runs=())
@@ -149,7 +149,7 @@ def test_a_dispatch_that_no_run_came_of_is_replaced_in_time(ledger, clock, put_b
 
 
 def test_a_wish_is_done_at_once_if_it_was_to_be_done_at_once(ledger, put_back):
-    ledger.enqueue([Item(FILL, "a", "f")])
+    ledger.enqueue([WorkRequest(FILL, "a", "f")])
     put_back()
     assert ledger.dispatch(FILL, limit=1) == []
     ledger.sweep(finished_runs=())
@@ -158,14 +158,14 @@ def test_a_wish_is_done_at_once_if_it_was_to_be_done_at_once(ledger, put_back):
 
 def test_a_date_far_ahead_that_somebody_wished_for_stays(ledger, clock):
     later = clock() + timedelta(days=30)
-    (row,) = ledger.enqueue([Item(FILL, "a", "f", not_before=later)]).created
+    (row,) = ledger.enqueue([WorkRequest(FILL, "a", "f", not_before=later)]).created
     ledger.sweep(finished_runs=())
     assert ledger.get(row.id) == row
 
 
 def test_what_ended_tomorrow_is_done_again_today(ledger, clock, put_back):
-    ledger.enqueue([Item(FILL, "a", "f")])
-    with ledger.hold(FILL, ["a"], "run", heartbeat=False):
+    ledger.enqueue([WorkRequest(FILL, "a", "f")])
+    with ledger.lease(FILL, ["a"], "run", heartbeat=False):
         pass
     put_back()
-    assert ledger.enqueue([Item(FILL, "a", "f")]).created[0].not_before == clock()
+    assert ledger.enqueue([WorkRequest(FILL, "a", "f")]).created[0].not_before == clock()

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import insert, select
 
 from domain.shared.error import InvalidInput, TransientResourceError
-from domain.shared.work import Item
+from domain.shared.work import WorkRequest
 from resources.ledger.client import LeaseLost, Swept
 from resources.ledger.schema import pipeline_member
 
@@ -17,14 +17,14 @@ FINITE = "records.hook"
 
 
 def claimed(ledger, key: str = "a", *, kind: str = FILL, holder: str = "worker:1"):
-    ledger.enqueue([Item(kind, key, "f")])
+    ledger.enqueue([WorkRequest(kind, key, "f")])
     (row,) = ledger.claim(kind, holder=holder, limit=1)
     return row
 
 
 def running_under(ledger, run: str, key: str = "a", kind: str = FILL):
     """A row whose run went away without a word."""
-    held = ledger.hold(kind, [key], run, final=False, heartbeat=False)
+    held = ledger.lease(kind, [key], run, final=False, heartbeat=False)
     with pytest.raises(TransientResourceError), held:
         raise TransientResourceError("between passes")
     return ledger.find(key_prefix=key)[0]
@@ -86,19 +86,19 @@ def test_a_row_of_a_finished_run_is_queued_again_with_its_attempts(ledger, clock
 
 
 def test_a_renewed_lease_is_never_stolen(ledger, machine):
-    with ledger.hold(FILL, ["a"], "run", heartbeat=False) as hold:
+    with ledger.lease(FILL, ["a"], "run", heartbeat=False) as lease:
         for _ in range(20):
             machine.advance(seconds=59)
             assert ledger.sweep(finished_runs=()) == []
-            hold.check()
+            lease.check()
 
 
 def test_an_unrenewed_lease_is_an_orphan_and_its_holder_is_told(ledger, machine):
-    hold = ledger.hold(FILL, ["a"], "run", heartbeat=False)
+    lease = ledger.lease(FILL, ["a"], "run", heartbeat=False)
     swept: list[Swept] = []
 
     def run() -> None:
-        with hold:
+        with lease:
             machine.advance(seconds=61)
             swept.extend(ledger.sweep(finished_runs=()))
 
@@ -107,7 +107,7 @@ def test_an_unrenewed_lease_is_an_orphan_and_its_holder_is_told(ledger, machine)
     assert [(one.why, one.run_id) for one in swept] == [("lease_expired", "run")]
     assert ledger.get(swept[0].work.id) == swept[0].work, "the late holder wrote nothing"
     with pytest.raises(LeaseLost):
-        hold.check()
+        lease.check()
 
 
 def test_a_stopped_business_clock_ends_no_lease_and_a_moving_one_neither(ledger, clock):
@@ -146,7 +146,7 @@ def test_where_there_is_no_maximum_dying_holders_count_as_unclassified(ledger, c
 
 def test_an_orphan_with_a_newer_wish_behind_it_makes_way(ledger):
     old = running_under(ledger, "run")
-    (new,) = ledger.enqueue([Item(FILL, "a", "f2")]).created
+    (new,) = ledger.enqueue([WorkRequest(FILL, "a", "f2")]).created
     with ledger.engine.begin() as connection:
         connection.execute(insert(pipeline_member), [{"pipeline_id": "p", "work_id": old.id}])
     (swept,) = ledger.sweep(finished_runs={"run"})
@@ -193,7 +193,7 @@ def test_retry_of_running_or_unknown_work_is_refused(ledger):
 
 
 def test_cancel_ends_waiting_and_running_rows(ledger):
-    waiting = ledger.enqueue([Item(FILL, "w", "f")]).created[0]
+    waiting = ledger.enqueue([WorkRequest(FILL, "w", "f")]).created[0]
     assert ledger.cancel(waiting.id).status == "cancelled"
     row = claimed(ledger)
     cancelled = ledger.cancel(row.id)
@@ -217,13 +217,13 @@ def test_cancel_of_finished_or_unknown_work_is_refused(ledger):
 
 def test_only_what_waits_as_it_was_seen_is_withdrawn(ledger):
     names = ["sent", "as seen", "runs", "wished anew", "done"]
-    seen = ledger.enqueue([Item(FILL, name, "f") for name in names]).created
+    seen = ledger.enqueue([WorkRequest(FILL, name, "f") for name in names]).created
     [sent] = ledger.dispatch(FILL, limit=1)
     assert sent.keys == ("sent",)
-    ledger.enqueue([Item(FILL, "wished anew", "g")])
-    with ledger.hold(FILL, ["done"], "run", heartbeat=False):
+    ledger.enqueue([WorkRequest(FILL, "wished anew", "g")])
+    with ledger.lease(FILL, ["done"], "run", heartbeat=False):
         pass
-    with ledger.hold(FILL, ["runs"], "run", heartbeat=False) as held:
+    with ledger.lease(FILL, ["runs"], "run", heartbeat=False) as held:
         gone = ledger.withdraw(seen, reason_code="superseded")
         held.check()
     assert [(row.key, row.status, row.reason_code) for row in gone] == [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain.shared.error import PermanentRunnerError, TransientResourceError
-from domain.shared.work import Item
+from domain.shared.work import WorkRequest
 from resources.ledger.attention import attention
 from resources.ledger.client import LeaseLost, Ledger
 from resources.ledger.standing import DONE_MEANWHILE
@@ -13,44 +13,44 @@ from resources.ledger.standing import DONE_MEANWHILE
 FILL = "market.fill"
 
 
-def wish(fingerprint: str = "f1", **more: object) -> Item:
-    return Item(FILL, "day", fingerprint, **more)
+def request(fingerprint: str = "f1", **more: object) -> WorkRequest:
+    return WorkRequest(FILL, "day", fingerprint, **more)
 
 
 def refuses(ledger: Ledger, *fingerprints: str) -> bool:
-    return all(ledger.enqueue([wish(one)]).counts["refused"] == 1 for one in fingerprints)
+    return all(ledger.enqueue([request(one)]).counts["refused"] == 1 for one in fingerprints)
 
 
 def is_born(ledger: Ledger, fingerprint: str) -> bool:
-    return ledger.enqueue([wish(fingerprint)]).counts["created"] == 1
+    return ledger.enqueue([request(fingerprint)]).counts["created"] == 1
 
 
 def fails(ledger: Ledger, fingerprint: str, run: str = "run that fails") -> None:
-    ledger.enqueue([wish(fingerprint)])
-    with pytest.raises(PermanentRunnerError), ledger.hold(FILL, ["day"], run, heartbeat=False):
+    ledger.enqueue([request(fingerprint)])
+    with pytest.raises(PermanentRunnerError), ledger.lease(FILL, ["day"], run, heartbeat=False):
         raise PermanentRunnerError("no")
 
 
 def succeeds(ledger: Ledger, fingerprint: str, run: str = "run that succeeds") -> None:
-    ledger.enqueue([wish(fingerprint)])
-    with ledger.hold(FILL, ["day"], run, heartbeat=False):
+    ledger.enqueue([request(fingerprint)])
+    with ledger.lease(FILL, ["day"], run, heartbeat=False):
         pass
 
 
 def called_off(ledger: Ledger, fingerprint: str) -> int:
     """A wish that ends before anybody tried."""
-    (row,) = ledger.enqueue([wish(fingerprint)]).created
+    (row,) = ledger.enqueue([request(fingerprint)]).created
     return ledger.cancel(row.id).id
 
 
 def called_off_behind_a_run_that_fails(ledger: Ledger) -> int:
     """f2 is wished for while f1 is tried, and called off; only then f1 fails."""
-    ledger.enqueue([wish("f1")])
+    ledger.enqueue([request("f1")])
 
     def run() -> int:
-        with ledger.hold(FILL, ["day"], "run", heartbeat=False) as hold:
+        with ledger.lease(FILL, ["day"], "run", heartbeat=False) as lease:
             number = called_off(ledger, "f2")
-            hold.fail("day", PermanentRunnerError("no"))
+            lease.fail("day", PermanentRunnerError("no"))
             return number
 
     return run()
@@ -60,7 +60,7 @@ def called_off_behind_a_run_that_fails(ledger: Ledger) -> int:
 
 
 def test_work_called_off_because_it_was_done_can_be_wished_for_again(ledger: Ledger) -> None:
-    (row,) = ledger.enqueue([wish("f1")]).created
+    (row,) = ledger.enqueue([request("f1")]).created
     ledger.cancel(row.id, reason_code=DONE_MEANWHILE)
     assert is_born(ledger, "f1")
 
@@ -108,17 +108,17 @@ def test_repeats_are_counted_across_a_wish_that_was_called_off(ledger):
     for _ in range(3):
         succeeds(ledger, "f1")
     called_off(ledger, "f2")
-    (row,) = ledger.enqueue([wish("f1")]).created
+    (row,) = ledger.enqueue([request("f1")]).created
     assert row.repeats == 3
 
 
 def test_who_made_way_for_a_newer_wish_refuses_nothing(ledger):
     """f1 only waited to be tried again; f2, which took its place, is given up."""
-    ledger.enqueue([wish("f1")])
+    ledger.enqueue([request("f1")])
 
     def run() -> None:
-        with ledger.hold(FILL, ["day"], "run", heartbeat=False):
-            ledger.enqueue([wish("f2")])
+        with ledger.lease(FILL, ["day"], "run", heartbeat=False):
+            ledger.enqueue([request("f2")])
             raise TransientResourceError("down")
 
     with pytest.raises(TransientResourceError):
@@ -129,9 +129,9 @@ def test_who_made_way_for_a_newer_wish_refuses_nothing(ledger):
 
 
 def test_an_event_that_was_called_off_is_over_for_all_time(ledger):
-    (row,) = ledger.enqueue([wish("f1", once=True)]).created
+    (row,) = ledger.enqueue([request("f1", once=True)]).created
     ledger.cancel(row.id)
-    assert ledger.enqueue([wish("f2", once=True)]).counts["absorbed"] == 1
+    assert ledger.enqueue([request("f2", once=True)]).counts["absorbed"] == 1
 
 
 # Runs
@@ -140,7 +140,7 @@ def test_an_event_that_was_called_off_is_over_for_all_time(ledger):
 def test_a_run_by_hand_carries_what_was_asked_for_last(ledger):
     fails(ledger, "f1")
     called_off(ledger, "f2")
-    fails_by_hand = ledger.hold(FILL, ["day"], "by hand", heartbeat=False)
+    fails_by_hand = ledger.lease(FILL, ["day"], "by hand", heartbeat=False)
     with pytest.raises(PermanentRunnerError), fails_by_hand:
         raise PermanentRunnerError("no")
     assert ledger.find()[0].fingerprint == "f2"
@@ -150,7 +150,7 @@ def test_a_run_by_hand_carries_what_was_asked_for_last(ledger):
 def test_what_a_run_has_done_is_done_although_a_later_wish_was_called_off(ledger, meanwhile):
     succeeds(ledger, "f1", "run")
     called_off(ledger, meanwhile)
-    with ledger.hold(FILL, ["day"], "run", heartbeat=False) as again:
+    with ledger.lease(FILL, ["day"], "run", heartbeat=False) as again:
         assert (again.keys, again.done) == ((), ("day",))
     assert len(ledger.find()) == 2
 
@@ -158,16 +158,16 @@ def test_what_a_run_has_done_is_done_although_a_later_wish_was_called_off(ledger
 def test_what_a_run_has_done_is_done_although_another_has_done_it_since(ledger):
     succeeds(ledger, "f1", "run")
     succeeds(ledger, "f2", "another run")
-    with ledger.hold(FILL, ["day"], "run", heartbeat=False) as again:
+    with ledger.lease(FILL, ["day"], "run", heartbeat=False) as again:
         assert again.done == ("day",)
     assert len(ledger.find()) == 2
 
 
 def test_what_was_called_off_under_a_run_is_not_done_and_not_revived(ledger):
-    first = ledger.hold(FILL, ["day"], "run", final=False, heartbeat=False)
+    first = ledger.lease(FILL, ["day"], "run", final=False, heartbeat=False)
     with pytest.raises(LeaseLost), first:
         ledger.cancel(first.work["day"].id)
-    with ledger.hold(FILL, ["day"], "run", heartbeat=False) as again:
+    with ledger.lease(FILL, ["day"], "run", heartbeat=False) as again:
         assert (again.keys, again.done) == ((), ())
         assert again.settled["day"].status == "cancelled"
 
@@ -212,8 +212,8 @@ def test_who_made_way_takes_no_refusal_back(ledger, clock):
     ledger.retry(ledger.find()[0].id)
 
     def run() -> None:
-        with ledger.hold(FILL, ["day"], "run", heartbeat=False):
-            ledger.enqueue([wish("f2")])
+        with ledger.lease(FILL, ["day"], "run", heartbeat=False):
+            ledger.enqueue([request("f2")])
             raise TransientResourceError("down")
 
     with pytest.raises(TransientResourceError):
@@ -245,13 +245,15 @@ def test_retention_keeps_every_refusal_that_stands_and_no_other(ledger, clock):
 def test_that_a_person_asked_lasts_over_whatever_becomes_of_the_row(ledger):
     names = ("by the plan", "asked", "retried", "asked while put off")
     for name in names:
-        ledger.enqueue([Item(FILL, name, "f", reason_code="asked_for" if name == "asked" else "missing")])
+        ledger.enqueue(
+            [WorkRequest(FILL, name, "f", reason_code="asked_for" if name == "asked" else "missing")]
+        )
     rows = {row.key: row.id for row in ledger.find(FILL)}
     ledger.retry(rows["retried"])
-    with ledger.hold(FILL, names, "run", heartbeat=False) as held:
+    with ledger.lease(FILL, names, "run", heartbeat=False) as held:
         for name in names:
             held.defer(name, "the lake is busy", reason_code="lake_busy")
-    ledger.enqueue([Item(FILL, "asked while put off", "g", reason_code="asked_for")])
-    ledger.enqueue([Item(FILL, name, "h", reason_code="changed") for name in names])
+    ledger.enqueue([WorkRequest(FILL, "asked while put off", "g", reason_code="asked_for")])
+    ledger.enqueue([WorkRequest(FILL, name, "h", reason_code="changed") for name in names])
     assert ledger.asked_for(rows.values()) == {rows[name] for name in names[1:]}
     assert ledger.asked_for([]) == frozenset()

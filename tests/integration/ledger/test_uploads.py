@@ -10,7 +10,7 @@ import pytest
 
 from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput
-from domain.shared.work import Item
+from domain.shared.work import WorkRequest
 from resources.ledger.uploads import Upload, Uploads
 
 
@@ -142,7 +142,7 @@ def test_chains_of_files_that_were_overtaken_before_anybody_looked_are_found_and
     came("refused", accepted=False)
     ledger.uploads.taken_by(7, [came("taken in before")], 1)
     came("begun")
-    begun, later = ledger.enqueue([Item("market.fill", key, "f") for key in "ab"]).created
+    begun, later = ledger.enqueue([WorkRequest("market.fill", key, "f") for key in "ab"]).created
     ledger.pipelines.add(begun.id, ["begun"])
     newest = came("newest")
     came("later")

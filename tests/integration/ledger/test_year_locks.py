@@ -8,14 +8,14 @@ from threading import Barrier
 import pytest
 
 from domain.shared.error import InvalidInput
-from domain.shared.work import Item
+from domain.shared.work import WorkRequest
 from resources.ledger.client import LeaseLost
 
 SUM = "reports.sum"
 
 
-def hold(ledger, *keys: str, run: str = "run", kind: str = SUM):
-    return ledger.hold(kind, keys, run, heartbeat=False)
+def lease(ledger, *keys: str, run: str = "run", kind: str = SUM):
+    return ledger.lease(kind, keys, run, heartbeat=False)
 
 
 def lock(ledger, year: int = 2025):
@@ -27,7 +27,7 @@ def rows(ledger, key: str = "") -> list[tuple[str, str, str]]:
 
 
 def test_a_year_is_not_locked_while_its_work_is_held(ledger):
-    with hold(ledger, "plane|2025", "train|2025") as held:
+    with lease(ledger, "plane|2025", "train|2025") as held:
         with pytest.raises(
             InvalidInput, match=r"2025 is being worked at: plane\|2025 .* and 1 more"
         ) as refusal:
@@ -42,12 +42,12 @@ def test_a_year_is_not_locked_while_its_work_is_held(ledger):
 
 
 def test_work_of_other_years_and_of_no_year_holds_no_lock_up(ledger):
-    with hold(ledger, "plane|2024"), hold(ledger, "plane|2025", kind="market.fill"):
+    with lease(ledger, "plane|2024"), lease(ledger, "plane|2025", kind="market.fill"):
         assert lock(ledger).year == 2025
 
 
 def test_what_waits_holds_no_lock_up(ledger):
-    ledger.enqueue([Item(SUM, "plane|2025", "f")])
+    ledger.enqueue([WorkRequest(SUM, "plane|2025", "f")])
     assert lock(ledger).year == 2025
 
 
@@ -55,9 +55,9 @@ def test_what_waits_holds_no_lock_up(ledger):
 def test_work_of_a_locked_year_is_not_held_and_ends(ledger, wished):
     """Waiting on it would be sent again and again."""
     if wished:
-        ledger.enqueue([Item(SUM, "plane|2025", "f", reason_code="new")])
+        ledger.enqueue([WorkRequest(SUM, "plane|2025", "f", reason_code="new")])
     made = lock(ledger)
-    with hold(ledger, "plane|2025", "plane|2024") as held:
+    with lease(ledger, "plane|2025", "plane|2024") as held:
         assert held.keys == ("plane|2024",)
         assert held.locked == {"plane|2025": made}
     assert rows(ledger, "plane|2025") == [("plane|2025", "skipped", "year_locked")]
@@ -67,18 +67,18 @@ def test_work_of_a_locked_year_is_not_held_and_ends(ledger, wished):
 
 
 def test_what_a_lock_ended_is_wished_for_again(ledger):
-    ledger.enqueue([Item(SUM, "plane|2025", "f")])
+    ledger.enqueue([WorkRequest(SUM, "plane|2025", "f")])
     lock(ledger)
-    with hold(ledger, "plane|2025"):
+    with lease(ledger, "plane|2025"):
         pass
     ledger.year_locks.unlock(2025, "ada", "a mistake")
-    assert ledger.enqueue([Item(SUM, "plane|2025", "f")]).counts["created"] == 1
-    with hold(ledger, "plane|2025") as held:
+    assert ledger.enqueue([WorkRequest(SUM, "plane|2025", "f")]).counts["created"] == 1
+    with lease(ledger, "plane|2025") as held:
         assert held.keys == ("plane|2025",)
 
 
 def test_work_that_was_called_off_makes_way_for_the_lock_and_commits_nothing_more(ledger):
-    held = hold(ledger, "plane|2025")
+    held = lease(ledger, "plane|2025")
 
     def work() -> None:
         with held:
@@ -92,7 +92,7 @@ def test_work_that_was_called_off_makes_way_for_the_lock_and_commits_nothing_mor
 
 
 def test_a_worker_does_not_take_what_a_lock_may_forbid(ledger):
-    ledger.enqueue([Item(SUM, "plane|2025", "f")])
+    ledger.enqueue([WorkRequest(SUM, "plane|2025", "f")])
     with pytest.raises(ValueError, match="it is held"):
         ledger.claim(SUM, holder="worker:1", limit=1)
 
@@ -101,7 +101,7 @@ def test_a_worker_does_not_take_what_a_lock_may_forbid(ledger):
 def test_of_a_lock_and_a_hold_at_the_same_moment_one_gives_way(ledger, open_ledger, wished):
     years = range(2000, 2040)
     if wished:
-        ledger.enqueue([Item(SUM, f"plane|{year}", "f") for year in years])
+        ledger.enqueue([WorkRequest(SUM, f"plane|{year}", "f") for year in years])
     locker, worker = open_ledger(), open_ledger()
     start = Barrier(2, timeout=30)
 
@@ -115,7 +115,7 @@ def test_of_a_lock_and_a_hold_at_the_same_moment_one_gives_way(ledger, open_ledg
 
     def holds(year: int) -> tuple[bool, bool]:
         start.wait()
-        with hold(worker, f"plane|{year}") as held:
+        with lease(worker, f"plane|{year}") as held:
             mine = bool(held.keys)
             start.wait()  # until the locker has its answer
         return mine, bool(held.locked)

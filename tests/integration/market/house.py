@@ -18,7 +18,6 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
-from assets.market.market import Market
 from domain.market.trading import SHANGHAI
 from domain.shared.clock import stopped_at
 from orchestration.build import build_definitions
@@ -30,6 +29,7 @@ from resources.ledger.model import Work
 from sandbox.exchange import Exchange
 from sandbox.faults import Fault
 from sandbox.server import SandboxServer
+from services.market.service import Market
 from tests.command import Said, said
 from tests.databases import clear
 

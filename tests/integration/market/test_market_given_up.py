@@ -11,10 +11,10 @@ from sqlalchemy import Engine, event
 
 from domain.market.plan import FILL
 from domain.shared.error import TransientResourceError
-from domain.shared.work import Item
-from resources.ledger.hold import Hold
+from domain.shared.work import WorkRequest
+from resources.ledger.lease import Lease
 from resources.ledger.model import Work
-from sensors.market.look import ATTEMPTS_OUTSIDE, Start, look, wish
+from services.market.reconcile import ATTEMPTS_OUTSIDE, Start, reconcile, request
 from tests.integration.market.house import FETCHED, PREPARED, TODAY, House
 
 TABLE = "normalized_adj_factor"
@@ -24,14 +24,14 @@ OLD = f"{TABLE}:2024-08-01"
 def put_off(house: House, key: str, times: int) -> None:
     """As `times` runs would that found the source down."""
     ledger = house.market.ledger
-    ledger.enqueue([Item(kind=FILL, key=key, fingerprint="as asked", reason_code="missing")])
+    ledger.enqueue([WorkRequest(kind=FILL, key=key, fingerprint="as asked", reason_code="missing")])
     for attempt in range(times):
-        with ledger.hold(FILL, [key], f"run {attempt}") as hold:
-            hold.defer(key, TransientResourceError("down"))
+        with ledger.lease(FILL, [key], f"run {attempt}") as lease:
+            lease.defer(key, TransientResourceError("down"))
 
 
 @contextmanager
-def begun_once_listed(house: House, key: str, *statuses: str) -> Iterator[Hold]:
+def begun_once_listed(house: House, key: str, *statuses: str) -> Iterator[Lease]:
     """A run takes the key just after rows of these statuses were listed, and has it to the end."""
     ledger, listed = house.market.ledger, []
 
@@ -40,16 +40,16 @@ def begun_once_listed(house: House, key: str, *statuses: str) -> Iterator[Hold]:
             return
         if said[3][0] == FILL and sorted(said[3][1:]) == sorted(statuses):
             listed.append(said[3])
-            hold.__enter__()
+            lease.__enter__()
 
-    hold = ledger.hold(FILL, [key], "a run", heartbeat=False)
+    lease = ledger.lease(FILL, [key], "a run", heartbeat=False)
     event.listen(Engine, "after_cursor_execute", strike)
     try:
-        yield hold
+        yield lease
     finally:
         event.remove(Engine, "after_cursor_execute", strike)
         if listed:
-            hold.__exit__(None, None, None)
+            lease.__exit__(None, None, None)
     assert listed, "nobody listed such rows"
 
 
@@ -64,16 +64,16 @@ def test_an_old_day_is_given_up_after_some_attempts(
     house: House, attempts: int, status: str, reason: str
 ) -> None:
     put_off(house, OLD, attempts)
-    wish(house.market)
+    request(house.market)
     assert (house.newest(OLD).status, house.newest(OLD).reason_code) == (status, reason)
 
 
 def test_a_run_that_begins_while_old_days_are_given_up_keeps_what_it_has(house: House) -> None:
     for key in (OLD, f"{TABLE}:2024-08-02"):
         put_off(house, key, ATTEMPTS_OUTSIDE)
-    with begun_once_listed(house, OLD, "deferred") as hold:
-        wish(house.market)
-        hold.check()
+    with begun_once_listed(house, OLD, "deferred") as lease:
+        request(house.market)
+        lease.check()
     assert house.newest(OLD).status == "completed"
     assert house.newest(f"{TABLE}:2024-08-02").reason_code == "outside_window"
 
@@ -81,21 +81,21 @@ def test_a_run_that_begins_while_old_days_are_given_up_keeps_what_it_has(house: 
 def test_a_run_that_begins_while_a_backfill_ends_keeps_what_it_has(house: House) -> None:
     key = f"{TABLE}:{TODAY}"
     put_off(house, key, 1)
-    with begun_once_listed(house, key, "queued", "deferred") as hold:
+    with begun_once_listed(house, key, "queued", "deferred") as lease:
         assert house.run("market", "backfill", "--from", TODAY, "--to", TODAY).code == 0
-        hold.check()
+        lease.check()
     assert house.newest(key).status == "completed"
 
 
 def test_however_many_old_days_are_given_up_in_one_transaction(house: House) -> None:
     market, written = house.market, []
     event.listen(market.ledger.engine, "commit", lambda _: written.append(1))
-    wish(market)
+    request(market)
     alone = len(written)
     for day in range(1, 6):
         put_off(house, f"{TABLE}:2024-08-0{day}", ATTEMPTS_OUTSIDE)
     written.clear()
-    wish(market)
+    request(market)
     assert house.newest(f"{TABLE}:2024-08-05").reason_code == "outside_window"
     assert len(written) <= alone + 1
 
@@ -103,7 +103,7 @@ def test_however_many_old_days_are_given_up_in_one_transaction(house: House) -> 
 def test_a_day_inside_the_window_never_is(house: House) -> None:
     house.drop(TABLE, TODAY)
     put_off(house, f"{TABLE}:{TODAY}", 3 * ATTEMPTS_OUTSIDE)
-    wish(house.market)
+    request(house.market)
     assert house.newest(f"{TABLE}:{TODAY}").status == "deferred"
 
 
@@ -113,7 +113,7 @@ def test_no_day_is_outside_a_window_nobody_can_see(house: House) -> None:
     for year in lake.partitions("market.normalized_trade_cal"):
         lake.replace("market.normalized_trade_cal", year, nothing, allow_empty=True)
     put_off(house, OLD, ATTEMPTS_OUTSIDE)
-    wish(house.market)
+    request(house.market)
     assert house.newest(OLD).status == "deferred"
 
 
@@ -122,7 +122,7 @@ def test_the_weekly_look_tells_of_it_and_a_backfill_of_the_gaps_mends_it(house: 
     assert house.run("market", "backfill", "--from", "2024-08-01", "--to", "2024-08-01").code == 0
     house.drop(TABLE, "2024-08-01")
     put_off(house, OLD, ATTEMPTS_OUTSIDE)
-    wish(house.market)
+    request(house.market)
     assert house.newest(OLD).reason_code == "outside_window"
     house.run("market", "look-back")
     assert house.status()["history"]["reason_code"] == "history_gaps"
@@ -158,11 +158,11 @@ def test_days_a_person_called_off_hide_no_older_day(house: House) -> None:
 
     for day in PREPARED[-3:]:
         house.drop(TABLE, day)
-    wish(house.market)
+    request(house.market)
     for row in waiting():
         ledger.cancel(row.id)
     house.drop(TABLE, PREPARED[0])
-    wish(house.market)
+    request(house.market)
     keys = {row.key for row in waiting()}
     assert f"{TABLE}:{PREPARED[0]}" in keys
     assert {key.split(":")[1] for key in keys} == {PREPARED[0]}
@@ -184,31 +184,31 @@ def test_of_what_a_backfill_left_only_a_few_days_are_under_way_at_a_time(house: 
     left_behind(house)
     sent: list[Start] = []
     for _ in range(5):
-        sent += look(house.market, {start.dispatch_id for start in sent}).starts
+        sent += reconcile(house.market, {start.dispatch_id for start in sent}).starts
         house.later(minutes=20)
     assert [start.partition for start in sent] == LEFT[:-4:-1]
 
 
 def test_a_day_that_ends_makes_room_for_the_next(house: House) -> None:
     left_behind(house)
-    first, *others = look(house.market).starts
-    with house.market.ledger.hold(FILL, [f"{TABLE}:{first.partition}"], "a run", heartbeat=False) as hold:
-        assert look(house.market).starts == ()
-        hold.complete(f"{TABLE}:{first.partition}")
+    first, *others = reconcile(house.market).starts
+    with house.market.ledger.lease(FILL, [f"{TABLE}:{first.partition}"], "a run", heartbeat=False) as lease:
+        assert reconcile(house.market).starts == ()
+        lease.complete(f"{TABLE}:{first.partition}")
     deriving = {start.dispatch_id for start in (first, *others)}
-    assert look(house.market, deriving, under_way=[f"coverage:{first.partition}"]).starts == ()
-    [following] = look(house.market, {start.dispatch_id for start in others}).starts
+    assert reconcile(house.market, deriving, under_way=[f"coverage:{first.partition}"]).starts == ()
+    [following] = reconcile(house.market, {start.dispatch_id for start in others}).starts
     assert following.partition == LEFT[-4]
 
 
 def test_a_day_of_the_window_waits_for_no_older_one(house: House) -> None:
     left_behind(house)
-    unfinished = {start.dispatch_id for start in look(house.market).starts}
+    unfinished = {start.dispatch_id for start in reconcile(house.market).starts}
     house.drop(TABLE, TODAY)
-    assert [start.partition for start in look(house.market, unfinished).starts] == [TODAY]
+    assert [start.partition for start in reconcile(house.market, unfinished).starts] == [TODAY]
 
 
 def test_a_backfill_that_goes_on_leaves_room_for_older_days(house: House) -> None:
     left_behind(house)
-    with house.market.ledger.hold(FILL, [f"{TABLE}:2024-07-{n:02}" for n in range(1, 6)], "a backfill"):
-        assert [start.partition for start in look(house.market).starts] == LEFT[:-4:-1]
+    with house.market.ledger.lease(FILL, [f"{TABLE}:2024-07-{n:02}" for n in range(1, 6)], "a backfill"):
+        assert [start.partition for start in reconcile(house.market).starts] == LEFT[:-4:-1]

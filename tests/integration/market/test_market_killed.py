@@ -15,7 +15,7 @@ import pytest
 
 from domain.market.plan import FILL
 from domain.shared.clock import machine_clock
-from domain.shared.work import Item
+from domain.shared.work import WorkRequest
 from sensors.processes import PROCESS
 from tests.integration.market.house import FETCHED, House
 
@@ -146,7 +146,9 @@ def test_work_whose_day_is_whole_already_is_forgotten_by_a_backfill_over_it(hous
     """A worker killed between the record of a day and the end of its work leaves such rows behind."""
     key = f"{STUCK}:{AUGUST[0]}"
     assert house.run(*COMMAND).code == 0
-    house.market.ledger.enqueue([Item(kind=FILL, key=key, fingerprint="as it was", reason_code="missing")])
+    house.market.ledger.enqueue(
+        [WorkRequest(kind=FILL, key=key, fingerprint="as it was", reason_code="missing")]
+    )
     assert key in house.status()
     house.source.calls.clear()
     assert house.run(*COMMAND).code == 0

@@ -72,7 +72,7 @@ def worker_killed(house: House) -> None:
     """A worker that took the day and was never heard of again."""
     house.drop(TABLE, TODAY)
     market = house.market
-    market.ledger.hold(FILL, [KEY], "run-of-the-dead", heartbeat=False).__enter__()
+    market.ledger.lease(FILL, [KEY], "run-of-the-dead", heartbeat=False).__enter__()
     with market.ledger.engine.begin() as connection:
         past = (machine_clock() - timedelta(seconds=1)).replace(tzinfo=None)
         connection.exec_driver_sql("UPDATE work SET lease_until = ? WHERE status = 'running'", (str(past),))
@@ -156,7 +156,7 @@ def test_what_seconds_cannot_mend_is_put_off_at_once_though_passes_are_left(hous
     refused = LakeUnwritable("market.normalized_adj_factor: the lake cannot be written")
     with (
         pytest.raises(LakeUnwritable),
-        house.market.ledger.hold(FILL, [KEY], "a-run", final=False, retry_in=timedelta(seconds=40)),
+        house.market.ledger.lease(FILL, [KEY], "a-run", final=False, retry_in=timedelta(seconds=40)),
     ):
         raise refused
     assert (house.newest(KEY).status, house.newest(KEY).reason_code) == ("deferred", "lake_unwritable")

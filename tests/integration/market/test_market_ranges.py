@@ -8,8 +8,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.market.passes import ONLY, ONLY_NEEDED
 from orchestration.cli import backfill
+from services.market.passes import ONLY, ONLY_NEEDED
 from tests.integration.market.house import PREPARED, House
 
 FETCH = "normalized_adj_factor"

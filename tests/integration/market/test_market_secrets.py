@@ -255,10 +255,10 @@ def test_a_day_of_faults_leaves_the_token_nowhere(
         printed.ask_again()
         assert printed("market daily").code == 1
     assert "trade_cal: RuntimeError at " in str(house.newest("normalized_trade_cal").error)
-    for look in LOOKS:
-        printed(look)
-        if not look.startswith("check"):
-            printed(look, "--json")
+    for reconcile in LOOKS:
+        printed(reconcile)
+        if not reconcile.startswith("check"):
+            printed(reconcile, "--json")
     assert len(house.work()) >= 2
     for row in house.work():
         printed(f"work show {row.id}")
@@ -300,14 +300,14 @@ def test_a_day_on_postgres_leaves_its_password_nowhere(
     assert printed("market daily").code == 1
     source.talk = None
     assert printed("market daily", "--json").code == 0
-    for look in LOOKS:
-        printed(look)
-        if not look.startswith("check"):
-            printed(look, "--json")
+    for reconcile in LOOKS:
+        printed(reconcile)
+        if not reconcile.startswith("check"):
+            printed(reconcile, "--json")
     nowhere = address.replace("port=", "port=1")
     house.set(PERENNIAL_DATABASE_URL=nowhere)
-    for look in ("status", "work list", "migrate", "doctor", "market heal"):
-        assert printed(look).code == 1
+    for reconcile in ("status", "work list", "migrate", "doctor", "market heal"):
+        assert printed(reconcile).code == 1
     house.set(PERENNIAL_DATABASE_URL=address)
     engine = sa.create_engine(address, poolclass=sa.NullPool)
     for secret in (PASSWORD, TOKEN):

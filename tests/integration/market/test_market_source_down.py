@@ -8,11 +8,11 @@ from datetime import timedelta
 import dagster as dg
 import pytest
 
-from assets.market.market import Market
 from domain.market.trading import TradingCalendar
 from domain.shared.error import TransientResourceError
 from orchestration.cli.runner import runner
 from orchestration.environments import load_settings
+from services.market.service import Market
 from tests.integration.market.house import TODAY, House
 
 FETCH = "normalized_adj_factor"

@@ -117,11 +117,11 @@ def test_an_old_day_that_a_run_is_at_is_left_to_that_run(narrow: House) -> None:
     thin = PREPARED[2]
     harm(narrow, "normalized_daily", "--corrupt-day", OLD, "--drop-day", thin)
     keys = [f"normalized_daily:{day}" for day in (OLD, thin)]
-    with narrow.market.ledger.hold(FILL, keys, "a run") as hold:
-        assert hold.keys
+    with narrow.market.ledger.lease(FILL, keys, "a run") as lease:
+        assert lease.keys
         assert look_back(narrow) == set()
         for key in keys:
-            hold.skip(key, "over")
+            lease.skip(key, "over")
     found = {one for one in look_back(narrow) if one[1] == "normalized_daily"}
     assert found == {(OLD, "normalized_daily", "changed"), (thin, "normalized_daily", "missing")}
 

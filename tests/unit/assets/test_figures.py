@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from assets.carbon.figures import OTHERS, PARTS, figures
 from domain.carbon.tables import UNITS
+from services.carbon.figures import OTHERS, PARTS, figures
 
 
 def test_every_part_is_kept_of_a_small_organisation() -> None:

@@ -12,12 +12,12 @@ from xml.etree.ElementTree import Element, fromstring
 
 import pyarrow as pa
 
-from assets.carbon.page import Lock, PageData, page, page_data
-from assets.carbon.report import Report
 from domain.carbon.catalogue import catalogue
 from domain.carbon.reports import report_rows
 from domain.carbon.standing import Line, Standing
 from domain.carbon.tables import UNITS
+from services.carbon.page import Lock, PageData, page, page_data
+from services.carbon.report import Report
 
 CATALOGUE = catalogue()
 MOMENT = datetime(2026, 3, 2, 14, 5, tzinfo=UTC)

@@ -299,4 +299,4 @@ def test_a_factor_in_other_words_and_units_gives_the_same_numbers(year: Told) ->
 
 
 def _csv_row(line: dict[str, str]) -> str:
-    return ",".join('"' + cell.replace('"', '""') + '"' for cell in line.values())
+    return ",".join('"' + state.replace('"', '""') + '"' for state in line.values())

@@ -9,11 +9,11 @@ from itertools import product
 import pyarrow as pa
 import pytest
 
-from assets.carbon.template import template
 from domain.carbon.catalogue import EntryType, catalogue, parse
 from domain.carbon.emissions import emissions
 from domain.carbon.tables import FACTORS
 from domain.shared.error import InvalidInput
+from services.carbon.template import template
 
 TEXT = """
 modules:

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-import assets.carbon.page
+import services.carbon.page
 from tests.unit.carbon.page_world import university, words
 
 
@@ -78,7 +78,7 @@ def test_scopes_differ_by_pattern_and_not_by_colour_alone(shown: Element):
 
 def themes() -> list[dict[str, str]]:
     """The light one, and the dark one with what it takes over."""
-    style = Path(assets.carbon.page.__file__).with_name("page.html").read_text(encoding="utf-8")
+    style = Path(services.carbon.page.__file__).with_name("page.html").read_text(encoding="utf-8")
     light, dark = (
         dict(re.findall(r"--(\w+): (#\w+)", root))
         for root in re.findall(r":root \{(.*?)\}", style, re.DOTALL)

@@ -8,8 +8,8 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from assets.carbon.page import Lock, page
-from assets.carbon.page_markup import Html, tag, text
+from services.carbon.page import Lock, page
+from services.carbon.page_markup import Html, tag, text
 from tests.unit.carbon.page_world import MOMENT, World, part, university, words
 
 SCRIPT = "<script>alert(1)</script>"

@@ -7,8 +7,8 @@ from xml.etree.ElementTree import Element, fromstring
 
 import pytest
 
-from assets.carbon.page import Lock, page, page_data
 from domain.carbon.standing import LeftOut, Standing
+from services.carbon.page import Lock, page, page_data
 from tests.unit.carbon.page_world import CATALOGUE, MOMENT, World, part, words
 
 RESULT = ("data_entry_type", "emission_type", "mg", "entries", "unmatched", "overridden")
@@ -45,7 +45,7 @@ def test_each_type_with_results_has_its_method_and_no_other(world: World):
 
 def test_kinds_of_emissions_stand_in_the_catalogues_order_with_scope_and_category(world: World):
     (found,) = part(world.shown(), "methods").iter("tbody")
-    assert [[words(cell) for cell in row] for row in found] == [
+    assert [[words(state) for state in row] for row in found] == [
         ["flight co2", "3", "6 business travel", "4", "1.000"],
         ["flight non co2", "3", "6 business travel", "1", "2.000"],
     ]
@@ -56,7 +56,7 @@ def test_sources_are_told_and_so_is_that_there_is_none(world: World):
     names = ("data_entry_type", "source", "factors", "stale", "mg")
     world.factors = [dict(zip(names, row, strict=True)) for row in rows]
     (found,) = part(world.shown(), "sources").iter("tbody")
-    assert [[words(cell) for cell in row] for row in found] == [
+    assert [[words(state) for state in row] for row in found] == [
         ["Flights", "Handbook 4.2", "3", "1", "1.000"],
         ["Cars and coaches", "no source given", "1", "0", "0"],
     ]
@@ -70,7 +70,7 @@ def test_files_are_told_with_who_brought_them_and_when(world: World):
     ]
     world.files = [dict(zip(names, row, strict=True)) for row in rows]
     found = next(part(world.shown(), "calculation").iter("tbody"))
-    told = [[words(cell) for cell in row] for row in found]
+    told = [[words(state) for state in row] for row in found]
     assert [row[:4] for row in told] == [
         ["Units", "units.csv", "12", "anna"],
         ["Flights", "'=cmd().csv", "4 000", "'@bob"],
@@ -84,7 +84,7 @@ def test_of_a_file_in_part_the_page_says_how_much_of_it_is_in_the_figures(world:
         | {"rows": 3000, "taken": 1000}
     ]
     (row,) = next(part(world.shown(), "calculation").iter("tbody"))
-    assert [words(cell) for cell in row][:3] == ["Flights", "p.csv", "1 000 of 3 000"]
+    assert [words(state) for state in row][:3] == ["Flights", "p.csv", "1 000 of 3 000"]
 
 
 def test_what_was_left_out_is_missing_and_the_figures_are_not_called_up_to_date(world: World):

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from assets.carbon.page_numbers import Tonnes, change, counted, grouped, share
+from services.carbon.page_numbers import Tonnes, change, counted, grouped, share
 from tests.unit.carbon.page_world import World, masses, part, university, words
 
 TONNE = 10**9
@@ -17,7 +17,7 @@ THIN = "\N{NARROW NO-BREAK SPACE}"
 def lines(section: Element) -> dict[str, list[str]]:
     """The first table's cells by the name of the row."""
     table = next(section.iter("table"))
-    rows = [[words(cell) for cell in row] for row in table.iter("tr")]
+    rows = [[words(state) for state in row] for row in table.iter("tr")]
     return {row[0]: row[1:] for row in rows}
 
 

@@ -64,7 +64,7 @@ def test_the_first_calculation_ends_the_chains_of_all_it_is_made_from() -> None:
 
 
 def test_entries_emptied_on_purpose_hand_their_chain_on_as_well(world: World) -> None:
-    inputs = world.cells[ENTRIES, PLANE].inputs
+    inputs = world.states[ENTRIES, PLANE].inputs
     world.lose(ENTRIES, PLANE)
     world.record(ENTRIES, PLANE, inputs, {"pipelines": ["an edit"]})
     world.work(world.verdict(MASSES, PLANE))

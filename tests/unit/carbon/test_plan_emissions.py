@@ -59,7 +59,7 @@ def test_a_type_without_factors_is_calculated_once_and_again_when_it_gets_some()
     world = World()
     world.upload("plane")
     world.settle()
-    assert world.cells[MASSES, PLANE].inputs["factors"] == "none"
+    assert world.states[MASSES, PLANE].inputs["factors"] == "none"
     taken_in(world, "factors", says={"train": 1})
     assert recalculated(world) == set()
     taken_in(world, "factors", says={"plane": 1})
@@ -137,7 +137,7 @@ def test_what_was_committed_and_not_recorded_is_calculated_again(world: World) -
 
 def test_entries_that_are_all_gone_on_purpose_cause_nothing_any_more(world: World) -> None:
     """Whoever edits may remove the last one; the partition is then ours, and empty."""
-    inputs = world.cells[ENTRIES, PLANE].inputs
+    inputs = world.states[ENTRIES, PLANE].inputs
     world.lose(ENTRIES, PLANE)
     world.record(ENTRIES, PLANE, inputs)
     assert world.due() == {f"{MASSES}:{PLANE}"}
@@ -158,7 +158,7 @@ def test_a_type_that_the_catalogue_lost_leaves_the_sums_and_is_left_alone(world:
 
 
 def test_the_last_type_of_a_module_may_be_emptied(world: World) -> None:
-    inputs = world.cells[ENTRIES, "power|2025"].inputs
+    inputs = world.states[ENTRIES, "power|2025"].inputs
     world.lose(ENTRIES, "power|2025")
     world.record(ENTRIES, "power|2025", inputs)
     world.settle()

@@ -34,7 +34,7 @@ def lost(world: World, table: str, partition: str) -> None:
     world.lose(table, partition)
 
 
-def damaged(world: World, table: str, partition: str) -> None:
+def corrupt(world: World, table: str, partition: str) -> None:
     world.damage(table, partition)
 
 
@@ -47,20 +47,20 @@ def edited_otherwise(world: World, table: str, partition: str) -> None:
 
 
 def made_from_something_else(world: World, table: str, partition: str) -> None:
-    cell = world.cells[table, partition]
-    world.cells[table, partition] = replace(cell, inputs={**cell.inputs, next(iter(cell.inputs)): "0"})
+    state = world.states[table, partition]
+    world.states[table, partition] = replace(state, inputs={**state.inputs, next(iter(state.inputs)): "0"})
 
 
 def made_from_a_third_thing(world: World, table: str, partition: str) -> None:
     made_from_something_else(world, table, partition)
     edited(world, table, partition)
-    world.record(table, partition, world.cells[table, partition].inputs)
+    world.record(table, partition, world.states[table, partition].inputs)
 
 
-REASONS = (lost, damaged, edited, edited_otherwise, made_from_something_else, made_from_a_third_thing)
+REASONS = (lost, corrupt, edited, edited_otherwise, made_from_something_else, made_from_a_third_thing)
 
 
-def wish(world: World, table: str, partition: str) -> Verdict:
+def request(world: World, table: str, partition: str) -> Verdict:
     verdict = world.verdict(table, partition)
     assert verdict.due
     return verdict
@@ -75,7 +75,7 @@ def test_the_same_facts_have_the_same_fingerprint_wherever_they_are_seen(
     for _ in range(2):
         world = World.reported()
         breaks(world, table, partition)
-        prints.add(wish(world, table, partition).fingerprint)
+        prints.add(request(world, table, partition).fingerprint)
     assert len(prints) == 1
     assert prints != {""}
 
@@ -86,7 +86,7 @@ def test_other_facts_have_another(table: str, partition: str) -> None:
     for breaks in REASONS:
         world = World.reported()
         breaks(world, table, partition)
-        found.add(wish(world, table, partition).fingerprint)
+        found.add(request(world, table, partition).fingerprint)
     assert len(found) == len(REASONS)
 
 
@@ -98,9 +98,9 @@ def test_work_that_failed_is_asked_for_again_when_a_file_came(
     world: World, what: str, table: str, partition: str
 ) -> None:
     world.upload(what, says={"plane": 2})
-    first = wish(world, table, partition).fingerprint
+    first = request(world, table, partition).fingerprint
     world.upload(what, says={"plane": 3})
-    assert wish(world, table, partition).fingerprint != first
+    assert request(world, table, partition).fingerprint != first
 
 
 def test_a_calculation_that_failed_is_asked_for_again_when_entries_factors_or_formula_are_others(
@@ -114,7 +114,7 @@ def test_a_calculation_that_failed_is_asked_for_again_when_entries_factors_or_fo
             world.upload(change, says={"plane": 2})
         table, partition = (FACTS, "2025") if change == "factors" else (ENTRIES, PLANE)
         world.work(world.verdict(table, partition))
-        prints.append(wish(world, MASSES, PLANE).fingerprint)
+        prints.append(request(world, MASSES, PLANE).fingerprint)
     assert len(set(prints)) == 3
 
 
@@ -124,18 +124,18 @@ def test_a_report_that_failed_is_asked_for_again_when_another_type_was_recalcula
         world.upload(name, says="corrected")
         world.work(world.verdict(ENTRIES, f"{name}|2025"))
         world.work(world.verdict(MASSES, f"{name}|2025"))
-        prints.append(wish(world, REPORT, "2025").fingerprint)
+        prints.append(request(world, REPORT, "2025").fingerprint)
     assert len(set(prints)) == 3
 
 
 def test_what_the_work_is_doing_does_not_change_the_reason(world: World) -> None:
     world.edit(MASSES, PLANE)
-    first = wish(world, MASSES, PLANE)
+    first = request(world, MASSES, PLANE)
     for status in ("queued", "running", "deferred", "failed"):
         world.statuses[first.key] = status
-        assert wish(world, MASSES, PLANE) == first
+        assert request(world, MASSES, PLANE) == first
     world.refused.add(first.key)
-    assert wish(world, MASSES, PLANE) == first
+    assert request(world, MASSES, PLANE) == first
 
 
 def test_a_plan_depends_on_no_order(world: World) -> None:
@@ -148,10 +148,10 @@ def test_a_plan_depends_on_no_order(world: World) -> None:
     first = plan(world.catalogue, seen)
     for seed in range(5):
         chance = random.Random(seed)
-        cells, uploads = list(seen.cells.items()), list(seen.uploads)
-        chance.shuffle(cells)
+        states, uploads = list(seen.states.items()), list(seen.uploads)
+        chance.shuffle(states)
         chance.shuffle(uploads)
-        assert plan(world.catalogue, replace(seen, cells=dict(cells), uploads=uploads)) == first
+        assert plan(world.catalogue, replace(seen, states=dict(states), uploads=uploads)) == first
 
 
 def test_it_speaks_of_each_partition_once_and_upstream_first(world: World) -> None:

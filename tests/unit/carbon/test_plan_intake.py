@@ -151,7 +151,7 @@ def test_a_damaged_partition_waits_for_no_upload_to_say_so(world: World) -> None
 
 
 def test_a_missing_history_of_factors_is_called_missing_not_uploaded(world: World) -> None:
-    del world.cells[PAST, "2025"]
+    del world.states[PAST, "2025"]
     assert (world.verdict(FACTS).reason_code, world.verdict(FACTS).why) == ("missing", "never taken in")
 
 
@@ -245,7 +245,7 @@ def test_rows_that_a_stranger_put_there_are_explained_and_not_used() -> None:
     world.put(FACTS, 2031, {"plane": 9})
     world.settle()
     assert world.judged() == {"factors:2031": "waits", "data_entry_emissions:plane|2031": "waits"}
-    assert (MASSES, "plane|2031") not in world.cells
+    assert (MASSES, "plane|2031") not in world.states
 
 
 def test_entries_of_a_changed_formula_without_files_are_explained(world: World) -> None:

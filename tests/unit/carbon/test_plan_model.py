@@ -104,7 +104,7 @@ class Want:
 
     state: str
     reason: str
-    facts: tuple[Any, ...]
+    records: tuple[Any, ...]
 
 
 @dataclass
@@ -219,22 +219,22 @@ class Oracle:
         numbers = set(wanted[0] if table == ENTRIES else wanted)
         old = knowns[0].made_from or ((), None)
         fresh = numbers - set(old[0] if table == ENTRIES else knowns[0].made_from or ())
-        facts = (*((k.held, k.told) for k in knowns), wanted)
+        records = (*((k.held, k.told) for k in knowns), wanted)
         for known in knowns:
             if known.never and fresh:
-                return Want("due", "uploaded", facts)
+                return Want("due", "uploaded", records)
             if fault := known.fault():
-                return Want("due", fault, facts)
+                return Want("due", fault, records)
         if knowns[0].made_from == wanted:
             return None
-        return Want("due", "uploaded" if fresh else "rules_changed", facts)
+        return Want("due", "uploaded" if fresh else "rules_changed", records)
 
     def _derived(self, place: Place) -> Want | None:
         known, wanted = self.at(*place), self.made_from(place)
-        facts = (known.held, known.told, wanted)
+        records = (known.held, known.told, wanted)
         if fault := known.fault():
-            return Want("due", fault, facts)
-        return Want("due", "inputs_changed", facts) if known.made_from != wanted else None
+            return Want("due", fault, records)
+        return Want("due", "inputs_changed", records) if known.made_from != wanted else None
 
     def _kept_back(self, place: Place) -> Want | None:
         """Taken in, not calculated since, and now something of it is hurt."""
@@ -253,8 +253,10 @@ class Oracle:
         sources = [self.at(MASSES, f"{t}|{year}") for t in types]
         sources += [self.at(TREE, year)] if place[0] == REPORT else []
         if any(s.lost for s in sources):
-            return replace(want, state="waits", facts=())
-        return replace(want, state="waits", facts=()) if year in moving and self._is_patient(place) else want
+            return replace(want, state="waits", records=())
+        return (
+            replace(want, state="waits", records=()) if year in moving and self._is_patient(place) else want
+        )
 
     def _is_patient(self, place: Place) -> bool:
         """Nothing that it lacks has waited for ten minutes, counted from its last summing at the earliest."""
@@ -337,7 +339,7 @@ class PlanModel(RuleBasedStateMachine):
         place = ENTRIES, f"{name}|{year}"
         if not self.oracle.at(*place).whole:
             return
-        inputs = self.world.cells[place].inputs
+        inputs = self.world.states[place].inputs
         self.world.lose(*place)
         self.world.record(*place, inputs)
         known = self.oracle.known[place]
@@ -625,15 +627,15 @@ class PlanModel(RuleBasedStateMachine):
         """Over the whole history: the same facts have the same fingerprint, other facts another one."""
         for verdict in found.due:
             place = verdict.table, verdict.partition
-            facts = (wants[place].reason, *wants[place].facts)
-            assert self.told.setdefault((place, facts), verdict.fingerprint) == verdict.fingerprint
-            assert self.fingerprints.setdefault((place, verdict.fingerprint), facts) == facts
+            records = (wants[place].reason, *wants[place].records)
+            assert self.told.setdefault((place, records), verdict.fingerprint) == verdict.fingerprint
+            assert self.fingerprints.setdefault((place, verdict.fingerprint), records) == records
 
     def _looking_twice_is_looking_once(self, found: Plan) -> None:
         seen = self.world.observed
         backwards = replace(
             seen,
-            cells=dict(reversed(list(seen.cells.items()))),
+            states=dict(reversed(list(seen.states.items()))),
             uploads=tuple(reversed(seen.uploads)),
             factor_digests=dict(reversed(list(seen.factor_digests.items()))),
         )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from domain.carbon.feeds import Heard, Pulled, unread
+from domain.carbon.feeds import Heard, Pulled, unpulled
 from domain.carbon.jobs import PULLED
 from domain.carbon.plan import Verdict, plan
 from tests.unit.carbon.world import ENTRIES, MASSES, REPORT, World
@@ -46,9 +46,9 @@ def test_a_partition_is_one_piece_of_work_whatever_its_places(world: World) -> N
 
 
 def test_every_new_version_is_another_wish(world: World) -> None:
-    wishes = {verdicts(world, replace(PLANE, version=v))[0].fingerprint for v in ("1", "2", "3")}
-    assert len(wishes) == 3
-    assert verdicts(world, PLANE)[0].fingerprint in wishes
+    requests = {verdicts(world, replace(PLANE, version=v))[0].fingerprint for v in ("1", "2", "3")}
+    assert len(requests) == 3
+    assert verdicts(world, PLANE)[0].fingerprint in requests
 
 
 def test_another_address_or_token_is_another_wish(world: World) -> None:
@@ -59,7 +59,7 @@ def test_another_address_or_token_is_another_wish(world: World) -> None:
 
 
 def test_what_was_refused_under_other_units_is_read_again(world: World) -> None:
-    units = str(world.observed.cell("units", "2025").version)
+    units = str(world.observed.state("units", "2025").version)
     refused = {"entries": 1, "of": 2, "first": [], "units": units}
     assert (
         verdicts(world, PLANE, pulled=replace(READ, refused={"manual|main": refused}))[0].state == "healthy"
@@ -97,4 +97,4 @@ def test_a_report_waits_for_what_is_about_to_be_read(world: World) -> None:
 
 def test_unread_places_come_in_one_order() -> None:
     places = [replace(PLANE, institution=name) for name in ("c", "a", "b")]
-    assert [one.institution for one in unread(places, READ, "")] == ["a", "b", "c"]
+    assert [one.institution for one in unpulled(places, READ, "")] == ["a", "b", "c"]

@@ -77,12 +77,12 @@ def test_what_cannot_be_read_is_never_up_to_date_nor_recalculated_from(
     shown = FACTS if table == PAST else table  # they are filled together, and told as one
     verdict = world.verdict(shown, partition)
     assert (verdict.state, verdict.reason_code) == ("waits", "lake_unreadable")
-    assert UNREAD.unread in verdict.why
+    assert UNREAD.unavailable in verdict.why
     assert world.due() == set()
     found = world.standing()
     assert not found.current
     assert not found.altered, "what cannot be read is not altered for that"
-    assert any(UNREAD.unread in note for note in found.notes)
+    assert any(UNREAD.unavailable in note for note in found.notes)
     world.give_back(table, partition)
     assert world.standing().current
 
@@ -105,7 +105,7 @@ def test_a_report_waits_for_what_cannot_be_read_and_names_it(world: World, table
     world.withhold(table, "plane|2025" if table == MASSES else "2025")
     verdict = world.verdict(REPORT)
     assert (verdict.state, verdict.reason_code) == ("waits", "input_missing")
-    assert verdict.why.endswith(UNREAD.unread)
+    assert verdict.why.endswith(UNREAD.unavailable)
 
 
 def test_factors_that_wait_make_nobody_knows_which_types_old(world: World) -> None:

@@ -38,8 +38,8 @@ from domain.carbon.tables import (
     REPORTS,
     UNITS,
 )
-from domain.shared.cell import Cell
 from domain.shared.hashing import digest
+from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, Version
 
 TREE, FACTS, PAST = UNITS.table, FACTORS.table, FACTOR_VERSIONS.table
@@ -47,8 +47,8 @@ ENTRIES, MASSES = DATA_ENTRIES.table, EMISSIONS.table
 MODULES, REPORT = REPORT_MODULES.table, REPORTS.table
 TYPES = ("plane", "train", "power")
 NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
-BROKEN = Version(0, "", damaged=True)
-UNREAD = Version(0, "", unread="file:///lake/x.parquet cannot be read now: Input/output error")
+BROKEN = Version(0, "", corrupt=True)
+UNREAD = Version(0, "", unavailable="file:///lake/x.parquet cannot be read now: Input/output error")
 
 _TYPE = """
       {name}:
@@ -98,7 +98,7 @@ class World:
     uploads: list[Arrived] = field(default_factory=list)
     says: dict[int, Any] = field(default_factory=dict)
     """By upload: of factors the value of each type, of others any words."""
-    cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
+    states: dict[tuple[str, str], PartitionState] = field(default_factory=dict)
     contents: dict[tuple[str, str], Any] = field(default_factory=dict)
     locked: dict[int, str] = field(default_factory=dict)
     statuses: dict[str, str] = field(default_factory=dict)
@@ -152,9 +152,9 @@ class World:
         """Rows that nobody of us put there, or that nobody came to record."""
         place = table, str(partition)
         self.contents[place] = content
-        self.cells[place] = replace(self.cells.get(place, Cell()), version=holding(content))
-        if self.cells[place].recorded is None and not content:
-            del self.cells[place]  # neither there nor ever there: no look finds it
+        self.states[place] = replace(self.states.get(place, PartitionState()), version=holding(content))
+        if self.states[place].recorded is None and not content:
+            del self.states[place]  # neither there nor ever there: no look finds it
 
     def lose(self, table: str, partition: object = 2025) -> None:
         self.put(table, partition, None)
@@ -165,15 +165,15 @@ class World:
     def damage(self, table: str, partition: object = 2025) -> None:
         place = table, str(partition)
         self.contents[place] = None
-        self.cells[place] = replace(self.cells[place], version=BROKEN)
+        self.states[place] = replace(self.states[place], version=BROKEN)
 
     def withhold(self, table: str, partition: object = 2025) -> None:
         """The disk does not give its file: what lies there is as it was."""
-        self.cells[table, str(partition)] = replace(self.cells[table, str(partition)], version=UNREAD)
+        self.states[table, str(partition)] = replace(self.states[table, str(partition)], version=UNREAD)
 
     def give_back(self, table: str, partition: object = 2025) -> None:
         place = table, str(partition)
-        self.cells[place] = replace(self.cells[place], version=holding(self.contents[place]))
+        self.states[place] = replace(self.states[place], version=holding(self.contents[place]))
 
     def record(
         self,
@@ -184,10 +184,10 @@ class World:
     ) -> None:
         """Keep that what lies there is ours, and of what it was made."""
         place = table, str(partition)
-        old = self.cells.get(place, Cell())
+        old = self.states.get(place, PartitionState())
         held = old.version
         first = old.committed_at if old.recorded == held else self.now
-        self.cells[place] = Cell(
+        self.states[place] = PartitionState(
             version=held,
             recorded=held,
             committed_at=first,
@@ -201,7 +201,7 @@ class World:
     @property
     def observed(self) -> Observed:
         return Observed(
-            cells=dict(self.cells),
+            states=dict(self.states),
             uploads=tuple(self.uploads),
             factor_digests=self._digests(),
             locked=dict(self.locked),
@@ -215,9 +215,9 @@ class World:
     def _digests(self) -> dict[int, dict[str, str]]:
         """Of each year whose factors can be read, a digest of each type that has any."""
         found = {}
-        for year in {year_of(partition) for _, partition in self.cells}:
-            cell = self.cells.get((FACTS, str(year)), Cell())
-            if cell.version.readable and (cell.recorded is None or cell.untouched):
+        for year in {year_of(partition) for _, partition in self.states}:
+            state = self.states.get((FACTS, str(year)), PartitionState())
+            if state.version.readable and (state.recorded is None or state.untouched):
                 values = self.contents.get((FACTS, str(year))) or {}
                 found[year] = {name: digest([name, value]) for name, value in values.items()}
         return found
@@ -303,11 +303,11 @@ class World:
         if not inputs:
             return None
         wanted = [int(n) for n in inputs["uploads"].split(",")]
-        cells = [self.cells.get((t, year), Cell()) for t in (FACTS, PAST)]
-        done = [int(n) for n in cells[0].inputs.get("uploads", "").split(",") if n]
-        adds = all(c.untouched for c in cells) and wanted[: len(done)] == done
+        states = [self.states.get((t, year), PartitionState()) for t in (FACTS, PAST)]
+        done = [int(n) for n in states[0].inputs.get("uploads", "").split(",") if n]
+        adds = all(c.untouched for c in states) and wanted[: len(done)] == done
         values = dict(self.contents.get((FACTS, year)) or {}) if adds else {}
-        by_type = dict(cells[0].detail.get("pipelines_by_type", {})) if adds else {}
+        by_type = dict(states[0].detail.get("pipelines_by_type", {})) if adds else {}
         chains = {u.id: u.pipeline_id for u in self.uploads}
         for number in wanted[len(done) :] if adds else wanted:
             changed = {t: v for t, v in self.says[number].items() if values.get(t) != v}

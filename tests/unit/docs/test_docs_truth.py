@@ -30,7 +30,7 @@ DOCUMENTS = (
     "docs/settings.md",
     *(str(p.relative_to(PROJECT_ROOT)) for p in PROJECT_ROOT.glob("docs/adr/*.md")),
 )
-PACKAGES = ("domain", "resources", "assets", "sensors", "orchestration")
+PACKAGES = ("domain", "resources", "services", "assets", "sensors", "orchestration")
 
 FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")

@@ -4,8 +4,6 @@ lakes that share one place; each call is like another process's lake, `tables` m
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -13,7 +11,6 @@ import pytest
 
 from domain.shared.error import InvalidInput
 from domain.shared.table import ABSENT, ALL, Column
-from resources.lake.client import Lake
 from resources.lake.error import SnapshotGone
 from resources.lake.versions import VersionReader
 from tests.unit.lake.frames import (
@@ -40,22 +37,6 @@ def close_of(lake: object, day: str, code: str = CODES[0], **more: object) -> fl
     query = "SELECT close FROM market.prices WHERE trade_date = ? AND ts_code = ?"
     rows = lake.sql(query, params=[day, code], **more).to_pylist()  # type: ignore[attr-defined]
     return rows[0]["close"] if rows else None
-
-
-def assert_read_alike(
-    lake: Lake, table: str, partitions: Sequence[str], columns: Sequence[str], told_by: str
-) -> None:
-    found = lake.read(table, partitions, columns)
-    kinds = {f.name: f.type for f in lake.tables[table].schema}
-    words = {name for name, kind in kinds.items() if pa.types.is_string(kind)}
-    assert {f.name for f in found.schema if pa.types.is_dictionary(f.type)} == words & set(columns)
-    wanted = lake.query(
-        f"SELECT {', '.join(columns)} FROM {table} WHERE list_contains(?, CAST({told_by} AS VARCHAR))",
-        params=[list(partitions)],
-    )
-    plain = found.cast(pa.schema([(name, kinds[name]) for name in columns]))
-    order = [(columns[0], "ascending")]
-    assert plain.sort_by(order).equals(wanted.cast(plain.schema).sort_by(order))
 
 
 class LakeBehaviour:
@@ -372,44 +353,7 @@ class LakeBehaviour:
         with pytest.raises(InvalidInput, match=r"no table 'market.nothing'"):
             lake.sql("SELECT 1", as_of={"market.nothing": 1})
 
-    # --- columns of partitions, words encoded
-
-    @pytest.mark.parametrize("wanted", [("a", "b"), ("b",), ("b", "nobody"), ()])
-    def test_columns_are_read_as_a_query_answers_them(self, lakes: Lakes, wanted: tuple[str, ...]) -> None:
-        lakes().merge(BY_KIND.name, papers((1, "a", "x"), (2, "b", "y"), (3, "b", "x"), (4, "c", "z")))
-        lakes().merge(BY_KIND.name, papers((5, "b", "y")))
-        assert_read_alike(lakes(), BY_KIND.name, wanted, ("id", "title", "open", "seen"), "kind")
-
-    def test_columns_of_partitions_that_share_files_are_read_too(self, lakes: Lakes) -> None:
-        lakes().replace_range("market.prices", [MON, TUE, WED], prices(MON, TUE, WED))
-        assert_read_alike(lakes(), "market.prices", (TUE,), ("ts_code", "volume"), "trade_date")
-
-    def test_columns_of_a_table_that_is_not_there_yet_are_empty(self, lakes: Lakes) -> None:
-        found = lakes().read(BY_KIND.name, ["a"], ["title", "id"])
-        assert (found.num_rows, found.column_names) == (0, ["title", "id"])
-        assert found.schema.field("title").type.value_type == pa.string()
-
     # --- evolution
-
-    def test_columns_that_files_lack_or_know_by_another_name_are_read(self, lakes: Lakes) -> None:
-        lakes().replace("market.stocks", ALL, stocks(a="Ping An", b="Vanke"))
-        more = Column("area", pa.string(), "where")
-        wider = with_columns(WHOLE, *WHOLE.columns, more)
-        assert lakes(tables=(wider,)).read("market.stocks", [ALL], ["area", "name"]).to_pydict() == {
-            "area": [None, None],
-            "name": ["Ping An", "Vanke"],
-        }
-        with lakes()._writer.catalog.load("market.stocks").update_schema() as update:
-            update.rename_column("name", "title")
-            update.rename_column("ts_code", "name")
-        renamed = with_columns(
-            WHOLE, Column("name", pa.string(), "stock", nullable=False), Column("title", pa.string(), "title")
-        )
-        moved = replace(renamed, key=("name",))
-        assert lakes(tables=(moved,)).read("market.stocks", [ALL], ["name", "title"]).to_pydict() == {
-            "name": ["a", "b"],
-            "title": ["Ping An", "Vanke"],
-        }
 
     def test_a_column_added_to_the_definition_is_null_in_old_rows_and_kept_in_new_ones(
         self, lakes: Lakes

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from domain.shared.table import ABSENT, ALL
-from resources.lake.error import DamagedData
+from resources.lake.error import DataCorrupt
 from tests.unit.lake.frames import CODES, DAILY, WHOLE, data_files, days_from, on_files, prices, stocks
 
 DAYS = days_from("2026-11-01", 5)
@@ -67,7 +67,7 @@ def test_versions_tell_the_damaged_days_and_spare_the_others(home: Path, hurt: o
     hurt(november(home))  # type: ignore[operator]
     lake = lake if warm else on_files(home)
     versions = lake.versions("market.prices", [*DAYS, LATE, "2026-11-30"])
-    assert all(versions[day].damaged for day in DAYS)
+    assert all(versions[day].corrupt for day in DAYS)
     assert (versions[LATE], versions["2026-11-30"]) == (late, ABSENT)
     assert lake.partitions("market.prices") == [*DAYS, LATE]
 
@@ -81,7 +81,7 @@ def test_reading_damaged_rows_is_an_error_that_names_days_and_remedy(home: Path,
         lambda: lake.scan("market.prices").read_all(),
     ):
         with pytest.raises(
-            DamagedData, match=r"market.prices: 1 data file.*2026-11-01, 2026-11-02"
+            DataCorrupt, match=r"market.prices: 1 data file.*2026-11-01, 2026-11-02"
         ) as caught:
             read()
         assert caught.value.partitions == tuple(DAYS)
@@ -113,7 +113,7 @@ def test_without_the_index_every_day_the_file_may_hold_is_damaged(home: Path) ->
     newest = max((p for p in data_files(home) if "2026-11" in str(p)), key=lambda p: p.stat().st_mtime_ns)
     rot_footer(newest)
     bare = on_files(home / "elsewhere")
-    assert not bare.versions("market.prices", DAYS)[DAYS[0]].damaged, "that is another lake"
+    assert not bare.versions("market.prices", DAYS)[DAYS[0]].corrupt, "that is another lake"
     from resources.lake.client import Lake
 
     cold = Lake.open(
@@ -122,7 +122,7 @@ def test_without_the_index_every_day_the_file_may_hold_is_damaged(home: Path) ->
         home=home / "elsewhere",
         tables=(DAILY, WHOLE),
     )
-    assert all(v.damaged for v in cold.versions("market.prices", DAYS).values())
+    assert all(v.corrupt for v in cold.versions("market.prices", DAYS).values())
     assert cold.partitions("market.prices") == [*DAYS, LATE]
 
 
@@ -131,7 +131,7 @@ def test_a_restored_file_is_whole_again(home: Path) -> None:
     before = lake.versions("market.prices", DAYS)
     content = november(home).read_bytes()
     rot_footer(november(home))
-    assert lake.version("market.prices", DAYS[0]).damaged
+    assert lake.version("market.prices", DAYS[0]).corrupt
     november(home).write_bytes(content)
     assert lake.versions("market.prices", DAYS) == before
 
@@ -139,7 +139,7 @@ def test_a_restored_file_is_whole_again(home: Path) -> None:
 def test_merging_into_damaged_rows_is_refused(home: Path) -> None:
     remove(data_files(home, WHOLE)[0])
     lake = on_files(home)
-    with pytest.raises(DamagedData, match=r"market.stocks"):
+    with pytest.raises(DataCorrupt, match=r"market.stocks"):
         lake.merge("market.stocks", stocks(b="y"))
     lake.replace("market.stocks", ALL, stocks(b="y"))
     assert lake.sql("SELECT ts_code FROM market.stocks").to_pylist() == [{"ts_code": "b"}]
@@ -152,5 +152,5 @@ def test_maintenance_reports_damage_and_goes_on(home: Path) -> None:
     lake.replace("market.prices", "2026-11-20", prices("2026-11-20"))
     rot_footer(max(data_files(home), key=lambda p: p.stat().st_size))
     report = lake.maintain("market.prices", now=datetime.now(UTC), compact_before="2027-01")
-    assert len(report.damaged_files) == 1
+    assert len(report.corrupt_files) == 1
     assert report.compacted_files == 0

@@ -62,10 +62,10 @@ def test_what_goes_while_it_is_read_is_gone_and_not_damaged(
         with pytest.raises(SnapshotGone):
             stream.read_all()
         return
-    look = lake._views.of_all
+    reconcile = lake._views.of_all
 
     def slowly(*arguments: object, **named: object) -> object:
-        found = look(*arguments, **named)  # type: ignore[arg-type]
+        found = reconcile(*arguments, **named)  # type: ignore[arg-type]
         monkeypatch.undo()
         tidy(lake)
         return found

@@ -51,8 +51,10 @@ def catalog(home: Path) -> Path:
 
 
 def seen_by_another_user(home: Path) -> str:
-    look = [sys.executable, "-c", LOOK, str(catalog(home))]
-    return subprocess.run(look, check=True, capture_output=True, text=True, cwd=Path.cwd()).stdout.strip()
+    reconcile = [sys.executable, "-c", LOOK, str(catalog(home))]
+    return subprocess.run(
+        reconcile, check=True, capture_output=True, text=True, cwd=Path.cwd()
+    ).stdout.strip()
 
 
 def seen_by_the_writer(home: Path) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from domain.shared.error import InvalidInput
-from resources.lake.error import DamagedData
+from resources.lake.error import DataCorrupt
 from tests.unit.lake.frames import data_files, on_files, prices
 
 WHOLE_DAY, ROTTEN_DAY = "2026-11-02", "2026-12-01"
@@ -31,22 +31,16 @@ def test_named_partitions_are_read_past_the_damage_of_others(home: Path) -> None
 
 
 def test_without_names_the_damage_is_told(home: Path) -> None:
-    with pytest.raises(DamagedData, match=ROTTEN_DAY):
+    with pytest.raises(DataCorrupt, match=ROTTEN_DAY):
         on_files(home).sql("SELECT count(DISTINCT trade_date) FROM market.prices")
 
 
 def test_a_named_partition_that_is_damaged_is_an_error(home: Path) -> None:
-    with pytest.raises(DamagedData, match=ROTTEN_DAY):
+    with pytest.raises(DataCorrupt, match=ROTTEN_DAY):
         on_files(home).sql(
             f"SELECT * FROM market.prices WHERE trade_date = DATE '{ROTTEN_DAY}'",
             partitions={"market.prices": [WHOLE_DAY, ROTTEN_DAY]},
         )
-
-
-def test_columns_of_a_named_partition_are_read_past_the_damage_of_others(home: Path) -> None:
-    assert on_files(home).read("market.prices", [WHOLE_DAY], ["close"]).num_rows == prices(WHOLE_DAY).num_rows
-    with pytest.raises(DamagedData, match=ROTTEN_DAY):
-        on_files(home).read("market.prices", [WHOLE_DAY, ROTTEN_DAY], ["close"])
 
 
 def test_partitions_of_an_unknown_table_are_refused(home: Path) -> None:

@@ -234,7 +234,7 @@ def test_every_way_to_the_catalogs_database_gives_up_on_a_server_that_says_nothi
     monkeypatch.setattr(psycopg2, "connect", silent)
     for ask in (
         lambda: pointers_for(place).read(),
-        lambda: PostgresLocks(place.postgres_dsn).hold("market.prices").__enter__(),
+        lambda: PostgresLocks(place.postgres_dsn).lease("market.prices").__enter__(),
         lambda: Catalog(place, FileLocks(tmp_path)).open(),
     ):
         waits.clear()

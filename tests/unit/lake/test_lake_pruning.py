@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resources.lake.client import Lake
-from resources.lake.error import DamagedData
+from resources.lake.error import DataCorrupt
 from tests.unit.lake.frames import data_files, on_files, prices
 
 OCTOBER, NOVEMBER, DECEMBER = "2026-10-30", "2026-11-02", "2026-12-01"
@@ -104,7 +104,7 @@ def test_whatever_else_is_asked_is_answered_from_all_it_needs(
 
 def test_a_second_look_at_the_table_without_the_filter_opens_everything(tmp_path: Path, lake: Lake) -> None:
     spoil(tmp_path, "2026-12")
-    with pytest.raises(DamagedData, match=DECEMBER):
+    with pytest.raises(DataCorrupt, match=DECEMBER):
         lake.sql(
             "SELECT (SELECT count(DISTINCT ts_code) FROM market.prices) FROM market.prices "
             "WHERE trade_date = '2026-11-02'"
@@ -113,7 +113,7 @@ def test_a_second_look_at_the_table_without_the_filter_opens_everything(tmp_path
 
 def test_a_sample_is_drawn_from_the_whole_table(tmp_path: Path, lake: Lake) -> None:
     spoil(tmp_path, "2026-12")
-    with pytest.raises(DamagedData, match=DECEMBER):
+    with pytest.raises(DataCorrupt, match=DECEMBER):
         lake.sql("SELECT * FROM market.prices TABLESAMPLE 2 ROWS WHERE trade_date = '2026-11-02'")
 
 

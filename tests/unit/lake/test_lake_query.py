@@ -11,7 +11,7 @@ import pytest
 from domain.shared.error import InfrastructureError, InvalidInput
 from resources.lake.client import Lake
 from resources.lake.engine import Engine
-from resources.lake.error import DamagedData
+from resources.lake.error import DataCorrupt
 from tests.unit.lake.frames import data_files, on_files, prices
 
 MON = "2026-11-16"
@@ -118,7 +118,7 @@ def test_for_a_mistake_in_a_query_no_file_is_judged(
     lake: Lake, home: Path, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each would be read whole: a lake of years for a typing error."""
-    monkeypatch.setattr(Engine, "damaged", lambda *_: pytest.fail("files are read to be judged"))
+    monkeypatch.setattr(Engine, "corrupt", lambda *_: pytest.fail("files are read to be judged"))
     with pytest.raises(InvalidInput) as caught:
         lake.sql(query.format(home=home))
     assert caught.value.reason_code == "invalid_sql"
@@ -153,7 +153,7 @@ def test_a_query_that_fails_for_a_file_still_blames_the_file(
     lake.replace("market.prices", MON, prices(MON, codes=[f"{n:06d}.SZ" for n in range(3000)]))
     path = max(data_files(home), key=lambda p: p.stat().st_size)
     hurt(path)
-    with pytest.raises(DamagedData, match=MON):
+    with pytest.raises(DataCorrupt, match=MON):
         lake.sql("SELECT * FROM market.prices")
 
 

@@ -29,7 +29,7 @@ def home(tmp_path: Path) -> Path:
     many = tuple(f"{n:06d}.SZ" for n in range(500))
     lake.replace_range(NAME, DAYS, prices(*DAYS, codes=many))
     lake.replace(NAME, OTHER, prices(OTHER))
-    assert not any(v.damaged for v in lake.versions(NAME, [*DAYS, OTHER]).values())
+    assert not any(v.corrupt for v in lake.versions(NAME, [*DAYS, OTHER]).values())
     return tmp_path
 
 
@@ -79,10 +79,10 @@ def test_a_week_of_upkeep_finds_prices_that_changed_where_they_lay(home: Path) -
 
 def test_a_week_of_upkeep_finds_a_file_that_rotted(home: Path) -> None:
     in_silence(rot_middle, home)
-    assert not on_files(home).version(NAME, DAYS[0]).damaged
+    assert not on_files(home).version(NAME, DAYS[0]).corrupt
     assert a_week_of_upkeep(on_files(home)) == list(DAYS)
-    assert all(v.damaged for v in on_files(home).versions(NAME, DAYS).values())
-    assert not on_files(home).version(NAME, OTHER).damaged
+    assert all(v.corrupt for v in on_files(home).versions(NAME, DAYS).values())
+    assert not on_files(home).version(NAME, OTHER).corrupt
 
 
 def test_whole_files_are_told_by_nobody(home: Path) -> None:

@@ -17,7 +17,7 @@ from pyarrow import fs
 from domain.shared.error import TransientResourceError
 from resources.lake.client import Lake, MaintenanceReport
 from resources.lake.engine import engine_error
-from resources.lake.error import DamagedData, Unreadable
+from resources.lake.error import DataCorrupt, DataUnavailable
 from resources.lake.lent import LentFilesystem
 from resources.lake.store import ObjectStore
 from tests.unit.lake.frames import DAILY, TABLES, data_files, days_from, on_files, prices
@@ -132,7 +132,7 @@ def test_a_day_that_could_not_be_read_is_not_damaged(
     lake = cold()
     assert lake.partitions("market.prices") == DAYS
     bucket.refusing = refused
-    for look in (
+    for reconcile in (
         lambda: lake.sql("SELECT sum(close) AS c FROM market.prices"),
         lambda: lake.query("SELECT sum(close) AS c FROM market.prices"),
         lambda: lake.scan("market.prices").read_all(),
@@ -140,9 +140,9 @@ def test_a_day_that_could_not_be_read_is_not_damaged(
     ):
         bucket.refusing = refused
         with pytest.raises(TransientResourceError, match="SLOW_DOWN"):
-            look()
+            reconcile()
     bucket.refusing = 0
-    assert not any(v.damaged for v in lake.versions("market.prices", DAYS).values())
+    assert not any(v.corrupt for v in lake.versions("market.prices", DAYS).values())
     assert lake.scan("market.prices").read_all().num_rows == 1500
 
 
@@ -154,11 +154,11 @@ def test_what_a_day_holds_is_not_known_while_it_cannot_be_read(
     lake = cold()
     bucket.refusing = refused
     found = lake.versions("market.prices", DAYS)
-    unread = [v for v in found.values() if v.unread]
-    assert not any(v.damaged for v in found.values())
-    assert all("SLOW_DOWN" in v.unread for v in unread)
-    assert found == whole if not unread else len(unread) == 3
-    assert (refused == ALWAYS) <= bool(unread)
+    unavailable = [v for v in found.values() if v.unavailable]
+    assert not any(v.corrupt for v in found.values())
+    assert all("SLOW_DOWN" in v.unavailable for v in unavailable)
+    assert found == whole if not unavailable else len(unavailable) == 3
+    assert (refused == ALWAYS) <= bool(unavailable)
     bucket.refusing = 0
     assert lake.versions("market.prices", DAYS) == whole, "nothing of the trouble is remembered"
 
@@ -195,9 +195,9 @@ def test_a_file_that_cannot_be_read_is_told_of_its_own_days_and_no_others(
     lake = on_files(home)
     held = lake.holdings({"market.prices": [], "market.stocks": []}, and_present=True)["market.prices"]
     assert {day: held[day] for day in LATER} == {day: before[day] for day in LATER}
-    assert all(path.name in held[day].unread and not held[day].damaged for day in DAYS)
+    assert all(path.name in held[day].unavailable and not held[day].corrupt for day in DAYS)
     assert lake.replace("market.prices", LATER[0], prices(LATER[0], scale=2)).changed
-    with pytest.raises(Unreadable, match=path.name):
+    with pytest.raises(DataUnavailable, match=path.name):
         lake.replace("market.prices", DAYS[0], prices(DAYS[0]))
     mend(path)
     assert {day: lake.version("market.prices", day) for day in DAYS} == {day: before[day] for day in DAYS}
@@ -211,9 +211,9 @@ def test_a_day_in_a_damaged_file_and_an_unread_one_is_not_called_damaged(home: P
     (other,) = set(data_files(home)) - {path}
     other.write_bytes(b"rot")
     withhold(path)
-    assert all(v.unread and not v.damaged for v in lake.versions("market.prices", DAYS).values())
+    assert all(v.unavailable and not v.corrupt for v in lake.versions("market.prices", DAYS).values())
     mend(path)
-    assert all(v.damaged for v in lake.versions("market.prices", DAYS).values())
+    assert all(v.corrupt for v in lake.versions("market.prices", DAYS).values())
 
 
 def test_upkeep_passes_over_a_month_that_cannot_be_read_and_tells_of_it(home: Path) -> None:
@@ -231,13 +231,13 @@ def test_upkeep_passes_over_a_month_that_cannot_be_read_and_tells_of_it(home: Pa
         )
 
     report = maintain()
-    assert (report.compacted_files, report.written_files, report.damaged_files) == (2, 1, ())
+    assert (report.compacted_files, report.written_files, report.corrupt_files) == (2, 1, ())
     assert report.expired_snapshots > 0
-    assert len(report.unread) == 1
-    assert path.name in report.unread[0]
+    assert len(report.unavailable) == 1
+    assert path.name in report.unavailable[0]
     mend(path)
     report = maintain()
-    assert (report.compacted_files, report.unread) == (2, ())
+    assert (report.compacted_files, report.unavailable) == (2, ())
 
 
 def rot(path: Path) -> None:
@@ -259,8 +259,8 @@ def test_an_object_whose_bytes_do_not_decode_or_that_is_gone_is_damaged(
     lake = cold()
     (path,) = data_files(home)
     hurt(path)
-    assert all(v.damaged for v in lake.versions("market.prices", DAYS).values())
-    with pytest.raises(DamagedData):
+    assert all(v.corrupt for v in lake.versions("market.prices", DAYS).values())
+    with pytest.raises(DataCorrupt):
         lake.scan("market.prices").read_all()
     assert lake.replace("market.prices", DAYS[0], prices(DAYS[0])).changed
     assert lake.partitions("market.prices") == DAYS[:1]
@@ -275,7 +275,7 @@ def test_a_local_file_that_cannot_be_opened_is_not_damaged(home: Path) -> None:
         lambda: lake.scan("market.prices").read_all(),
         lambda: lake.replace("market.prices", DAYS[0], prices(DAYS[0])),
     ):
-        with pytest.raises(Unreadable, match=path.name):
+        with pytest.raises(DataUnavailable, match=path.name):
             act()
     whole.replace(path)
     assert lake.partitions("market.prices") == DAYS
@@ -286,7 +286,7 @@ def test_a_manifest_that_cannot_be_opened_is_not_damaged(home: Path, cold: Calla
     for manifest in home.rglob("*-m0.avro"):
         manifest.unlink()
         manifest.symlink_to(manifest)
-    with pytest.raises(Unreadable, match=r"market.prices: a manifest of snapshot"):
+    with pytest.raises(DataUnavailable, match=r"market.prices: a manifest of snapshot"):
         cold().versions("market.prices", DAYS)
 
 

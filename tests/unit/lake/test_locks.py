@@ -18,14 +18,14 @@ def test_who_waits_is_served_before_who_comes_back(tmp_path: Path) -> None:
     locks, served, first_may_go = FileLocks(tmp_path), [], Event()
 
     def busy() -> None:
-        with locks.hold("prices"):
+        with locks.lease("prices"):
             served.append("busy")
             first_may_go.wait(10)
-        with locks.hold("prices"):  # at once: nobody else had the time to look
+        with locks.lease("prices"):  # at once: nobody else had the time to look
             served.append("busy again")
 
     def patient(name: str) -> None:
-        with locks.hold("prices"):
+        with locks.lease("prices"):
             served.append(name)
             time.sleep(0.02)
 
@@ -45,9 +45,9 @@ def test_who_waits_is_served_before_who_comes_back(tmp_path: Path) -> None:
 def test_waiting_ends_and_leaves_the_queue(tmp_path: Path) -> None:
     locks = FileLocks(tmp_path)
     with (
-        locks.hold("prices"),
+        locks.lease("prices"),
         pytest.raises(LakeBusy, match=r"prices: not free within 0 s"),
-        FileLocks(tmp_path, wait_seconds=0.1).hold("prices"),
+        FileLocks(tmp_path, wait_seconds=0.1).lease("prices"),
     ):
         pytest.fail("two writers at once")
     assert not any(_is_held(path) for path in tmp_path.glob("*.lock"))

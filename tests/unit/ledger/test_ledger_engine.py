@@ -15,7 +15,7 @@ from sqlalchemy import event, text
 from domain.market.plan import FILL, KINDS
 from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput, PermanentRunnerError, TransientResourceError
-from domain.shared.work import Item
+from domain.shared.work import WorkRequest
 from resources.ledger.client import Ledger
 from resources.ledger.engine import normalise_url, open_engine, place, reading, writing
 from resources.ledger.schema import UtcDateTime
@@ -155,7 +155,7 @@ def shut_in(tmp_path, monkeypatch):
     """A ledger at rest whose folder nobody may write; called, it may be written again."""
     ledger = Ledger.open(f"sqlite:///{tmp_path}/l.db", kinds=KINDS, clock=machine_clock)
     ledger.migrate()
-    ledger.enqueue([Item(kind=FILL, key="a", fingerprint="1")])
+    ledger.enqueue([WorkRequest(kind=FILL, key="a", fingerprint="1")])
     ledger.close()
     assert not (tmp_path / "l.db-wal").exists()
     allowed = os.access
@@ -168,11 +168,11 @@ def test_a_ledger_that_cannot_be_written_can_be_read(tmp_path, shut_in):
     assert [row.key for row in ledger.find(FILL)] == ["a"]
     assert {p.name for p in tmp_path.iterdir()} <= {"l.db", "l.db.lock"}, "nothing was made beside it"
     with pytest.raises(PermanentRunnerError) as failure:
-        ledger.enqueue([Item(kind=FILL, key="b", fingerprint="1")])
+        ledger.enqueue([WorkRequest(kind=FILL, key="b", fingerprint="1")])
     assert failure.value.reason_code == "ledger_read_only"
 
     shut_in()
-    ledger.enqueue([Item(kind=FILL, key="b", fingerprint="1")])
+    ledger.enqueue([WorkRequest(kind=FILL, key="b", fingerprint="1")])
     assert [row.key for row in ledger.find(FILL)] == ["b", "a"], "by the same engine, once it can be"
     ledger.close()
 

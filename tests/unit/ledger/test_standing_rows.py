@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from domain.shared.backoff import Backoff
-from domain.shared.work import Item, Kind
+from domain.shared.work import Kind, WorkRequest
 from resources.ledger.standing import NOT_NEEDED, standing
 from resources.ledger.transitions import first_generation
 
@@ -21,7 +21,7 @@ def rows(*told: str):
     found = []
     for number, words in enumerate(told):
         fingerprint, status = words.split()
-        row = first_generation(Item("k", "key", fingerprint), KIND, NOW)
+        row = first_generation(WorkRequest("k", "key", fingerprint), KIND, NOW)
         made_way = status in NOT_NEEDED
         status, reason = ("cancelled", status) if made_way else (status, "why")
         found.append(replace(row, id=number, status=status, reason_code=reason))

@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from domain.shared.backoff import Backoff
-from domain.shared.work import Item, Kind
+from domain.shared.work import Kind, WorkRequest
 from resources.ledger.outcome import Cause, Outcome
 from resources.ledger.transitions import (
     claimed,
     dispatched,
     first_generation,
-    judge_wish,
+    judge_request,
     orphaned,
     reckoned,
     settled,
@@ -24,7 +24,7 @@ from resources.ledger.transitions import (
 NOW = datetime(2026, 11, 18, 10, 30, tzinfo=UTC)
 KIND = Kind("k", transient=Backoff(base=timedelta(seconds=60), max_attempts=3))
 ENDLESS = Kind("k", transient=Backoff(base=timedelta(seconds=60)))
-WISH = Item("k", "key", "f1")
+WISH = WorkRequest("k", "key", "f1")
 
 
 def running(run_id: str = "run"):
@@ -36,7 +36,7 @@ def failure(kind: str = "transient", **more) -> Outcome:
 
 
 def test_a_new_row_carries_its_kinds_maximum():
-    verdict, row = judge_wish(WISH, KIND, waiting=None, running=None, standing=[], now=NOW)
+    verdict, row = judge_request(WISH, KIND, waiting=None, running=None, standing=[], now=NOW)
     assert (verdict, row.max_attempts, row.fence) == ("create", 3, 0)
 
 
@@ -108,8 +108,8 @@ def test_clocks_that_are_nearly_right_move_no_wait(apart):
 
 def test_a_newer_wish_does_not_hide_that_a_wait_began_tomorrow():
     waiting = settled(running(), failure(), ENDLESS, NOW + timedelta(days=1))
-    wish = replace(WISH, fingerprint="f2")
-    verdict, row = judge_wish(wish, ENDLESS, waiting=waiting, running=None, standing=[], now=NOW)
+    request = replace(WISH, fingerprint="f2")
+    verdict, row = judge_request(request, ENDLESS, waiting=waiting, running=None, standing=[], now=NOW)
     assert (verdict, row.not_before) == ("update", NOW + timedelta(seconds=60))
 
 
@@ -123,5 +123,5 @@ def test_an_heir_inherits_no_wait_that_began_tomorrow():
 
 def test_work_that_ended_tomorrow_is_done_again_today():
     last = settled(running(), Outcome("complete"), ENDLESS, NOW + timedelta(days=1))
-    verdict, row = judge_wish(WISH, ENDLESS, waiting=None, running=None, standing=[last], now=NOW)
+    verdict, row = judge_request(WISH, ENDLESS, waiting=None, running=None, standing=[last], now=NOW)
     assert (verdict, row.repeats, row.not_before) == ("create", 1, NOW)

@@ -11,16 +11,16 @@ import pytest
 from domain.market.health import ACTIONS, findings
 from domain.shared.error import PermanentRunnerError, TransientResourceError
 from domain.shared.health import Finding
-from domain.shared.telling import BY_HAND, not_started
+from domain.shared.work_findings import BY_HAND, not_started
 from resources.tushare import errors
 from tests.unit.market.world import (
     COVERED,
     TUESDAY,
     UNREAD,
     Market,
-    damaged,
+    corrupt,
     shanghai_time,
-    unread,
+    unavailable,
 )
 
 PRICES = "normalized_daily"
@@ -131,13 +131,13 @@ def test_of_several_rows_the_one_counts_that_tells_of_the_present(gap: Market) -
 
 
 def test_a_damaged_day_says_so(market: Market) -> None:
-    market.cells[PRICES, str(TUESDAY)] = damaged(market.cells[PRICES, str(TUESDAY)])
+    market.states[PRICES, str(TUESDAY)] = corrupt(market.states[PRICES, str(TUESDAY)])
     market.work(market.verdict(COVERED, TUESDAY))
     assert only(market).reason_code == "damaged"
 
 
 def test_what_cannot_be_read_names_the_file_and_the_remedy(market: Market) -> None:
-    market.cells[PRICES, str(TUESDAY)] = unread(market.cells[PRICES, str(TUESDAY)])
+    market.states[PRICES, str(TUESDAY)] = unavailable(market.states[PRICES, str(TUESDAY)])
     cause, *waiting = found(market)
     assert (cause.health, cause.reason_code, cause.reason) == (
         "broken",

@@ -17,10 +17,10 @@ from tests.unit.market.world import (
     TUESDAY,
     UNREAD,
     Market,
-    cell,
     content,
-    damaged,
-    unread,
+    corrupt,
+    state,
+    unavailable,
 )
 
 PRICES, FACTORS = "normalized_daily", "normalized_adj_factor"
@@ -55,7 +55,7 @@ def test_adjusted_prices_do_not_depend_on_other_tables(market: Market) -> None:
 
 
 def test_the_same_content_fetched_again_derives_nothing(market: Market) -> None:
-    before = market.cells[PRICES, str(TUESDAY)]
+    before = market.states[PRICES, str(TUESDAY)]
     market.put(PRICES, TUESDAY, before.version.rows, seen=2, fetches=2)
     assert not derived(market)
 
@@ -65,14 +65,14 @@ def test_the_same_content_fetched_again_derives_nothing(market: Market) -> None:
 def test_adjusted_prices_wait_for_inputs_that_are_themselves_a_gap(
     market: Market, table: str, how: str
 ) -> None:
-    held = market.cells[table, str(TUESDAY)]
+    held = market.states[table, str(TUESDAY)]
     broken = {
         "gone": replace(held, version=ABSENT),
-        "damaged": damaged(held),
+        "damaged": corrupt(held),
         "edited": replace(held, version=content(1_000, "edited")),
         "unrecorded": replace(held, recorded=None),
     }
-    market.cells[table, str(TUESDAY)] = broken[how]
+    market.states[table, str(TUESDAY)] = broken[how]
     market.drop(ADJUSTED, TUESDAY)
     assert ADJUSTED not in {v.table for v in market.plan.verdicts if v.partition == str(TUESDAY)}
 
@@ -80,7 +80,7 @@ def test_adjusted_prices_wait_for_inputs_that_are_themselves_a_gap(
 @pytest.mark.parametrize("table", [PRICES, FACTORS])
 def test_what_is_derived_waits_for_what_cannot_be_read_and_says_so(market: Market, table: str) -> None:
     place = table, str(TUESDAY)
-    market.cells[place] = unread(market.cells[place])
+    market.states[place] = unavailable(market.states[place])
     for derived_table in (ADJUSTED, COVERED):
         verdict = market.verdict(derived_table, TUESDAY)
         assert (verdict.state, verdict.reason_code) == ("unknown", "input_missing")
@@ -94,7 +94,7 @@ def test_what_is_derived_waits_for_what_cannot_be_read_and_says_so(market: Marke
 @pytest.mark.parametrize("table", [ADJUSTED, COVERED])
 def test_a_derived_partition_that_cannot_be_read_is_left_alone(market: Market, table: str) -> None:
     place = table, str(TUESDAY)
-    market.cells[place] = unread(market.cells[place])
+    market.states[place] = unavailable(market.states[place])
     market.put("suspensions", TUESDAY, 3)
     assert market.verdict(table, TUESDAY).reason_code == "lake_unreadable"
     assert f"{table}:{TUESDAY}" not in market.due()
@@ -105,10 +105,10 @@ def test_a_derived_partition_that_was_touched_is_made_again(market: Market, tabl
     for breaking, reason in (
         ({"version": ABSENT}, "missing"),
         ({"version": content(7)}, "changed"),
-        ({"version": Version(0, "", damaged=True)}, "damaged"),
+        ({"version": Version(0, "", corrupt=True)}, "damaged"),
         ({"recorded": None}, "unrecorded"),
     ):
-        broken = replace(market, cells=dict(market.cells))
+        broken = replace(market, states=dict(market.states))
         broken.change(table, TUESDAY, **breaking)
         verdict = broken.verdict(table, TUESDAY)
         assert (verdict.state, verdict.reason_code) == ("derive", reason)
@@ -163,7 +163,7 @@ def test_a_day_fetched_before_its_hour_is_derived_at_once() -> None:
 
 
 def test_inputs_recorded_under_other_names_count_as_changed(market: Market) -> None:
-    inputs = dict(market.cells[ADJUSTED, str(TUESDAY)].inputs)
+    inputs = dict(market.states[ADJUSTED, str(TUESDAY)].inputs)
     market.change(ADJUSTED, TUESDAY, inputs={**inputs, "normalized_old": "1:1"})
     assert market.verdict(ADJUSTED, TUESDAY).why == "out of date: normalized_old is not what it was made from"
 
@@ -187,18 +187,18 @@ def test_inputs_recorded_under_other_names_count_as_changed(market: Market) -> N
 )
 def test_the_word_of_a_table_of_stocks(rows: int, seen: int, expected: int | None, status: str) -> None:
     prices = CATALOGUE.by_name(PRICES)
-    held = cell(rows, Market.healthy("2026-11-17 20:00").now, seen=seen)
+    held = state(rows, Market.healthy("2026-11-17 20:00").now, seen=seen)
     assert coverage_status(prices, held, expected) == status
 
 
 def test_the_word_of_a_table_that_may_be_empty(market: Market) -> None:
     suspensions = CATALOGUE.by_name("suspensions")
-    assert coverage_status(suspensions, cell(0, market.now), None) == "asked"
-    assert coverage_status(suspensions, cell(3, market.now), None) == "complete"
-    assert coverage_status(suspensions, replace(cell(3, market.now), version=ABSENT), None) == "missing"
-    assert coverage_status(suspensions, replace(cell(0, market.now), recorded=None), None) == "missing"
+    assert coverage_status(suspensions, state(0, market.now), None) == "asked"
+    assert coverage_status(suspensions, state(3, market.now), None) == "complete"
+    assert coverage_status(suspensions, replace(state(3, market.now), version=ABSENT), None) == "missing"
+    assert coverage_status(suspensions, replace(state(0, market.now), recorded=None), None) == "missing"
 
 
 @pytest.mark.parametrize("table", JUDGED)
 def test_the_word_of_a_damaged_day(market: Market, table: str) -> None:
-    assert coverage_status(CATALOGUE.by_name(table), damaged(cell(1_000, market.now)), 1_000) == "damaged"
+    assert coverage_status(CATALOGUE.by_name(table), corrupt(state(1_000, market.now)), 1_000) == "damaged"

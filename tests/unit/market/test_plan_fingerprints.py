@@ -18,7 +18,7 @@ from tests.unit.market.world import (
     TUESDAY,
     Market,
     content,
-    damaged,
+    corrupt,
     shanghai_time,
 )
 
@@ -30,7 +30,7 @@ def market() -> Market:
     return Market.healthy("2026-11-17 20:00")
 
 
-def wish(market: Market, table: str = PRICES) -> Verdict:
+def request(market: Market, table: str = PRICES) -> Verdict:
     verdict = market.verdict(table, TUESDAY)
     assert verdict.due
     return verdict
@@ -44,8 +44,8 @@ def missing(market: Market) -> None:
     market.drop(PRICES, TUESDAY)
 
 
-def corrupt(market: Market) -> None:
-    market.cells[PRICES, str(TUESDAY)] = damaged(market.cells[PRICES, str(TUESDAY)])
+def corrupt_day(market: Market) -> None:
+    market.states[PRICES, str(TUESDAY)] = corrupt(market.states[PRICES, str(TUESDAY)])
 
 
 def edited(market: Market) -> None:
@@ -64,20 +64,20 @@ def due_for_a_recheck(market: Market) -> None:
     market.change(PRICES, TUESDAY, checked_at=shanghai_time("2026-11-17 18:00"))
 
 
-REASONS = (missing, corrupt, edited, outgrown, partial, due_for_a_recheck)
+REASONS = (missing, corrupt_day, edited, outgrown, partial, due_for_a_recheck)
 
 
 @pytest.mark.parametrize("breaks", REASONS)
 def test_it_stays_while_nothing_changes(market: Market, breaks: Callable[[Market], None]) -> None:
     breaks(market)
-    assert wish(market).fingerprint == wish(market.at("2026-11-17 20:05")).fingerprint
+    assert request(market).fingerprint == request(market.at("2026-11-17 20:05")).fingerprint
 
 
 @pytest.mark.parametrize("breaks", REASONS)
 def test_it_changes_with_what_a_person_sets(market: Market, breaks: Callable[[Market], None]) -> None:
     """Work that failed for good (a wrong token) is asked for again when the setting changes."""
     breaks(market)
-    assert wish(market).fingerprint != wish(reconfigured(market)).fingerprint
+    assert request(market).fingerprint != request(reconfigured(market)).fingerprint
 
 
 def test_references_change_with_what_a_person_sets_too() -> None:
@@ -91,29 +91,32 @@ def test_references_change_with_what_a_person_sets_too() -> None:
 def test_each_reason_has_its_own(market: Market) -> None:
     found = set()
     for breaks in REASONS:
-        broken = replace(market, cells=dict(market.cells))
+        broken = replace(market, states=dict(market.states))
         breaks(broken)
-        found.add(wish(broken).fingerprint)
+        found.add(request(broken).fingerprint)
     assert len(found) == len(REASONS)
 
 
 def test_another_edit_is_another_reason(market: Market) -> None:
     market.change(PRICES, TUESDAY, version=content(1_000, "edited"))
-    first = wish(market).fingerprint
+    first = request(market).fingerprint
     market.change(PRICES, TUESDAY, version=content(1_000, "edited again"))
-    assert wish(market).fingerprint != first
+    assert request(market).fingerprint != first
 
 
 def test_a_stock_list_that_grew_again_is_another_reason(market: Market) -> None:
-    assert wish(replace(market, listed=1_200)).fingerprint != wish(replace(market, listed=1_300)).fingerprint
+    assert (
+        request(replace(market, listed=1_200)).fingerprint
+        != request(replace(market, listed=1_300)).fingerprint
+    )
 
 
 def test_every_repeated_asking_of_a_partial_day_is_another_reason(market: Market) -> None:
     moment = shanghai_time("2026-11-16 19:00")
     market.put(PRICES, TUESDAY, 950, checked=moment, fetches=1)
-    first = wish(market).fingerprint
+    first = request(market).fingerprint
     market.put(PRICES, TUESDAY, 950, checked=moment, fetches=2)
-    assert wish(market).fingerprint != first
+    assert request(market).fingerprint != first
 
 
 def test_a_reference_s_changes_every_day_and_not_within_it() -> None:
@@ -128,17 +131,17 @@ def test_a_reference_s_changes_every_day_and_not_within_it() -> None:
 @pytest.mark.parametrize("table", [ADJUSTED, COVERED])
 def test_what_is_derived_changes_with_its_inputs(market: Market, table: str) -> None:
     market.put(PRICES, TUESDAY, 1_000, words="revised")
-    first = wish(market, table).fingerprint
-    assert wish(market.at("2026-11-17 20:05"), table).fingerprint == first
+    first = request(market, table).fingerprint
+    assert request(market.at("2026-11-17 20:05"), table).fingerprint == first
     market.put(PRICES, TUESDAY, 1_000, words="revised again")
-    assert wish(market, table).fingerprint != first
+    assert request(market, table).fingerprint != first
 
 
 @pytest.mark.parametrize("table", [ADJUSTED, COVERED, REVISED])
 def test_what_is_derived_does_not_ask_the_source_and_ignores_its_settings(market: Market, table: str) -> None:
     market.put(PRICES, TUESDAY, 1_000, words="revised")
     market.revised.add(TUESDAY)
-    assert wish(market, table).fingerprint == wish(reconfigured(market), table).fingerprint
+    assert request(market, table).fingerprint == request(reconfigured(market), table).fingerprint
 
 
 def test_nothing_due_has_no_fingerprint(market: Market) -> None:

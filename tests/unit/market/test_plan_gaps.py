@@ -18,9 +18,9 @@ from tests.unit.market.world import (
     UNREAD,
     Market,
     content,
-    damaged,
+    corrupt,
     shanghai_time,
-    unread,
+    unavailable,
 )
 
 EVENING = "2026-11-17 20:00"
@@ -55,14 +55,14 @@ def test_rows_that_are_gone_are_a_gap(market: Market) -> None:
 
 
 def test_a_damaged_file_is_a_gap(market: Market) -> None:
-    market.cells[PRICES, str(TUESDAY)] = damaged(market.cells[PRICES, str(TUESDAY)])
+    market.states[PRICES, str(TUESDAY)] = corrupt(market.states[PRICES, str(TUESDAY)])
     assert told(market) == ("gap", "damaged")
 
 
 @pytest.mark.parametrize("recorded", [True, False])
 def test_what_cannot_be_read_is_neither_healthy_nor_work(market: Market, recorded: bool) -> None:
     place = PRICES, str(TUESDAY)
-    market.cells[place] = unread(market.cells[place])
+    market.states[place] = unavailable(market.states[place])
     if not recorded:
         market.change(*place, recorded=None)
     assert told(market) == ("unknown", "lake_unreadable")
@@ -78,7 +78,7 @@ def test_a_day_is_not_judged_by_what_cannot_be_read(
     """Judged by nothing a thin day would be called whole, and an answer of the source would be refused."""
     market.put(PRICES, TUESDAY, 950)
     market.drop("normalized_daily_basic", TUESDAY)
-    market.cells[reference] = unread(market.cells[reference])
+    market.states[reference] = unavailable(market.states[reference])
     verdicts = [market.verdict(t, TUESDAY) for t in JUDGED]
     assert sum(v.why == f"it waits for {reference[0]}: {UNREAD}" for v in verdicts) == waiting
     assert not any(v.due for v in verdicts)
@@ -86,7 +86,7 @@ def test_a_day_is_not_judged_by_what_cannot_be_read(
 
 
 def test_a_damaged_file_that_nobody_recorded_is_a_gap(market: Market) -> None:
-    market.change(PRICES, TUESDAY, version=Version(0, "", damaged=True), recorded=None)
+    market.change(PRICES, TUESDAY, version=Version(0, "", corrupt=True), recorded=None)
     assert told(market) == ("gap", "damaged")
 
 
@@ -252,5 +252,5 @@ def test_a_whole_day_lost_is_one_gap_for_each_of_its_tables(market: Market) -> N
     for table in (*JUDGED, ADJUSTED, COVERED):
         market.drop(table, TUESDAY)
     assert {v.table for v in market.plan.due} == {*JUDGED, COVERED}
-    assert market.cells["suspensions", str(TUESDAY)].version == ABSENT
+    assert market.states["suspensions", str(TUESDAY)].version == ABSENT
     assert market.settle() == 2, "one look fetches, one derives what needed it"

@@ -44,7 +44,7 @@ from tests.unit.market.world import (
     STOCKS,
     Market,
     content,
-    damaged,
+    corrupt,
     shanghai_time,
     trading_calendar,
 )
@@ -113,7 +113,7 @@ class Want:
 
     state: str
     reason: str
-    facts: tuple[Any, ...]
+    records: tuple[Any, ...]
 
 
 class Oracle:
@@ -178,11 +178,11 @@ class Oracle:
         wants = {}
         for place in [(CALENDAR, str(year)) for year in self.years(now)] + [(STOCKS, ALL)]:
             known = self.at(*place)
-            facts = (known.held, known.told, self.rules.configuration)
+            records = (known.held, known.told, self.rules.configuration)
             if fault := known.fault():
-                wants[place] = Want("refresh", fault, facts)
+                wants[place] = Want("refresh", fault, records)
             elif known.asked is None or known.asked < hour:
-                wants[place] = Want("refresh", "daily_refresh", (*facts, hour))
+                wants[place] = Want("refresh", "daily_refresh", (*records, hour))
         return wants
 
     def share(self, table: str, rows: int) -> str:
@@ -201,18 +201,18 @@ class Oracle:
             return None
         known = self.at(table, day)
         share = self.share(table, known.held[0])
-        facts = (known.held, known.told, self.rules.configuration)
+        records = (known.held, known.told, self.rules.configuration)
         if fault := known.fault():
-            return Want("gap", "incomplete" if share == "too little" else fault, facts)
+            return Want("gap", "incomplete" if share == "too little" else fault, records)
         if share in ("too little", "nothing"):
-            return Want("gap", "incomplete", (*facts, self.listed))
+            return Want("gap", "incomplete", (*records, self.listed))
         assert known.asked is not None, "what is whole was asked for"
         if share == "part" and known.same < 2:
             wait = timedelta(hours=(1, 6, 24)[min(known.fetches, 3) - 1])
-            return Want("gap", "partial", (*facts, known.fetches)) if now >= known.asked + wait else None
+            return Want("gap", "partial", (*records, known.fetches)) if now >= known.asked + wait else None
         newest = published[-self.rules.recheck_days :] if self.rules.recheck_days else []
         if opened in newest and known.asked < self._moment(published[-1], self.rules.daily_at):
-            return Want("recheck", "recheck", (*facts, known.fetches))
+            return Want("recheck", "recheck", (*records, known.fetches))
         return None
 
     def adjusted_from(self, day: str) -> tuple[Any, ...] | None:
@@ -353,8 +353,8 @@ class PlanModel(RuleBasedStateMachine):
 
     def _places(self) -> list[Place]:
         """What was ever put there: references, then the newest days first."""
-        references = [place for place in self.market.cells if place[0] in (STOCKS, CALENDAR)]
-        days = [place for place in self.market.cells if place[0] not in (STOCKS, CALENDAR)]
+        references = [place for place in self.market.states if place[0] in (STOCKS, CALENDAR)]
+        days = [place for place in self.market.states if place[0] not in (STOCKS, CALENDAR)]
         return sorted(references) + sorted(days, key=lambda place: (place[1], place[0]), reverse=True)
 
     def _a_place(self, pick: int) -> tuple[Place, Known]:
@@ -362,7 +362,7 @@ class PlanModel(RuleBasedStateMachine):
         place = places[pick % len(places)]
         return place, self.oracle.known[place]
 
-    @precondition(lambda self: self.market.cells)
+    @precondition(lambda self: self.market.states)
     @rule(pick=PICK)
     def rows_are_deleted(self, pick: int) -> None:
         place, known = self._a_place(pick)
@@ -370,32 +370,32 @@ class PlanModel(RuleBasedStateMachine):
         known.held = GONE
         self._unreadable(place)
 
-    @precondition(lambda self: self.market.cells)
+    @precondition(lambda self: self.market.states)
     @rule(pick=PICK)
     def a_file_is_damaged(self, pick: int) -> None:
         place, known = self._a_place(pick)
-        self.market.cells[place] = damaged(self.market.cells[place])
+        self.market.states[place] = corrupt(self.market.states[place])
         known.held = BROKEN
         self._unreadable(place)
 
-    @precondition(lambda self: self.market.cells)
+    @precondition(lambda self: self.market.states)
     @rule(pick=PICK, rows=st.sampled_from([1, 899, 900, 950, LISTED, 1_100]))
     def rows_are_edited(self, pick: int, rows: int) -> None:
         place, known = self._a_place(pick)
         self.market.change(*place, version=content(rows, "edited"))
         known.held = (rows, "edited")
 
-    @precondition(lambda self: self.market.cells)
+    @precondition(lambda self: self.market.states)
     @rule(pick=PICK)
     def a_backup_is_played_back(self, pick: int) -> None:
         """What was fetched is there again: nothing to do."""
         place, known = self._a_place(pick)
         if known.told is not None:
-            self.market.change(*place, version=self.market.cells[place].recorded)
+            self.market.change(*place, version=self.market.states[place].recorded)
             known.held = known.told
             self._readable(place)
 
-    @precondition(lambda self: self.market.cells)
+    @precondition(lambda self: self.market.states)
     @rule(pick=PICK)
     def a_record_is_lost(self, pick: int) -> None:
         """Killed between the two commits, or the ledger is new: rows that nobody vouches for."""
@@ -408,7 +408,7 @@ class PlanModel(RuleBasedStateMachine):
     def a_day_is_lost_without_a_trace(self, pick: int) -> None:
         day = str(self._a_day(pick))
         for table in (*DAILY, ADJUSTED, COVERED):
-            self.market.cells.pop((table, day), None)
+            self.market.states.pop((table, day), None)
             self.oracle.known.pop((table, day), None)
 
     def _unreadable(self, place: Place) -> None:
@@ -446,7 +446,7 @@ class PlanModel(RuleBasedStateMachine):
         place = table, str(self._a_day(pick))
         # Rounded up: 900 of 1,000 parts of 1,005 stocks are 905, and 904 would be refused.
         self.market.source[place] = -(-share * (self.oracle.listed or MOST) // 1_000)
-        if lost and place in self.market.cells:
+        if lost and place in self.market.states:
             self.market.drop(*place)
             self.oracle.known[place].held = GONE
 
@@ -554,15 +554,15 @@ class PlanModel(RuleBasedStateMachine):
         """Over the whole history: the same facts have the same fingerprint, other facts another one."""
         for verdict in found.due:
             place = verdict.table, verdict.partition
-            facts = (wants[place].reason, *wants[place].facts)
-            assert self.told.setdefault((place, facts), verdict.fingerprint) == verdict.fingerprint
-            assert self.fingerprints.setdefault((place, verdict.fingerprint), facts) == facts
+            records = (wants[place].reason, *wants[place].records)
+            assert self.told.setdefault((place, records), verdict.fingerprint) == verdict.fingerprint
+            assert self.fingerprints.setdefault((place, verdict.fingerprint), records) == records
 
     def _looking_twice_is_looking_once(self, found: Plan) -> None:
         seen = self.market.observed
         backwards = replace(
             seen,
-            cells=dict(reversed(list(seen.cells.items()))),
+            states=dict(reversed(list(seen.states.items()))),
             expected=dict(reversed(list(seen.expected.items()))),
         )
         again = plan(CATALOGUE, backwards, self.market.now.astimezone(), self.market.rules)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from domain.market.plan import plan
 from domain.market.trading import due_at
-from domain.shared.cell import Cell
+from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, ALL, Version
 from tests.unit.market.world import (
     ADJUSTED,
@@ -25,8 +25,8 @@ from tests.unit.market.world import (
     SHANGHAI,
     STOCKS,
     Market,
-    cell,
     content,
+    state,
 )
 
 MOMENTS = st.datetimes(datetime(2026, 9, 20), datetime(2027, 1, 20)).map(  # noqa: DTZ001
@@ -36,15 +36,15 @@ ROWS = st.sampled_from([0, 1, 500, 899, 900, 950, 989, 990, LISTED, 1_100])
 
 
 @st.composite
-def a_cell(draw: st.DrawFn, now: datetime) -> Cell:
+def a_cell(draw: st.DrawFn, now: datetime) -> PartitionState:
     """Anything that may ever be found of one partition."""
     checked = now - timedelta(minutes=draw(st.integers(0, 60 * 24 * 12)))
-    held = cell(draw(ROWS), checked, seen=draw(st.integers(1, 3)), fetches=draw(st.integers(1, 5)))
+    held = state(draw(ROWS), checked, seen=draw(st.integers(1, 3)), fetches=draw(st.integers(1, 5)))
     match draw(st.sampled_from(["untouched", "untouched", "gone", "damaged", "edited", "unrecorded"])):
         case "gone":
             return replace(held, version=ABSENT)
         case "damaged":
-            return replace(held, version=Version(0, "", damaged=True))
+            return replace(held, version=Version(0, "", corrupt=True))
         case "edited":
             return replace(held, version=content(draw(ROWS), "edited"))
         case "unrecorded":
@@ -62,9 +62,9 @@ def a_market(draw: st.DrawFn) -> Market:
     places = [(t, str(d)) for d in market.window for t in tables] + [(STOCKS, ALL), (CALENDAR, "2026")]
     for place in draw(st.lists(st.sampled_from(places), max_size=12, unique=True)):
         found = draw(st.none() | a_cell(now))
-        market.cells.pop(place, None)
+        market.states.pop(place, None)
         if found is not None:
-            market.cells[place] = found
+            market.states[place] = found
     market.revised |= draw(st.sets(st.sampled_from([*market.window, date(2026, 3, 2)]), max_size=2))
     return market
 
@@ -85,7 +85,7 @@ def test_it_is_complete_after_it_every_due_day_is_what_was_fetched_and_enough(ma
     for day in market.window:
         for endpoint in CATALOGUE.daily:
             if market.now >= due_at(endpoint, day, RULES.daily_at):
-                held = market.cells[endpoint.name, str(day)]
+                held = market.states[endpoint.name, str(day)]
                 assert held.untouched
                 assert endpoint.may_be_empty or held.version.rows >= 0.9 * LISTED
 
@@ -94,7 +94,7 @@ def test_it_is_complete_after_it_every_due_day_is_what_was_fetched_and_enough(ma
 @settings(max_examples=40, deadline=None)
 def test_it_is_minimal_what_is_whole_and_untouched_is_only_asked_for_revisions(market: Market) -> None:
     for verdict in market.plan.due:
-        held = market.cells.get((verdict.table, verdict.partition), Cell())
+        held = market.states.get((verdict.table, verdict.partition), PartitionState())
         whole = held.untouched and (
             held.version.rows >= 0.99 * LISTED or (verdict.table == "suspensions" and not held.version.rows)
         )
@@ -114,9 +114,9 @@ def test_it_is_stable_the_order_of_what_was_observed_does_not_matter(
     market: Market, chance: random.Random
 ) -> None:
     seen = market.observed
-    shuffled = list(seen.cells.items())
+    shuffled = list(seen.states.items())
     chance.shuffle(shuffled)
-    again = replace(seen, cells=dict(shuffled), expected=dict(reversed(list(seen.expected.items()))))
+    again = replace(seen, states=dict(shuffled), expected=dict(reversed(list(seen.expected.items()))))
     assert plan(CATALOGUE, again, market.now, RULES) == plan(CATALOGUE, seen, market.now, RULES)
 
 
@@ -146,10 +146,12 @@ def test_a_look_takes_due_work_only_and_no_more_days_than_it_may(
 @given(a_market())
 @settings(max_examples=50, deadline=None)
 def test_looks_of_three_days_reach_the_same_end_as_one_look_at_all(market: Market) -> None:
-    slowly = replace(market, cells=dict(market.cells), revised=set(market.revised))
+    slowly = replace(market, states=dict(market.states), revised=set(market.revised))
     for _ in range(20):
         for verdict in slowly.plan.take(RULES.limit, lambda _: False):
             slowly.work(verdict)
     market.settle()
     assert not slowly.due()
-    assert {k: c.version for k, c in slowly.cells.items()} == {k: c.version for k, c in market.cells.items()}
+    assert {k: c.version for k, c in slowly.states.items()} == {
+        k: c.version for k, c in market.states.items()
+    }

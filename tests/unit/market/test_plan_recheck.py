@@ -20,7 +20,7 @@ from tests.unit.market.world import (
     TUESDAY,
     Market,
     content,
-    damaged,
+    corrupt,
     days,
     reference_keys,
     shanghai_time,
@@ -61,7 +61,7 @@ def test_every_day_is_asked_for_three_times_in_all_and_then_left_alone() -> None
     for evening in ("2026-11-17", "2026-11-18", "2026-11-19", "2026-11-20"):
         market = market.at(f"{evening} 20:00")
         market.settle()
-    assert market.cells[PRICES, "2026-11-17"].detail["fetches"] == 3
+    assert market.states[PRICES, "2026-11-17"].detail["fetches"] == 3
 
 
 def test_a_weekend_repeats_no_recheck() -> None:
@@ -189,13 +189,13 @@ def test_a_reference_whose_last_asking_is_unknown_is_due() -> None:
 def test_a_broken_reference_is_asked_for_at_any_hour() -> None:
     market = Market.healthy("2026-11-17 03:00")
     for breaking, reason in (
-        ({"version": damaged(market.cells[STOCKS, ALL]).version}, "damaged"),
+        ({"version": corrupt(market.states[STOCKS, ALL]).version}, "damaged"),
         ({"version": content(10)}, "changed"),
         ({"version": ABSENT}, "missing"),
         ({"recorded": None}, "unrecorded"),
         ({"version": ABSENT, "recorded": ABSENT}, "missing"),
     ):
-        broken = replace(market, cells=dict(market.cells))
+        broken = replace(market, states=dict(market.states))
         broken.change(STOCKS, ALL, **breaking)
         verdict = broken.verdict(STOCKS, ALL)
         assert (verdict.state, verdict.reason_code) == ("refresh", reason)
@@ -223,7 +223,7 @@ def test_a_day_in_a_year_without_calendar_is_no_gap_until_the_calendar_is_there(
             open_days=market.calendar.between(date(2025, 1, 1), date(2026, 12, 31)),
             years=frozenset({2025, 2026}),
         ),
-        cells={k: c for k, c in market.cells.items() if k != (CALENDAR, "2027")},
+        states={k: c for k, c in market.states.items() if k != (CALENDAR, "2027")},
     )
     assert without.verdict(CALENDAR, "2027").state == "refresh"
     assert max(without.window) == date(2026, 12, 31)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from domain.market.catalogue import Catalogue
 from domain.market.reckoning import coverage
 from domain.market.tables import COVERAGE
-from domain.shared.cell import Cell
+from domain.shared.state import PartitionState
 from domain.shared.table import Version
 from tests.unit.market.frames import CODES, FIRST, PRESENT, Exchange, arrow, exchanges
-from tests.unit.market.world import CATALOGUE, DAILY, JUDGED, cell, content, damaged, shanghai_time
+from tests.unit.market.world import CATALOGUE, DAILY, JUDGED, content, corrupt, shanghai_time, state
 
 NOW = shanghai_time("2026-11-17 20:00")
 Held = dict[tuple[str, date], set[str]]
@@ -23,7 +23,7 @@ Held = dict[tuple[str, date], set[str]]
 def told(
     exchange: Exchange,
     held: Held,
-    cells: dict[tuple[str, str], Cell] | None = None,
+    states: dict[tuple[str, str], PartitionState] | None = None,
     catalogue: Catalogue = CATALOGUE,
 ) -> dict[tuple[str, date], dict[str, object]]:
     present = [
@@ -35,8 +35,8 @@ def told(
         catalogue,
         exchange.days,
         {
-            **{(t, str(d)): cell(len(codes), NOW) for (t, d), codes in held.items()},
-            **(cells or {}),
+            **{(t, str(d)): state(len(codes), NOW) for (t, d), codes in held.items()},
+            **(states or {}),
         },
         {
             (t, str(d)): len(exchange.wanted(CATALOGUE.by_name(t).expected, d))
@@ -87,8 +87,8 @@ PRICES = ("normalized_daily", FIRST)
 
 def word(rows: int, seen: int = 1) -> object:
     held = {PRICES: set(sorted(EVERY)[:rows])}
-    cells = {(PRICES[0], str(FIRST)): cell(rows, NOW, seen=seen)}
-    return told(TEN, held, cells)[PRICES]["status"]
+    states = {(PRICES[0], str(FIRST)): state(rows, NOW, seen=seen)}
+    return told(TEN, held, states)[PRICES]["status"]
 
 
 def test_the_words_follow_the_judgement() -> None:
@@ -110,14 +110,14 @@ def test_only_the_first_few_missing_stocks_are_named() -> None:
 
 
 def test_a_damaged_day_is_told_with_no_rows_and_every_stock_missing() -> None:
-    row = told(TEN, {}, {(PRICES[0], str(FIRST)): damaged(cell(100, NOW))})[PRICES]
+    row = told(TEN, {}, {(PRICES[0], str(FIRST)): corrupt(state(100, NOW))})[PRICES]
     assert (row["status"], row["rows"], row["missing_stocks"]) == ("damaged", 0, 100)
 
 
 def test_the_row_of_a_table_that_may_be_empty_proves_that_it_was_asked() -> None:
     place = ("suspensions", FIRST)
     assert told(TEN, {})[place]["status"] == "missing"
-    asked = told(TEN, {}, {("suspensions", str(FIRST)): cell(0, NOW)})[place]
+    asked = told(TEN, {}, {("suspensions", str(FIRST)): state(0, NOW)})[place]
     assert (asked["status"], asked["rows"], asked["expected"], asked["ratio"]) == ("asked", 0, None, None)
     assert asked["missing_stocks"] is None
 
@@ -125,14 +125,14 @@ def test_the_row_of_a_table_that_may_be_empty_proves_that_it_was_asked() -> None
 def test_a_table_below_its_fixed_number_tells_the_number_and_the_ratio() -> None:
     by_floor = replace(CATALOGUE.by_name("suspensions"), may_be_empty=False, floor=4_000)
     catalogue = replace(CATALOGUE, daily=(*CATALOGUE.daily[:3], by_floor))
-    cells = {("suspensions", str(FIRST)): cell(1_000, NOW)}
-    row = told(TEN, {}, cells, catalogue)["suspensions", FIRST]
+    states = {("suspensions", str(FIRST)): state(1_000, NOW)}
+    row = told(TEN, {}, states, catalogue)["suspensions", FIRST]
     assert (row["status"], row["expected"], row["ratio"]) == ("incomplete", 4_000, 0.25)
 
 
 def test_the_digest_is_that_of_the_content() -> None:
-    cells = {(PRICES[0], str(FIRST)): replace(cell(100, NOW), version=Version(100, "abc"))}
-    assert told(TEN, {PRICES: EVERY}, cells)[PRICES]["digest"] == "abc"
+    states = {(PRICES[0], str(FIRST)): replace(state(100, NOW), version=Version(100, "abc"))}
+    assert told(TEN, {PRICES: EVERY}, states)[PRICES]["digest"] == "abc"
 
 
 def test_without_days_there_are_no_rows() -> None:

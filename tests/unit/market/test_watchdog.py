@@ -10,16 +10,16 @@ import pytest
 
 from domain.market.trading import TradingCalendar
 from domain.market.watchdog import Watch, watch
-from domain.shared.cell import Cell
+from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, ALL
 from tests.unit.market.world import (
     CATALOGUE,
     DAILY,
     TUESDAY,
     Market,
-    damaged,
+    corrupt,
     shanghai_time,
-    unread,
+    unavailable,
 )
 
 PRICES = "normalized_daily"
@@ -64,8 +64,8 @@ def test_an_alert_is_one_line_too_and_names_everything(market: Market) -> None:
 
 
 def behind(market: Market, newest_held: str) -> Market:
-    cells = {k: c for k, c in market.cells.items() if k[0] not in DAILY or k[1] <= newest_held}
-    return replace(market, cells=cells)
+    states = {k: c for k, c in market.states.items() if k[0] not in DAILY or k[1] <= newest_held}
+    return replace(market, states=states)
 
 
 @pytest.mark.parametrize(
@@ -147,12 +147,12 @@ def test_a_completeness_warning_is_an_alert_until_it_is_explained(
     assert watched(market).problems == expected
 
 
-@pytest.mark.parametrize(("hurt", "word"), [(damaged, "damaged"), (unread, "unreadable")])
+@pytest.mark.parametrize(("hurt", "word"), [(corrupt, "damaged"), (unavailable, "unreadable")])
 def test_an_unreadable_day_is_the_newest_day_all_the_same(
-    market: Market, hurt: Callable[[Cell], Cell], word: str
+    market: Market, hurt: Callable[[PartitionState], PartitionState], word: str
 ) -> None:
     for table in DAILY:
-        market.cells[table, str(TUESDAY)] = hurt(market.cells[table, str(TUESDAY)])
+        market.states[table, str(TUESDAY)] = hurt(market.states[table, str(TUESDAY)])
     seen = watched(market)
     assert seen.latest_day == TUESDAY
     assert [p.split()[0] for p in seen.problems] == list(DAILY)
@@ -182,7 +182,7 @@ def test_a_table_published_after_the_daily_look_is_not_missed_before() -> None:
     late = replace(CATALOGUE.daily[2], published=shanghai_time("2026-11-17 21:00").time())
     catalogue = replace(CATALOGUE, daily=(*CATALOGUE.daily[:2], late, CATALOGUE.daily[3]))
     market = Market.healthy(EVENING, catalogue=catalogue)
-    assert (late.name, str(TUESDAY)) not in market.cells
+    assert (late.name, str(TUESDAY)) not in market.states
     assert watch(catalogue, market.observed, (), market.now, market.rules).ok
     later = market.at("2026-11-17 21:00")
     assert not watch(catalogue, later.observed, (), later.now, later.rules).ok
@@ -198,7 +198,7 @@ def test_other_tables_do_not_make_a_day() -> None:
 def test_a_day_on_which_nobody_was_suspended_is_no_data_by_itself() -> None:
     market = Market.healthy("2026-11-16 20:00").at(EVENING)
     market.put("suspensions", TUESDAY, 0)
-    assert market.cells["suspensions", str(TUESDAY)].version == ABSENT
+    assert market.states["suspensions", str(TUESDAY)].version == ABSENT
     assert watched(market).latest_day == date(2026, 11, 16)
 
 

@@ -18,7 +18,7 @@ from domain.market.observed import Observed, Rules
 from domain.market.plan import Plan, Verdict, plan, window, years_wanted
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
 from domain.market.trading import TradingCalendar
-from domain.shared.cell import Cell
+from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, ALL, Version
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
@@ -68,7 +68,7 @@ def content(rows: int, words: str = "") -> Version:
     return Version(rows, f"{rows}{words}") if rows else ABSENT
 
 
-def cell(
+def state(
     rows: int,
     checked: datetime,
     *,
@@ -76,10 +76,10 @@ def cell(
     seen: int = 1,
     fetches: int = 1,
     inputs: Mapping[str, str] | None = None,
-) -> Cell:
+) -> PartitionState:
     """A partition that was fetched, or derived, and that nobody has touched since."""
     version = content(rows, words)
-    return Cell(
+    return PartitionState(
         version=version,
         recorded=version,
         seen_count=seen,
@@ -90,15 +90,15 @@ def cell(
     )
 
 
-def damaged(healthy: Cell) -> Cell:
-    return replace(healthy, version=Version(0, "", damaged=True))
+def corrupt(healthy: PartitionState) -> PartitionState:
+    return replace(healthy, version=Version(0, "", corrupt=True))
 
 
 UNREAD = "file:///lake/x.parquet cannot be read now: Input/output error"
 
 
-def unread(healthy: Cell) -> Cell:
-    return replace(healthy, version=Version(0, "", unread=UNREAD))
+def unavailable(healthy: PartitionState) -> PartitionState:
+    return replace(healthy, version=Version(0, "", unavailable=UNREAD))
 
 
 @dataclass
@@ -110,7 +110,7 @@ class Market:
     calendar: TradingCalendar = field(default_factory=trading_calendar)
     catalogue: Catalogue = CATALOGUE
     listed: int | None = LISTED
-    cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
+    states: dict[tuple[str, str], PartitionState] = field(default_factory=dict)
     source: dict[tuple[str, str], int] = field(default_factory=dict)
     revised: set[date] = field(default_factory=set)
     busy: set[date] = field(default_factory=set)
@@ -128,7 +128,7 @@ class Market:
         partitions = map(str, self.calendar.between(today - timedelta(days=60), today))
         return Observed(
             calendar=self.calendar,
-            cells=dict(self.cells),
+            states=dict(self.states),
             expected={} if self.listed is None else {(t, p): self.listed for p in partitions for t in JUDGED},
             pending_revisions=frozenset(self.revised),
             busy_days=frozenset(self.busy),
@@ -153,18 +153,18 @@ class Market:
     def due(self) -> set[str]:
         return {v.key for v in self.plan.due}
 
-    def change(self, table: str, partition: date | str, **facts: Any) -> None:
-        self.cells[table, str(partition)] = replace(self.cells[table, str(partition)], **facts)
+    def change(self, table: str, partition: date | str, **records: Any) -> None:
+        self.states[table, str(partition)] = replace(self.states[table, str(partition)], **records)
 
     def drop(self, table: str, partition: date | str) -> None:
         """The rows are gone; that they were there is still recorded."""
         self.change(table, partition, version=ABSENT)
 
     def forget(self, table: str, partition: date | str) -> None:
-        del self.cells[table, str(partition)]
+        del self.states[table, str(partition)]
 
-    def put(self, table: str, partition: date | str, rows: int, **facts: Any) -> None:
-        self.cells[table, str(partition)] = cell(rows, facts.pop("checked", self.now), **facts)
+    def put(self, table: str, partition: date | str, rows: int, **records: Any) -> None:
+        self.states[table, str(partition)] = state(rows, records.pop("checked", self.now), **records)
 
     def settle(self) -> int:
         """Work until nothing is due; the number of looks it took."""
@@ -189,7 +189,7 @@ class Market:
     def _fetch(self, table: str, partition: str) -> None:
         whole = self.listed or LISTED if table in (*JUDGED, STOCKS) else 0
         rows = self.source.get((table, partition), 365 if table == CALENDAR else whole)
-        before = self.cells.get((table, partition), Cell())
+        before = self.states.get((table, partition), PartitionState())
         again = before.recorded == content(rows)
         self.put(
             table,

@@ -30,7 +30,7 @@ def made(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def unread(monkeypatch: pytest.MonkeyPatch) -> None:
+def unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     event_log._as_made()  # once per process, for the databases of runs
 
     def read(*_: object, **__: object) -> None:
@@ -65,7 +65,7 @@ def schema(home: Path) -> Iterator[tuple[Any, ...]]:
             yield from one.execute("SELECT * FROM alembic_version")
 
 
-def test_what_is_made_is_used_without_reading_migrations(made: Path, unread: None):
+def test_what_is_made_is_used_without_reading_migrations(made: Path, unavailable: None):
     with opened(made) as instance:
         use(instance, "first")
         assert told(instance)["failed"] == 1

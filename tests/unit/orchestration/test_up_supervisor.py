@@ -169,13 +169,13 @@ def test_a_second_holder_of_the_lock_learns_who_the_first_is(tmp_path: Path):
 
 
 def test_the_lock_of_a_killed_holder_is_free(tmp_path: Path):
-    hold = (
+    lease = (
         "import sys, pathlib; from orchestration.supervisor import only_one; "
         "lock = only_one(pathlib.Path(sys.argv[1])); lock.__enter__(); "
         "print('held', flush=True); sys.stdin.read()"
     )
     holder = subprocess.Popen(
-        [sys.executable, "-c", hold, str(tmp_path / "lock")],
+        [sys.executable, "-c", lease, str(tmp_path / "lock")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-import sensors.carbon.look
-from assets.carbon.carbon import Carbon
+import services.carbon.reconcile
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.jobs import KINDS
 from domain.carbon.observed import Observed
@@ -20,7 +19,8 @@ from domain.carbon.verdict import Plan
 from resources.ledger.attention import attention
 from resources.ledger.client import Ledger
 from resources.ledger.model import Work
-from sensors.carbon.look import Look, Start, look
+from services.carbon.reconcile import Reconciliation, Start, reconcile
+from services.carbon.service import Carbon
 from tests.unit.carbon.world import ENTRIES, FACTS, MASSES, MODULES, REPORT, TYPES, World, a_catalogue
 
 NOW = datetime(2026, 11, 18, 10, 30, tzinfo=UTC)
@@ -49,8 +49,8 @@ class Desk:
 
     # What tests ask and do
 
-    def look(self, *unfinished: str) -> Look:
-        return look(self, unfinished)  # type: ignore[arg-type]
+    def reconcile(self, *unfinished: str) -> Reconciliation:
+        return reconcile(self, unfinished)  # type: ignore[arg-type]
 
     def waiting(self) -> set[str]:
         return {row.key for row in self.ledger.find(status=["queued", "deferred"])}
@@ -62,12 +62,12 @@ class Desk:
         """What a run does with work that waits."""
         for key in keys:
             verdict = next(v for v in self.world.plan.verdicts if v.key == key)
-            with self.ledger.hold(verdict.kind, [key], f"run of {key}", heartbeat=False):
+            with self.ledger.lease(verdict.kind, [key], f"run of {key}", heartbeat=False):
                 self.world.work(verdict)
 
     def fails(self, key: str) -> None:
-        with self.ledger.hold(self.newest(key).kind, [key], f"run of {key}", heartbeat=False) as hold:
-            hold.fail(key, "an implausible amount")
+        with self.ledger.lease(self.newest(key).kind, [key], f"run of {key}", heartbeat=False) as lease:
+            lease.fail(key, "an implausible amount")
 
 
 @pytest.fixture
@@ -82,9 +82,9 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 def halfway(desk: Desk) -> Desk:
     """Factors came and two types are to be recalculated; one is."""
     desk.world.upload("factors", says={"plane": 2, "train": 2})
-    desk.look()
+    desk.reconcile()
     desk.do(f"{FACTS}:2025")
-    desk.look()
+    desk.reconcile()
     desk.do(PLANE)
     return desk
 
@@ -98,7 +98,7 @@ def test_a_desk_has_what_a_look_needs_of_the_domain() -> None:
 def test_what_is_due_is_sent_in_one_run_for_each_table_and_year(desk: Desk) -> None:
     chain = desk.world.upload("plane", 2024, 2025, says="corrected").pipeline_id
     desk.world.upload("train", says="corrected")
-    starts = {start.partitions: start for start in desk.look().starts}
+    starts = {start.partitions: start for start in desk.reconcile().starts}
     assert set(starts) == {("plane|2024",), ("plane|2025", "train|2025")}
     assert starts["plane|2024",].pipelines == (chain,)
     assert starts["plane|2024",].table == ENTRIES
@@ -106,14 +106,14 @@ def test_what_is_due_is_sent_in_one_run_for_each_table_and_year(desk: Desk) -> N
 
 def test_what_is_on_its_way_is_not_sent_again(desk: Desk) -> None:
     desk.world.upload("plane", says="corrected")
-    [start] = desk.look().starts
-    assert desk.look(start.dispatch_id).starts == ()
+    [start] = desk.reconcile().starts
+    assert desk.reconcile(start.dispatch_id).starts == ()
 
 
 def test_a_whole_chain_is_sent_phase_by_phase_and_then_nothing(desk: Desk) -> None:
     chain = desk.world.upload("factors", says=dict.fromkeys(TYPES, 2)).pipeline_id
     sent = []
-    while starts := desk.look().starts:
+    while starts := desk.reconcile().starts:
         sent.append({start.table for start in starts})
         desk.do(*(f"{start.table}:{p}" for start in starts for p in start.partitions))
     assert sent == [{FACTS}, {MASSES}, {MODULES, REPORT}]
@@ -126,16 +126,16 @@ def test_what_a_run_has_in_its_hands_is_not_wished_for(desk: Desk) -> None:
     """Between its commit and its record the plan sees a change that nobody recorded."""
     desk.world.upload("plane", says="corrected")
     key = f"{ENTRIES}:plane|2025"
-    with desk.ledger.hold("carbon.csv_ingest", [key], "run", heartbeat=False):
+    with desk.ledger.lease("carbon.csv_ingest", [key], "run", heartbeat=False):
         desk.world.work(desk.world.verdict(ENTRIES, "plane|2025"), dies=True)
-        assert desk.look().plan.due
+        assert desk.reconcile().plan.due
         assert desk.waiting() == set()
 
 
 def test_work_that_begins_or_ends_during_a_look_is_left_to_the_next_one(desk: Desk) -> None:
     """Facts and lake are not read at one moment: what changed hands may have been seen half done."""
     desk.world.upload("plane", says="corrected")
-    desk.look()
+    desk.reconcile()
     key = f"{ENTRIES}:plane|2025"
     seen_before_it_ended = desk.observe()
     observe = desk.observe
@@ -146,10 +146,10 @@ def test_work_that_begins_or_ends_during_a_look_is_left_to_the_next_one(desk: De
         return seen_before_it_ended
 
     desk.observe = observe_while_a_run_ends  # type: ignore[method-assign]
-    found = desk.look()
+    found = desk.reconcile()
     assert key in {v.key for v in found.plan.due}
     assert (found.starts, desk.waiting()) == ((), set())
-    assert {start.table for start in desk.look().starts} == {MASSES}
+    assert {start.table for start in desk.reconcile().starts} == {MASSES}
 
 
 def test_what_is_wished_for_during_a_look_is_not_taken_back(desk: Desk) -> None:
@@ -164,15 +164,15 @@ def test_what_is_wished_for_during_a_look_is_not_taken_back(desk: Desk) -> None:
         return seen_before_it_came
 
     desk.observe = observe_while_a_file_comes  # type: ignore[method-assign]
-    desk.look()
+    desk.reconcile()
     assert desk.waiting() == {f"{ENTRIES}:plane|2031"}
 
 
 def test_sums_are_wished_for_when_the_last_recalculation_is_done(halfway: Desk) -> None:
-    halfway.look()
+    halfway.reconcile()
     assert halfway.waiting() == {TRAIN}
     halfway.do(TRAIN)
-    halfway.look()
+    halfway.reconcile()
     assert halfway.waiting() == SUMS
 
 
@@ -182,105 +182,105 @@ def test_sums_do_not_wait_for_what_failed_or_was_called_off(halfway: Desk, calle
         halfway.ledger.cancel(halfway.newest(TRAIN).id)
     else:
         halfway.fails(TRAIN)
-    halfway.look()
+    halfway.reconcile()
     assert halfway.waiting() == SUMS
 
 
 def test_sums_wait_again_when_what_failed_is_wanted_for_another_reason(halfway: Desk) -> None:
     halfway.fails(TRAIN)
     halfway.world.upload("factors", says={"train": 3})
-    halfway.look()
+    halfway.reconcile()
     halfway.do(f"{FACTS}:2025")
-    halfway.look()
+    halfway.reconcile()
     assert halfway.waiting() == {TRAIN}
 
 
 def test_sums_that_were_wished_for_are_taken_back_while_more_is_to_be_recalculated(halfway: Desk) -> None:
     halfway.do(TRAIN)
-    halfway.look()
+    halfway.reconcile()
     halfway.world.upload("power", says="corrected")
-    halfway.look()
+    halfway.reconcile()
     assert halfway.waiting() == {f"{ENTRIES}:power|2025"}
     assert halfway.newest(f"{REPORT}:2025").reason_code == "superseded"
     halfway.do(f"{ENTRIES}:power|2025")
-    halfway.look()
+    halfway.reconcile()
     halfway.do(f"{MASSES}:power|2025")
-    halfway.look()
+    halfway.reconcile()
     assert halfway.waiting() == {*SUMS, f"{MODULES}:buildings|2025"}
 
 
 def test_sums_whose_run_is_on_its_way_are_let_go(halfway: Desk) -> None:
     halfway.do(TRAIN)
-    on_their_way = [start.dispatch_id for start in halfway.look().starts]
+    on_their_way = [start.dispatch_id for start in halfway.reconcile().starts]
     halfway.world.upload("power", says="corrected")
-    halfway.look(*on_their_way)
+    halfway.reconcile(*on_their_way)
     assert halfway.waiting() >= SUMS
 
 
 def test_work_of_a_year_that_was_locked_is_taken_back_and_done_when_it_is_unlocked(halfway: Desk) -> None:
-    halfway.look()
+    halfway.reconcile()
     halfway.world.locked[2025] = "published"
-    assert halfway.look().starts == ()
+    assert halfway.reconcile().starts == ()
     assert halfway.waiting() == set()
     halfway.world.locked.clear()
-    halfway.look()
+    halfway.reconcile()
     assert halfway.waiting() == {TRAIN}
 
 
 def test_what_begins_to_run_while_it_is_taken_back_goes_on(
     halfway: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    halfway.look()
+    halfway.reconcile()
     halfway.world.locked[2025] = "published"
     [waiting] = halfway.ledger.find(key_prefix=TRAIN, status="queued")
-    held = halfway.ledger.hold(waiting.kind, [TRAIN], "click", heartbeat=False)
-    withdrawing = sensors.carbon.look._withdraw
+    held = halfway.ledger.lease(waiting.kind, [TRAIN], "click", heartbeat=False)
+    withdrawing = services.carbon.reconcile._withdraw
 
     def somebody_clicks_first(*arguments: Any) -> None:
         held.__enter__()
         withdrawing(*arguments)
 
-    monkeypatch.setattr(sensors.carbon.look, "_withdraw", somebody_clicks_first)
-    halfway.look()
+    monkeypatch.setattr(services.carbon.reconcile, "_withdraw", somebody_clicks_first)
+    halfway.reconcile()
     held.check()
     held.__exit__(None, None, None)
     assert halfway.newest(TRAIN).status == "completed"
 
 
 def test_work_of_a_type_that_the_catalogue_lost_is_taken_back(halfway: Desk) -> None:
-    halfway.look()
+    halfway.reconcile()
     halfway.world.catalogue = a_catalogue(lost=frozenset({"train"}))
-    halfway.look()
+    halfway.reconcile()
     assert halfway.waiting() == {f"{MODULES}:buildings|2025", *SUMS}
 
 
 def test_a_calculation_whose_entries_were_hurt_is_taken_back_until_they_are_whole(halfway: Desk) -> None:
-    halfway.look()
+    halfway.reconcile()
     halfway.world.damage(ENTRIES, "train|2025")
-    halfway.look()
+    halfway.reconcile()
     assert halfway.waiting() == {f"{ENTRIES}:train|2025"}
     halfway.do(f"{ENTRIES}:train|2025")
-    halfway.look()
+    halfway.reconcile()
     assert halfway.waiting() == {TRAIN}
 
 
 def test_what_a_person_asked_for_again_is_not_taken_back(halfway: Desk) -> None:
     halfway.fails(TRAIN)
     halfway.world.locked[2025] = "published"
-    halfway.look()
+    halfway.reconcile()
     halfway.ledger.retry(halfway.newest(TRAIN).id)
-    halfway.look()
+    halfway.reconcile()
     assert halfway.waiting() == {TRAIN}
 
 
 def test_what_a_person_asked_for_is_not_taken_back_after_a_hiccup(halfway: Desk) -> None:
     halfway.fails(TRAIN)
     halfway.world.locked[2025] = "published"
-    halfway.look()
+    halfway.reconcile()
     again = halfway.ledger.retry(halfway.newest(TRAIN).id)
-    with halfway.ledger.hold(again.kind, [TRAIN], "a run", heartbeat=False) as hold:
-        hold.defer(TRAIN, "the lake is busy", reason_code="lake_busy")
-    halfway.look()
+    with halfway.ledger.lease(again.kind, [TRAIN], "a run", heartbeat=False) as lease:
+        lease.defer(TRAIN, "the lake is busy", reason_code="lake_busy")
+    halfway.reconcile()
     assert (halfway.newest(TRAIN).status, halfway.newest(TRAIN).reason_code) == ("deferred", "lake_busy")
 
 

@@ -107,7 +107,7 @@ def test_a_run_whose_other_step_takes_long_before_a_retry_comes_is_left_alone(
     instance, tmp_path, monkeypatch, other_keys
 ):
     """Dagster does not sit out a retry: it does the next step first, and that may take an hour."""
-    monkeypatch.setattr("resources.ledger.hold.HEARTBEAT", timedelta(milliseconds=5))
+    monkeypatch.setattr("resources.ledger.lease.HEARTBEAT", timedelta(milliseconds=5))
     machine = [datetime.now(UTC)]
     ledger = Ledger.open(
         f"sqlite:///{tmp_path}/two_steps.db",
@@ -121,13 +121,13 @@ def test_a_run_whose_other_step_takes_long_before_a_retry_comes_is_left_alone(
     @dg.op(retry_policy=dg.RetryPolicy(max_retries=1, delay=0.3))
     def first(context) -> None:
         again = context.retry_number > 0
-        with ledger.hold(FETCH.name, ["day"], context.run_id, final=again, retry_in=timedelta(seconds=10)):
+        with ledger.lease(FETCH.name, ["day"], context.run_id, final=again, retry_in=timedelta(seconds=10)):
             if not again:
                 raise TransientResourceError("HTTP 503")
 
     @dg.op
     def second(context) -> None:
-        with ledger.hold(FETCH.name, other_keys, context.run_id):
+        with ledger.lease(FETCH.name, other_keys, context.run_id):
             for _ in range(6):
                 machine[0] += timedelta(minutes=10)
                 looks.append(eventually_alive(ledger, machine[0]) and sweep(instance, ledger))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from domain.shared.abreast import WORKERS, abreast, one_ahead
+from domain.shared.parallel import WORKERS, in_parallel, one_ahead
 
 
 def test_answers_come_in_the_order_of_their_pieces_whatever_is_done_first() -> None:
@@ -14,18 +14,18 @@ def test_answers_come_in_the_order_of_their_pieces_whatever_is_done_first() -> N
         time.sleep(0.02 if number == 0 else 0)
         return number * 10
 
-    assert abreast(slowest_first, iter(range(5))) == [0, 10, 20, 30, 40]
-    assert abreast(slowest_first, []) == []
+    assert in_parallel(slowest_first, iter(range(5))) == [0, 10, 20, 30, 40]
+    assert in_parallel(slowest_first, []) == []
 
 
 def test_as_many_are_at_work_as_there_are_workers() -> None:
     meeting = threading.Barrier(WORKERS, timeout=10)
 
-    assert len(abreast(lambda _: meeting.wait(), range(WORKERS))) == WORKERS
+    assert len(in_parallel(lambda _: meeting.wait(), range(WORKERS))) == WORKERS
 
 
 def test_a_single_piece_needs_no_thread() -> None:
-    assert abreast(lambda _: threading.current_thread(), [1]) == [threading.current_thread()]
+    assert in_parallel(lambda _: threading.current_thread(), [1]) == [threading.current_thread()]
 
 
 def test_of_several_failures_the_first_piece_tells_whoever_fails_first() -> None:
@@ -38,7 +38,7 @@ def test_of_several_failures_the_first_piece_tells_whoever_fails_first() -> None
         raise ValueError(f"piece {number}")
 
     with pytest.raises(ValueError, match="piece 0"):
-        abreast(fails, range(2))
+        in_parallel(fails, range(2))
 
 
 def test_one_piece_is_made_while_the_one_before_is_worked_on_and_no_more() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.shared.backoff import Backoff, Delays
-from domain.shared.work import REGROWTH, UNCLASSIFIED
+from domain.shared.work import RECURRENCE, UNCLASSIFIED
 
 MINUTE = timedelta(seconds=60)
 
@@ -25,7 +25,7 @@ def seconds(backoff: Backoff, attempts: int) -> list[float]:
         (Backoff(MINUTE), [60, 120, 240, 480, 960, 1_920, 3_600, 3_600]),
         (Backoff(MINUTE, cap=timedelta(seconds=300)), [60, 120, 240, 300, 300]),
         (UNCLASSIFIED, [5, 25, 125, 300, 300]),
-        (REGROWTH, [30, 60, 120]),
+        (RECURRENCE, [30, 60, 120]),
         (Backoff(MINUTE, factor=1), [60, 60, 60]),
         (Backoff(timedelta(0)), [0, 0, 0]),
         (Backoff(timedelta(hours=2), cap=MINUTE), [60, 60]),

@@ -54,7 +54,7 @@ def test_versions_are_equal_when_the_content_is() -> None:
 
 def test_a_damaged_partition_equals_no_healthy_one() -> None:
     for healthy in (Version(3, "abc"), ABSENT):
-        assert replace(healthy, damaged=True) != healthy
+        assert replace(healthy, corrupt=True) != healthy
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_a_damaged_partition_equals_no_healthy_one() -> None:
     [
         (Version(3, "abc"), "3:abc"),
         (ABSENT, "0:"),
-        (Version(0, "", damaged=True), "damaged"),
-        (Version(3, "abc", damaged=True), "damaged"),
-        (Version(0, "", unread="x cannot be read now"), "unreadable"),
+        (Version(0, "", corrupt=True), "damaged"),
+        (Version(3, "abc", corrupt=True), "damaged"),
+        (Version(0, "", unavailable="x cannot be read now"), "unreadable"),
     ],
 )
 def test_a_version_is_told_in_a_word(version: Version, words: str) -> None:

@@ -1,0 +1,56 @@
+"""One partition as a look sees it: what the lake holds, beside what we know of having put it there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from domain.shared.table import ABSENT, Version
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    version: Version = ABSENT
+    recorded: Version | None = None
+    seen_count: int = 0
+    committed_at: datetime | None = None
+    checked_at: datetime | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def untouched(self) -> bool:
+        """The lake holds exactly what we recorded."""
+        return self.recorded is not None and self.recorded == self.version
+
+    @property
+    def last_known(self) -> Version:
+        """What it holds; while that cannot be read, what was recorded of it."""
+        return self.recorded if self.version.unavailable and self.recorded is not None else self.version
+
+
+NOTHING = PartitionState()
+
+
+UNAVAILABLE = "lake_unreadable"
+"""The reason code of what cannot be read now. It is no fault that work mends: what is there may be whole."""
+
+
+def fault(state: PartitionState, made: str = "fetched") -> tuple[str, str] | None:
+    """What is wrong with a partition whatever its table: (reason code, why). `made`: how rows come there."""
+    if state.version.unavailable:
+        return UNAVAILABLE, state.version.unavailable
+    if state.version.corrupt:
+        return "damaged", "its data file cannot be read"
+    if state.recorded is None:
+        if state.version == ABSENT:
+            return "missing", f"never {made}"
+        how = "fetch" if made == "fetched" else "run"
+        return "unrecorded", f"{state.version.rows:,} rows that no {how} of ours recorded"
+    if state.version == ABSENT and state.recorded != ABSENT:
+        return "missing", f"its {state.recorded.rows:,} rows are gone"
+    if state.version != state.recorded:
+        return "changed", f"content is not what was {made} ({state.version} instead of {state.recorded})"
+    return None

@@ -1,0 +1,162 @@
+"""Calculating emissions and summing them up: from the lake to what a report shows. No Dagster here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from domain.carbon.emissions import FORMULA, ImplausibleMass, Lookups, absurd, by_decision, check
+from domain.carbon.observed import Observed
+from domain.carbon.patience import UNSUMMED_SINCE, unsummed_since
+from domain.carbon.pipelines import newest_chains
+from domain.carbon.plan import emissions_inputs, module_inputs, report_inputs, year_of
+from domain.carbon.reports import module_rows, report_rows, summing
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
+from domain.shared.error import TransientResourceError
+from domain.shared.table import Version
+from resources.lake.desk import Staged
+from services.carbon.calculation_metadata import told
+from services.carbon.making import Built, Tell, make
+from services.carbon.service import Carbon
+
+
+class InputMissing(TransientResourceError):
+    """What the partition is made from is not there, or not whole; the plan asks again when it is."""
+
+    reason_code = "input_missing"
+    retry_in_run = False
+
+
+def calculate_emissions(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
+    factors = _Factors(carbon)
+
+    def build(partition: str, _: int) -> Built | None:
+        year = year_of(partition)
+        of_year = {FACTORS.name: [str(year)], REPORTS.name: [str(year)]}
+        # What it is made from is noted before it is read: a change in between is seen by the next look.
+        seen = carbon.observe_partitions(of_year | {t.name: [partition] for t in (DATA_ENTRIES, EMISSIONS)})
+        inputs = emissions_inputs(carbon.catalogue, seen, partition)
+        if inputs is None:
+            raise InputMissing(f"the entries or factors of {partition} are not whole: they come first")
+        used = factors.of(year)
+        try:
+            staged = _written(carbon, partition, used)
+        except ImplausibleMass as error:
+            raise _named(carbon, partition, error) from error
+        groups = by_decision(staged.sums)
+        since = unsummed_since(seen, partition) or carbon.clock()
+        return Built(
+            {EMISSIONS.name: staged},
+            inputs,
+            detail={UNSUMMED_SINCE: since.isoformat()},
+            metadata=told(groups, used),
+            shorter={EMISSIONS.name: groups},
+            carried=_carried(seen, partition),
+        )
+
+    make(carbon, EMISSIONS, partitions, run_id, tell, build)
+
+
+def _written(carbon: Carbon, partition: str, factors: pa.Table) -> Staged:
+    """The next file of a partition."""
+    kind, year = carbon.catalogue.type(partition.split("|", 1)[0]), year_of(partition)
+    target = carbon.lake.room(EMISSIONS.name)
+    with carbon.lake.desk(DATA_ENTRIES.name, partition, "entries") as desk:
+        known = Lookups.of(kind, year, factors, desk.ask)
+        for name, table in known.tables.items():
+            desk.lend(name, table)
+        try:
+            staged = desk.write(target, partition, FORMULA)
+        except duckdb.ConversionException as error:
+            raise absurd(kind, desk.ask) from error
+        try:
+            check(kind, year, known.entries, staged.sums, desk.ask)
+        except BaseException:
+            carbon.lake.discard(staged)
+            raise
+    return staged
+
+
+@dataclass
+class _Factors:
+    """The factors of a run's years, read once while they stay what they are."""
+
+    carbon: Carbon
+    known: dict[int, tuple[Version, pa.Table]] = field(default_factory=dict)
+
+    def of(self, year: int) -> pa.Table:
+        version = self._version(year)
+        if year not in self.known or self.known[year][0] != version:
+            rows = self.carbon.factors(year)
+            if self._version(year) != version:
+                return rows  # changed while they were read: whose they are is not known
+            self.known[year] = version, rows
+        return self.known[year][1]
+
+    def _version(self, year: int) -> Version:
+        return self.carbon.lake.version(FACTORS.name, str(year))
+
+
+def _named(carbon: Carbon, partition: str, error: ImplausibleMass) -> ImplausibleMass:
+    """With the words by which people know the entry."""
+    rows = carbon.rows(DATA_ENTRIES, [partition], "entry_key, entry_id, unit_id")
+    [row] = rows.filter(pc.equal(rows.column("entry_key"), error.entry_key)).to_pylist()
+    entry = f"the entry {row['entry_id']!r} of {row['unit_id']}"
+    return ImplausibleMass(error.data_entry_type, error.entry_key, error.mg, entry)
+
+
+def _carried(seen: Observed, partition: str) -> tuple[str, ...]:
+    """Chains that brought what is replaced now, if no report has seen it."""
+    old = seen.state(EMISSIONS.table, partition)
+    name, year = partition.split("|", 1)
+    if seen.state(REPORTS.table, year).inputs.get(name) == str(old.version):
+        return ()
+    return newest_chains(old.detail.get("pipelines", ()))
+
+
+def sum_modules(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
+    def build(partition: str, _: int) -> Built | None:
+        module = carbon.catalogue.module(partition.split("|", 1)[0])
+        year = year_of(partition)
+        emissions = [f"{t.name}|{year}" for t in module.types]
+        seen = carbon.observe_partitions({EMISSIONS.name: emissions})
+        inputs = module_inputs(carbon.catalogue, seen, partition)
+        sums = sums_of(carbon, emissions)
+        rows = module_rows(carbon.catalogue, module, year, sums)
+        return Built({REPORT_MODULES.name: rows}, inputs, metadata=_sums_told(rows, "unmatched"))
+
+    make(carbon, REPORT_MODULES, partitions, run_id, tell, build)
+
+
+def sum_reports(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
+    def build(partition: str, _: int) -> Built | None:
+        year = int(partition)
+        emissions = [f"{name}|{year}" for name in carbon.catalogue.types]
+        seen = carbon.observe_partitions({EMISSIONS.name: emissions, UNITS.name: [partition]})
+        inputs = report_inputs(carbon.catalogue, seen, partition)
+        sums = sums_of(carbon, emissions)
+        rows = report_rows(carbon.catalogue, year, sums, carbon.units(year))
+        return Built({REPORTS.name: rows}, inputs, metadata=_sums_told(rows, "own_unmatched"))
+
+    make(carbon, REPORTS, partitions, run_id, tell, build)
+
+
+def sums_of(carbon: Carbon, partitions: Sequence[str]) -> pa.Table:
+    """Summed inside the query: millions of rows never become an Arrow table here."""
+    from resources.lake.layout import sql_filter
+
+    sql = summing(EMISSIONS.name, sql_filter(EMISSIONS, partitions))
+    return carbon.lake.query(sql, partitions={EMISSIONS.name: partitions})
+
+
+def _sums_told(rows: pa.Table, unmatched: str) -> dict[str, Any]:
+    """Whose sums these are; what they come to is told of every table."""
+    return {
+        "units": pc.count_distinct(rows.column("unit_id")).as_py(),
+        "unmatched": pc.sum(rows.column(unmatched), min_count=0).as_py(),
+    }

@@ -1,0 +1,59 @@
+"""What a person asks for though no plan wants it: modules calculated anew. No Dagster here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from domain.carbon.jobs import ASKED, MODULE_RECALCULATION, PRIORITY, RECALCULATION
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS
+from domain.shared.work import WorkRequest
+from resources.ledger.model import Work
+from resources.ledger.standing import ASKED_FOR
+from services.carbon.service import Carbon
+
+AT_ONCE = 100
+"""Modules one look passes on."""
+
+
+def ask_for_modules(carbon: Carbon, modules: Iterable[str], year: int) -> list[Work]:
+    """A person wants these modules to be calculated anew, whatever the plan thinks of them."""
+    carbon.refuse_locked([year])
+    names = [carbon.catalogue.module(module).name for module in modules]
+    report = carbon.ledger.enqueue(
+        [
+            WorkRequest(
+                kind=MODULE_RECALCULATION,
+                key=f"{ASKED}:{name}|{year}",
+                fingerprint=carbon.clock().isoformat(),
+                reason_code=ASKED_FOR,
+                priority=PRIORITY[MODULE_RECALCULATION],
+            )
+            for name in names
+        ]
+    )
+    return [*report.created, *report.updated, *report.absorbed]
+
+
+def ask_for_types(carbon: Carbon) -> None:
+    """What was asked for a module is asked for each of its types that has entries. A look that dies here
+    leaves it to the next one, which asks for the same."""
+    rows = carbon.ledger.claim(MODULE_RECALCULATION, holder="worker:look", limit=AT_ONCE)
+    filled = set(carbon.lake.partitions(DATA_ENTRIES.name)) if rows else set()
+    for row in rows:
+        name, year = row.key.split(":", 1)[1].split("|")
+        known = [t.name for m in carbon.catalogue.modules if m.name == name for t in m.types]
+        carbon.ledger.enqueue(
+            [
+                WorkRequest(
+                    kind=RECALCULATION,
+                    key=f"{EMISSIONS.table}:{kind}|{year}",
+                    fingerprint=f"asked for by work {row.id}",
+                    reason_code=ASKED_FOR,
+                    priority=PRIORITY[RECALCULATION],
+                    parent_id=row.id,
+                )
+                for kind in known
+                if f"{kind}|{year}" in filled
+            ]
+        )
+        carbon.ledger.complete(row.id, row.fence)

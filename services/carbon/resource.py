@@ -1,0 +1,40 @@
+"""The carbon domain as a Dagster resource: lake, ledger and staged files behind one name."""
+
+import dagster as dg
+from pydantic import PrivateAttr
+
+from domain.carbon.catalogue import catalogue
+from resources.lake.resource import LakeResource
+from resources.ledger.resource import LedgerResource
+from services.carbon.service import Carbon
+
+
+class CarbonResource(dg.ConfigurableResource):
+    """The carbon domain, opened once for one run or one look."""
+
+    lake: LakeResource
+    ledger: LedgerResource
+    uploads: str
+    drop: str = ""
+    app_url: str = ""
+    app_token: str = ""
+    api_url: str = ""
+    api_token: str = ""
+    _opened: Carbon | None = PrivateAttr(default=None)
+
+    def open(self) -> Carbon:
+        if self._opened is None:
+            from resources.feeds.client import feeds
+            from resources.staging import Staging
+
+            self._opened = Carbon(
+                catalogue=catalogue(),
+                lake=self.lake.open(),
+                ledger=self.ledger.open(),
+                staging=Staging.at(self.uploads),
+                feeds=feeds(
+                    manual=(self.app_url, self.app_token),
+                    api=(self.api_url, self.api_token),
+                ),
+            )
+        return self._opened

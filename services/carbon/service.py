@@ -1,0 +1,264 @@
+"""The carbon domain put together: its tables, its ledger, its staged files. No Dagster here.
+
+Assets, sensors and the command all work through one `Carbon`, so they see the same state and follow the
+same plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from domain.carbon.catalogue import Catalogue
+from domain.carbon.factors import digests
+from domain.carbon.feeds import Heard, Pulled
+from domain.carbon.jobs import KINDS, PULLED
+from domain.carbon.observed import Arrived, Observed
+from domain.carbon.plan import Plan, is_to_take_in, plan
+from domain.carbon.tables import DATA_ENTRIES, FACTORS, TABLES, UNITS
+from domain.shared.clock import Clock
+from domain.shared.error import InvalidInput
+from domain.shared.hashing import digest
+from domain.shared.state import PartitionState
+from domain.shared.table import ABSENT, Table, Version
+from domain.shared.work_findings import fails
+from resources.ledger.attention import attention
+from services.carbon.unlisted import unlisted
+from services.states import state_of
+
+if TYPE_CHECKING:
+    from resources.feeds.client import FeedClient
+    from resources.lake.client import Lake
+    from resources.ledger.client import Ledger
+    from resources.ledger.provenance import PartitionRecord, Provenance
+    from resources.ledger.uploads import Standing, Upload
+    from resources.ledger.year_locks import YearLock
+    from resources.staging import Staging
+
+
+PULLED_RECORD = f"carbon.{PULLED}"
+"""Under this name the ledger keeps what was read of applications."""
+DIGESTS = "digests"
+"""What the fact of a year's factors says each type sees of them: a look need not read them then."""
+
+
+def freshness_of(origin: str) -> str:
+    """The name of an application's freshness row."""
+    return f"carbon.{origin}"
+
+
+@dataclass
+class Carbon:
+    catalogue: Catalogue
+    lake: Lake
+    ledger: Ledger
+    staging: Staging
+    feeds: Mapping[str, FeedClient] = field(default_factory=dict)
+    """Applications beside us, by what their entries are to us."""
+    _digests: dict[int, tuple[Version, dict[str, str]]] = field(default_factory=dict, repr=False)
+
+    @property
+    def clock(self) -> Clock:
+        return self.ledger.clock
+
+    @property
+    def provenance(self) -> Provenance:
+        return self.ledger.provenance
+
+    def observe(self) -> Observed:
+        """Everything the plan judges: versions and facts, which are kept. No row is read."""
+        work = {row.key: row.status for row in attention(self.ledger.engine, tuple(k.name for k in KINDS))}
+        uploads = self._uploads()
+        states = self.states(TABLES)
+        seen = Observed(
+            states=states,
+            uploads=uploads,
+            brought=self._brought(states),
+            factor_digests=self._factor_digests(states),
+            locked={year: lock.reason for year, lock in self.ledger.year_locks.held().items()},
+            work=work,
+            heard=self._heard(),
+            pulled=self._pulled(),
+            silent=self._silent(),
+            now=self.clock(),
+            feeds=digest(sorted(feed.fingerprint() for feed in self.feeds.values())),
+        )
+        if not is_to_take_in(self.catalogue, seen):
+            return seen
+        return replace(seen, unlisted=[_arrived(one) for one in unlisted(self.staging, self.ledger)])
+
+    def observe_table(self, table: Table) -> Observed:
+        """The same of one table, beside the files that came: enough to tell whether it has them."""
+        uploads = self._uploads()
+        return Observed(states=self.states([table]), uploads=uploads)
+
+    def observe_partitions(self, partitions: Mapping[str, Sequence[str]]) -> Observed:
+        """The same of some partitions, by the name of their table: enough to tell what is made from them."""
+        named = {p for of in partitions.values() for p in of}
+        records = self.provenance.records(list(partitions), named)
+        states = self._states(self.lake.holdings(partitions), records)
+        return Observed(states=states, factor_digests=self._factor_digests(states))
+
+    def _uploads(self) -> list[Arrived]:
+        return [_arrived(u) for u in self.ledger.uploads.standing()]
+
+    def _brought(
+        self, states: Mapping[tuple[str, str], PartitionState]
+    ) -> dict[tuple[str, str], frozenset[tuple[str, str]]]:
+        """Who brought the rows that the ledger has no record of: read only then, as after its loss."""
+        tables = {UNITS.table: (UNITS, "'csv'"), DATA_ENTRIES.table: (DATA_ENTRIES, "source")}
+        found = {}
+        for (name, partition), state in states.items():
+            unknown = state.recorded is None and state.version != ABSENT and state.version.readable
+            if unknown and name in tables:
+                table, source = tables[name]
+                rows = self.rows(table, [partition], f"DISTINCT institution, {source} AS source")
+                found[name, partition] = frozenset((r["institution"], r["source"]) for r in rows.to_pylist())
+        return found
+
+    def _heard(self) -> list[Heard]:
+        """Of the applications that there are now; what was read of others stays as it is."""
+        if not self.feeds:
+            return []
+        told = self.ledger.feed_places.all()
+        return [
+            Heard(one.source, one.institution, one.topic, one.year, one.version)
+            for one in told
+            if one.source in self.feeds
+        ]
+
+    def _silent(self) -> dict[str, datetime | None]:
+        """Of the applications that there are now, those of which nobody knows what they hold."""
+        if not self.feeds:
+            return {}
+        told = {row.source: row for row in self.ledger.freshness.all("carbon")}
+        rows = {origin: told.get(freshness_of(origin)) for origin in self.feeds}
+        return {
+            origin: None if row is None else row.last_success
+            for origin, row in rows.items()
+            if row is None or fails(row)
+        }
+
+    def _pulled(self) -> dict[str, Pulled]:
+        records = self.provenance.records([PULLED_RECORD])
+        return {
+            p: Pulled(record.inputs, record.detail.get("refused", {})) for (_, p), record in records.items()
+        }
+
+    def plan(self) -> Plan:
+        return self.plan_of(self.observe())
+
+    def plan_of(self, seen: Observed) -> Plan:
+        return plan(self.catalogue, seen)
+
+    def states(self, tables: Sequence[Table]) -> dict[tuple[str, str], PartitionState]:
+        """Every partition of these tables that is or was: what the lake holds beside what was recorded."""
+        records = self.provenance.records([t.name for t in tables])
+        recorded: dict[str, list[str]] = {t.name: [] for t in tables}
+        for name, partition in records:
+            recorded[name].append(partition)
+        return self._states(self.lake.holdings(recorded, and_present=True), records)
+
+    def _states(
+        self, held: Mapping[str, Mapping[str, Version]], records: Mapping[tuple[str, str], PartitionRecord]
+    ) -> dict[tuple[str, str], PartitionState]:
+        return {
+            (self.lake.tables[name].table, p): state_of(version, records.get((name, p)))
+            for name, of in held.items()
+            for p, version in of.items()
+        }
+
+    def _factor_digests(
+        self, states: Mapping[tuple[str, str], PartitionState]
+    ) -> dict[int, Mapping[str, str]]:
+        """Of every year whose factors can be read; a year without factors has none of any type."""
+        found: dict[int, Mapping[str, str]] = {}
+        years = {int(p.rsplit("|", 1)[-1]) for _, p in states}
+        for year in years:
+            state = states.get((FACTORS.table, str(year)), PartitionState())
+            if not state.version.readable or (state.recorded is not None and not state.untouched):
+                continue
+            found[year] = self._digests_of(year, state)
+        return found
+
+    def _digests_of(self, year: int, state: PartitionState) -> Mapping[str, str]:
+        """As recorded with the content that is there. Of content that nobody recorded, or that was recorded
+        before they were, they are read of the factors."""
+        told: Mapping[str, str] | None = state.detail.get(DIGESTS) if state.untouched else None
+        if told is not None or state.version == ABSENT:
+            return told or {}
+        known = self._digests.get(year)
+        if known is None or known[0] != state.version:
+            known = self._digests[year] = state.version, digests(self.factors(year))
+        return known[1]
+
+    def factors(self, year: int) -> pa.Table:
+        return self.rows(FACTORS, [str(year)])
+
+    def units(self, year: int, as_of: datetime | None = None) -> pa.Table:
+        return self.rows(UNITS, [str(year)], as_of=as_of)
+
+    def rows(
+        self, table: Table, partitions: Sequence[str], columns: str = "*", as_of: datetime | None = None
+    ) -> pa.Table:
+        """The rows of some partitions of a table, now or as they were."""
+        from resources.lake.layout import sql_filter
+
+        query = f"SELECT {columns} FROM {table.name} WHERE {sql_filter(table, partitions)}"
+        return self.lake.query(query, partitions={table.name: list(partitions)}, as_of=as_of)
+
+    def sent(self, dispatch_id: str | None, table: str, asked: Sequence[str]) -> list[str]:
+        """Of a run's partitions those it was sent for; of a run that is repeated, those that are still due.
+
+        A run that nobody sent does all it was asked for.
+        """
+        if dispatch_id is None:
+            return list(asked)
+        keys = {row.key for row in self.ledger.sent(dispatch_id)} or {v.key for v in self.plan().due}
+        return [p for p in asked if f"{table}:{p}" in keys]
+
+    def refuse_locked(self, years: Sequence[int]) -> None:
+        """Raise if a year may not be changed."""
+        held = self.ledger.year_locks.held()
+        for year in years:
+            if (lock := held.get(year)) is not None:
+                raise YearLocked(lock)
+
+    def lock_year(self, year: int, by: str, reason: str) -> YearLock:
+        """From when this returns, nothing changes the year."""
+        lock = self.ledger.year_locks.lock(year, by, reason)
+        # Work that was called off, or whose lease ran out, may be past its last check: its swap comes first.
+        for table in TABLES:
+            self.lake.await_writer(table.name)
+        return lock
+
+
+class YearLocked(InvalidInput):
+    """The year's report was published; nothing may change it."""
+
+    reason_code = "year_locked"
+
+    def __init__(self, lock: YearLock) -> None:
+        super().__init__(
+            f"{lock.year} is locked by {lock.locked_by}: {lock.reason}",
+            remedy=f"`perennial carbon unlock {lock.year} --reason …` if the report shall change after all",
+        )
+
+
+def _arrived(one: Standing | Upload) -> Arrived:
+    return Arrived(
+        one.id,
+        one.kind,
+        one.topic,
+        one.institution,
+        one.source,
+        one.years,
+        one.pipeline_id,
+        one.name,
+        one.rows,
+        one.taken,
+    )

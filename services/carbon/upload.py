@@ -1,0 +1,286 @@
+"""`upload`: a file comes in. Checked whole, kept as it came and as rows, noted, wished for. No Dagster here.
+
+Every way in is this function: the command, the drop folder, whatever an API calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from domain.carbon.intake.entries_file import Scope, no_entries, read_entries
+from domain.carbon.intake.factors_file import read_factors
+from domain.carbon.intake.sheet import Parsed
+from domain.carbon.intake.units_file import no_units, read_units
+from domain.carbon.reading.numbers import Mark
+from domain.carbon.reading.problems import FileRefused
+from domain.shared.error import InvalidInput
+from domain.shared.names import LONGEST, fault_of_name, fault_of_text
+from domain.shared.years import YEARS
+from resources.ledger.dropped_files import DroppedFile
+from resources.ledger.pipelines import new_pipeline_id
+from resources.ledger.uploads import Upload
+from services.carbon.lost_rows import mend_staged, mended_lately, retry_with
+from services.carbon.overtaken import refuse_overtaken
+from services.carbon.receipt import Receipt
+from services.carbon.service import Carbon
+from services.carbon.unit_use import units_left_out
+from services.carbon.units_known import of_year, units_of, units_of_others
+from services.carbon.unlisted import note
+
+FileKind = Literal["units", "factors", "data"]
+LARGEST = 1 << 30
+"""Bytes one file may have."""
+
+
+@dataclass(frozen=True)
+class File:
+    """A file and what is said beside it."""
+
+    kind: FileKind
+    name: str
+    content: bytes
+    by: str
+    institution: str = "main"
+    source: str = "csv"
+    year: int | None = None
+    data_entry_type: str | None = None
+    mark: Mark | None = None
+
+    def __post_init__(self) -> None:
+        """What is said beside a file is noted for good, whatever becomes of the file."""
+        names = {"file name": self.name, "institution": self.institution, "type": self.data_entry_type}
+        faults = {what: fault_of_name(name) for what, name in names.items() if name is not None}
+        faults["uploader"] = fault_of_text(self.by, 2 * LONGEST)
+        for what, fault in faults.items():
+            if fault:
+                raise InvalidInput(f"the {what} is {fault}", reason_code="bad_name", remedy="give it another")
+
+
+def upload(
+    carbon: Carbon,
+    file: File,
+    *,
+    accept_valid: bool = False,
+    beside: Collection[int] = (),
+    dropped: DroppedFile | None = None,
+    as_newest: bool = False,
+) -> Receipt:
+    """Take a file in, or raise FileRefused, having noted it. What follows is the plan's.
+
+    `beside`: the uploads it comes together with, none of which it may replace. `dropped`: what is known of it
+    where it was dropped; it may replace nothing that is newer. `as_newest`: it is to count before all that
+    came so far, though it is one whose lost rows were to be brought back.
+    """
+    pipeline = new_pipeline_id()
+    try:
+        parsed = checked(carbon, file, accept_valid=accept_valid)
+    except FileRefused as error:
+        carbon.ledger.uploads.record(_refused(file, pipeline, error))
+        raise
+    return _take(carbon, file, pipeline, parsed, beside, dropped, as_newest=as_newest)
+
+
+def place_of(file: File) -> Upload:
+    """What an upload of this file would take the place of."""
+    years = (file.year,) if file.year else ()
+    return replace(_noted(file, ""), topic=file.data_entry_type or "", years=years)
+
+
+def upload_nothing(carbon: Carbon, file: File) -> Receipt:
+    """All entries of a place are gone: an application says so, or a person. In a file it is a mistake."""
+    if file.kind == "units":
+        frame = no_units()
+    else:
+        frame = no_entries(carbon.catalogue.type(file.data_entry_type or ""))
+    return _take(carbon, file, new_pipeline_id(), Parsed(frame, rows=0, bad_rows=0))
+
+
+def _take(
+    carbon: Carbon,
+    file: File,
+    pipeline: str,
+    parsed: Parsed,
+    beside: Collection[int] = (),
+    dropped: DroppedFile | None = None,
+    *,
+    as_newest: bool = False,
+) -> Receipt:
+    wanted = _accepted(file, pipeline, parsed)
+    if file.kind == "units":
+        _refuse_taken_units(carbon, file, parsed)
+    # First of all: rows that are back in their place change nothing, be the year locked, or the newest file
+    # the same.
+    mended = mend_staged(carbon, wanted, file.content, parsed.frame)
+    same = _newest_is_the_same(carbon, wanted, parsed)
+    if same is None and not (mended or as_newest):
+        mended = mended_lately(carbon, wanted)
+    if mended and (same is not None or not as_newest):
+        return _mended(carbon, wanted, mended)
+    carbon.refuse_locked(wanted.years)
+    if same is not None:
+        return Receipt(same, known=True)
+    if dropped is not None:
+        refuse_overtaken(carbon, wanted, parsed.frame, dropped)
+    replaced = tuple(carbon.ledger.uploads.replaced_by(wanted))
+    if (other := next((old for old in replaced if old.id in beside), None)) is not None:
+        raise InvalidInput(
+            f"{file.name}: it is of the same type, year and institution as {other.name}, which came with "
+            "it, and would take its place",
+            reason_code="same_place",
+            remedy="put all rows of them into one file",
+        )
+    carbon.staging.keep(pipeline, file.content, parsed.frame)
+    kept = carbon.ledger.uploads.record(wanted, dropped.id if dropped else None)
+    if file.kind == "units":
+        _refuse_if_taken_meanwhile(carbon, file, parsed, kept)
+    note(carbon.staging, kept)
+    return Receipt(kept, known=False, jobs=_request(carbon, kept), replaced=replaced)
+
+
+def _mended(carbon: Carbon, wanted: Upload, mended: Sequence[Upload]) -> Receipt:
+    last, newest = mended[-1], carbon.ledger.uploads.newest_of(wanted)
+    overtaken = newest is not None and newest.id > last.id
+    jobs = retry_with(carbon, mended)
+    return Receipt(last, known=False, mended=True, overtaken=overtaken, jobs=jobs)
+
+
+def _refuse_if_taken_meanwhile(carbon: Carbon, file: File, parsed: Parsed, kept: Upload) -> None:
+    """Of two who bring the same unit at once both may have found it free. Now each sees the other."""
+    try:
+        _refuse_taken_units(carbon, file, parsed)
+    except InvalidInput:
+        carbon.ledger.uploads.refuse(kept.id)
+        raise
+
+
+def checked(carbon: Carbon, file: File, *, accept_valid: bool = False) -> Parsed:
+    """The file's rows, all of them good or, with `accept_valid`, those that are."""
+    try:
+        parsed = _read(carbon, file).or_refused(file.name, accept_valid=accept_valid)
+        told = {"units": _left_out, "data": _of_others}.get(file.kind)
+        return replace(parsed, warnings=(*told(carbon, file, parsed), *parsed.warnings)) if told else parsed
+    except FileRefused as error:
+        raise FileRefused(file.name, error.problems, error.total) from None
+
+
+def _read(carbon: Carbon, file: File) -> Parsed:
+    source = io.BytesIO(file.content)
+    if file.kind == "units":
+        return read_units(source, year=file.year)
+    if file.kind == "factors":
+        return read_factors(source, carbon.catalogue, year=file.year, mark=file.mark)
+    scope = Scope(file.institution, file.source, file.year, file.data_entry_type, file.mark)
+    return read_entries(source, carbon.catalogue, _UnitsOfYears(carbon), scope)
+
+
+def _left_out(carbon: Carbon, file: File, parsed: Parsed) -> Iterator[str]:
+    for year in parsed.years:
+        if told := units_left_out(carbon, file.institution, year, of_year(parsed.frame, year)):
+            yield told
+
+
+def _of_others(carbon: Carbon, file: File, parsed: Parsed) -> Iterator[str]:
+    """One body may count for the units of another. A misspelt name would count them twice."""
+    for year in parsed.years:
+        used = of_year(parsed.frame, year)
+        for institution, units in units_of(carbon, year).items():
+            if institution != file.institution and (theirs := used & units):
+                yield (
+                    f"{len(theirs):,} units of {year} in it are those of {institution!r}: its entries are "
+                    f"added to whatever {institution!r} itself has of them"
+                )
+
+
+class _UnitsOfYears(dict[int, frozenset[str]]):
+    """The units of each year, whosever they are, read when they are asked for."""
+
+    def __init__(self, carbon: Carbon) -> None:
+        super().__init__()
+        self._carbon = carbon
+
+    def get(self, year: int, default: Any = None) -> Any:  # noqa: ARG002 - a mapping's word
+        if year not in self:
+            self[year] = frozenset().union(*units_of(self._carbon, year).values())
+        return self[year]
+
+
+def _refuse_taken_units(carbon: Carbon, file: File, parsed: Parsed) -> None:
+    """A unit belongs to one institution: entries name it without saying whose it is."""
+    for year in parsed.years:
+        mine = of_year(parsed.frame, year)
+        for institution, theirs in units_of_others(carbon, year, file.institution).items():
+            if both := sorted(mine & theirs):
+                raise InvalidInput(
+                    f"{file.name}: {both[0]!r} of {year} is a unit of {institution!r} already",
+                    reason_code="unit_taken",
+                    remedy="give it another unit_id, for example with the institution's name before it",
+                )
+
+
+def _newest_is_the_same(carbon: Carbon, wanted: Upload, parsed: Parsed) -> Upload | None:
+    """The upload that this one would repeat: nothing of its place and years came after it. The same bytes are
+    another file where they are read otherwise, say with another decimal mark."""
+    one = carbon.ledger.uploads.newest_of(wanted)
+    if one is None:
+        return None
+    same = (one.sha256, one.years, one.taken) == (wanted.sha256, wanted.years, wanted.taken)
+    # Rows that are there may still be others: those of another decimal mark.
+    return one if same and carbon.staging.holds(one.pipeline_id, parsed.frame) else None
+
+
+def _request(carbon: Carbon, kept: Upload) -> tuple[int, ...]:
+    """Its work, at once and not at the next look, so that whoever uploaded it gets its numbers."""
+    verdicts = [v for v in carbon.plan().due if kept.pipeline_id in v.pipelines]
+    report = carbon.ledger.enqueue([v.item() for v in verdicts])
+    return tuple(sorted(row.id for row in (*report.created, *report.updated, *report.absorbed)))
+
+
+def _accepted(file: File, pipeline: str, parsed: Parsed) -> Upload:
+    if parsed.frame.num_rows:
+        topic = parsed.frame.column("data_entry_type")[0].as_py() if file.kind == "data" else ""
+        years = tuple(parsed.years)
+    else:
+        topic, years = file.data_entry_type or "", (file.year,) if file.year else ()
+    return replace(
+        _noted(file, pipeline),
+        topic=topic,
+        years=years,
+        rows=parsed.rows,
+        taken=parsed.frame.num_rows,
+        problem_count=parsed.problem_count,
+        problems=[p.as_json() for p in parsed.problems],
+        warnings=list(parsed.warnings[:100]),
+    )
+
+
+def _refused(file: File, pipeline: str, error: FileRefused) -> Upload:
+    return replace(
+        _noted(file, pipeline),
+        topic=file.data_entry_type or "",
+        # A year that there is none of is a problem of the file, and may be larger than a column holds.
+        years=(file.year,) if file.year is not None and file.year in YEARS else (),
+        accepted=False,
+        problem_count=error.total,
+        problems=[p.as_json() for p in error.problems],
+    )
+
+
+def _noted(file: File, pipeline: str) -> Upload:
+    return Upload(
+        kind=file.kind,
+        topic="",
+        institution=file.institution,
+        source=file.source,
+        name=file.name,
+        sha256=hashlib.sha256(file.content).hexdigest(),
+        bytes=len(file.content),
+        rows=0,
+        taken=0,
+        years=(),
+        uploaded_by=file.by,
+        pipeline_id=pipeline,
+    )

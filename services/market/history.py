@@ -1,0 +1,147 @@
+"""The whole history looked over: older gaps are reported here, and backfilled on request. No Dagster here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+
+from domain.market.catalogue import Catalogue
+from domain.market.completeness import SAYS_SO
+from domain.market.derived import ADJUSTED_FROM
+from domain.market.observed import Observed
+from domain.market.plan import Verdict, window
+from domain.market.reckoning import history_gaps
+from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
+from domain.shared.state import UNAVAILABLE
+from domain.shared.table import ALL
+from resources.lake.error import DataCorrupt, DataUnavailable
+from services.market.passes import CalendarMissing
+from services.market.service import Market
+
+
+def look_back(market: Market) -> pa.Table:
+    """Find the gaps between the first day there ever was and the gap window; keep them in the lake."""
+    gaps = find_gaps(market)
+    market.lake.replace(HISTORY_GAPS.name, ALL, gaps, allow_empty=True)
+    return gaps
+
+
+def find_gaps(market: Market) -> pa.Table:
+    # What a live run is at is told by its work; looked at in the middle of it, all would seem wrong.
+    busy = market.busy_days([e.name for e in market.catalogue.daily])
+    days = [day for day in _older_days(market) if day not in busy]
+    counted: list[dict[str, object]] = []
+    wrong: dict[tuple[date, str], dict[str, object]] = {}
+    for seen, verdicts in market.judged(days):
+        counted += _counted(market.catalogue, seen)
+        for verdict in filter(_is_gap, verdicts):
+            row = _gap(seen, verdict)
+            wrong[row["trade_date"], verdict.table] = row
+    blind = _days_without_suspensions(market, days)
+    thin = history_gaps(
+        market.catalogue,
+        days,
+        pa.Table.from_pylist(counted, schema=_COUNTED),
+        market.stocks(),
+        _all_suspensions(market),
+        _explained(market),
+    )
+    told = {
+        (row["trade_date"], row["table_name"]): row
+        for row in thin.to_pylist()
+        if row["trade_date"] not in blind or not row["rows"]
+    }
+    # A day may be thin because its file is damaged: then that is the reason to tell.
+    told |= {place: {**row, **told.get(place, {}), "reason": row["reason"]} for place, row in wrong.items()}
+    return pa.Table.from_pylist([told[p] for p in sorted(told, reverse=True)], schema=HISTORY_GAPS.schema)
+
+
+def _older_days(market: Market) -> list[date]:
+    """The open days from the first there ever was up to the gap window."""
+    calendar = market.calendar()
+    near = window(Observed(calendar, {}), market.clock(), market.rules)
+    had = market.days_had()
+    if not had or not near:
+        return []
+    if unjudged := sorted({int(p[:4]) for p in had} - calendar.years):
+        years = ", ".join(map(str, unjudged))
+        raise CalendarMissing(
+            f"the trading calendar of {years} is not there, so its gaps cannot be found",
+            remedy=f"materialise market/{market.catalogue.calendar.name} for {years}",
+        )
+    return [d for d in calendar.between(date.fromisoformat(min(had)), near[0]) if d < near[0]]
+
+
+_COUNTED = pa.schema([("table_name", pa.string()), ("trade_date", pa.date32()), ("n", pa.int64())])
+
+
+def _counted(catalogue: Catalogue, seen: Observed) -> list[dict[str, object]]:
+    """Rows per day and fetched table; what cannot be read counts as having none."""
+    fetched = {e.name for e in catalogue.daily}
+    return [
+        {"table_name": table, "trade_date": date.fromisoformat(partition), "n": state.version.rows}
+        for (table, partition), state in seen.states.items()
+        if table in fetched
+    ]
+
+
+def _is_gap(verdict: Verdict) -> bool:
+    """The plan's own judgement of what is lost, damaged, changed by another hand or made from what is gone.
+
+    Coverage that is merely out of date follows from another gap of its day, or from a stock list that has
+    grown since; and revisions heal by themselves at any age.
+    """
+    if verdict.table == REVISIONS.table:
+        return False
+    if verdict.table == COVERAGE.table and verdict.reason_code == "inputs_changed":
+        return False
+    return verdict.state in ("gap", "derive") or verdict.reason_code == UNAVAILABLE
+
+
+def _gap(seen: Observed, verdict: Verdict) -> dict[str, Any]:
+    table, partition = verdict.table, verdict.partition
+    expected = seen.expected.get((table, partition))
+    if table == ADJUSTED_DAILY.table:
+        expected = seen.state(ADJUSTED_FROM[0], partition).version.rows
+    return {
+        "trade_date": date.fromisoformat(partition),
+        "table_name": table,
+        "rows": seen.state(table, partition).version.rows,
+        "expected": expected,
+        "reason": verdict.reason_code,
+    }
+
+
+def _all_suspensions(market: Market) -> pa.Table:
+    """Those readable; a day whose suspensions are damaged is judged against everybody listed."""
+    query = (
+        "SELECT trade_date, ts_code, suspend_timing, suspend_type FROM market.suspensions "
+        "WHERE suspend_type = 'S' AND suspend_timing IS NULL"
+    )
+    try:
+        return market.lake.query(query)
+    except (DataCorrupt, DataUnavailable):
+        held = market.lake.versions("market.suspensions", market.lake.partitions("market.suspensions"))
+        rest = [p for p, version in held.items() if version.readable]
+        return market.lake.query(query, partitions={"market.suspensions": rest})
+
+
+def _days_without_suspensions(market: Market, days: Sequence[date]) -> set[date]:
+    """Days whose suspensions cannot be read now: that one of them is thin may have its reason there."""
+    held = market.lake.versions("market.suspensions", [str(d) for d in days])
+    return {d for d in days if held[str(d)].unavailable}
+
+
+def _explained(market: Market) -> list[tuple[str, date]]:
+    """Days whose thinness the source has confirmed, and days where an empty answer was an answer."""
+    records = market.provenance.records([e.table.name for e in market.catalogue.daily])
+    empty = {e.table.name for e in market.catalogue.daily if e.may_be_empty}
+    return [
+        (name.split(".", 1)[1], date.fromisoformat(partition))
+        for (name, partition), record in records.items()
+        if (record.seen_count >= SAYS_SO and record.detail.get("status") == "partial")
+        or (name in empty and record.rows == 0)
+    ]

@@ -1,0 +1,276 @@
+"""The market domain put together: its tables, its ledger, its source, its clock. No Dagster here.
+
+Assets, sensors and the command all work through one `Market`, so they see the same state and follow the
+same plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import pyarrow as pa
+
+from domain.market.catalogue import Catalogue
+from domain.market.observed import Observed, Rules
+from domain.market.plan import FILL, Plan, Verdict, judge_day, plan, window, years_wanted
+from domain.market.reckoning import expected_rows
+from domain.market.tables import DERIVED
+from domain.market.trading import TradingCalendar, calendar_owed
+from domain.shared.clock import Clock
+from domain.shared.state import PartitionState
+from domain.shared.table import ALL
+from services.states import state_of
+
+if TYPE_CHECKING:
+    from resources.lake.client import Lake
+    from resources.ledger.client import Ledger
+    from resources.ledger.freshness import Freshness
+    from resources.ledger.provenance import Provenance
+    from resources.tushare.client import TushareClient
+
+LEADING = "SSE"
+"""The exchange whose open days are the market's."""
+Made = TypeVar("Made")
+
+
+@dataclass
+class Market:
+    catalogue: Catalogue
+    lake: Lake
+    ledger: Ledger
+    provenance: Provenance
+    sources: Freshness
+    clock: Clock
+    rules: Rules
+    connect: Callable[[], TushareClient]
+    workers: int = 4
+    _kept: dict[Hashable, tuple[Hashable, Any]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def assemble(
+        cls,
+        *,
+        catalogue: Catalogue,
+        lake: Lake,
+        ledger: Ledger,
+        rules: Rules,
+        connect: Callable[[], TushareClient],
+        workers: int,
+    ) -> Market:
+        return cls(
+            catalogue=catalogue,
+            lake=lake,
+            ledger=ledger,
+            provenance=ledger.provenance,
+            sources=ledger.freshness,
+            clock=ledger.clock,
+            rules=rules,
+            connect=connect,
+            workers=workers,
+        )
+
+    @cached_property
+    def source(self) -> TushareClient:
+        """Connected at the first use: processes that only look never load the client."""
+        return self.connect()
+
+    def calendar(self) -> TradingCalendar:
+        """What the lake's calendar says; an unreadable one says nothing and is fetched again by the plan."""
+        name = self.catalogue.calendar.name
+        versions = self.lake.versions(f"market.{name}", self.lake.partitions(f"market.{name}"))
+        whole = {year: v for year, v in versions.items() if v.rows and v.readable}
+        return self._once("calendar", tuple(whole.items()), lambda: self._read_calendar(list(whole)))
+
+    def _read_calendar(self, years: Sequence[str]) -> TradingCalendar:
+        if not years:
+            return TradingCalendar.of((), ())
+        name = self.catalogue.calendar.name
+        # Grouped by DuckDB: Arrow's own grouping imports pandas, a fifth of a second of every look.
+        found = self.lake.query(
+            "SELECT year, count(*) AS days, list(cal_date) FILTER (is_open) AS open_days "
+            f"FROM market.{name} WHERE exchange = '{LEADING}' AND year IN ({', '.join(years)}) GROUP BY year",
+            partitions={f"market.{name}": years},
+        ).to_pylist()
+        return TradingCalendar.of(
+            [day for row in found for day in row["open_days"] or ()],
+            [row["year"] for row in found if row["days"] >= calendar_owed(LEADING, row["year"])[1]],
+        )
+
+    def stocks(self) -> pa.Table:
+        name = self.catalogue.stocks.table.name
+        query = f"SELECT ts_code, list_date, delist_date FROM {name}"
+        return self._once("stocks", self.lake.version(name, ALL), lambda: self.lake.query(query))
+
+    def suspensions(self, days: Sequence[date]) -> pa.Table:
+        return self.lake.query(
+            "SELECT trade_date, ts_code, suspend_timing, suspend_type FROM market.suspensions "
+            f"WHERE trade_date IN ({dates(days)})",
+            partitions={"market.suspensions": [str(d) for d in days]},
+        )
+
+    def expected(self, days: Sequence[date]) -> dict[tuple[str, str], int | None]:
+        """How many rows each daily table should have on each day; None where nothing tells, or nothing that
+        can be read."""
+        listed = self.lake.version(self.catalogue.stocks.table.name, ALL)
+        suspended = self.lake.versions("market.suspensions", [str(d) for d in days])
+        if not listed.readable:
+            return {}
+        blind = {d for d in days if not suspended[str(d)].readable}
+        made_from = (listed, *suspended.values())
+        return self._once(("expected", *days), made_from, lambda: self._count_expected(days, blind))
+
+    def _count_expected(
+        self, days: Sequence[date], blind: Collection[date]
+    ) -> dict[tuple[str, str], int | None]:
+        """Who was suspended on `blind` days is not known: there counts only what speaks of all listed."""
+        stocks = self.stocks()
+        if not days or not stocks.num_rows:
+            return {}
+        counts = expected_rows(days, stocks, self.suspensions([d for d in days if d not in blind]))
+        return {
+            (e.name, str(day)): counts[day].get(e.expected)
+            for e in self.catalogue.daily
+            for day in days
+            if day in counts and (day not in blind or e.expected == "listed")
+        }
+
+    def listed_codes(self, day: date) -> list[str]:
+        """The stocks listed on a day, sorted: how a full page is asked for again in parts."""
+        listed = self.lake.query(
+            f"SELECT ts_code FROM {self.catalogue.stocks.table.name} WHERE list_date <= DATE '{day}' "
+            f"AND (delist_date IS NULL OR delist_date > DATE '{day}') ORDER BY ts_code"
+        )
+        codes: list[str] = listed["ts_code"].to_pylist()
+        return codes
+
+    def _once(self, name: Hashable, made_from: Hashable, make: Callable[[], Made]) -> Made:
+        """What was made last under this name, unless the versions it was made from have changed."""
+        known = self._kept.get(name)
+        if known is not None and known[0] == made_from:
+            return cast("Made", known[1])
+        made = make()
+        self._kept[name] = (made_from, made)
+        return made
+
+    def state(self, table: str, partition: str) -> PartitionState:
+        return self.states([table], [partition])[table, partition]
+
+    def states(
+        self, tables: Iterable[str], partitions: Sequence[str]
+    ) -> dict[tuple[str, str], PartitionState]:
+        """The present state of partitions: what the lake holds beside what was recorded."""
+        names = [f"market.{t}" for t in tables]
+        records = self.provenance.records(names, partitions)
+        return {
+            (name.split(".", 1)[1], p): state_of(version, records.get((name, p)))
+            for name, versions in self.lake.holdings(dict.fromkeys(names, partitions)).items()
+            for p, version in versions.items()
+        }
+
+    def days_had(self) -> set[str]:
+        """Every day of which any fetched table has rows, or once had: history begins with the first."""
+        names = [e.table.name for e in self.catalogue.daily]
+        had = {p for name in names for p in self.lake.partitions(name)}
+        return had.union(*self.provenance.filled(names).values())
+
+    def days_lost(self) -> dict[str, list[str]]:
+        """By table, the days that were fetched and of which nothing is in the lake, oldest first.
+
+        Content is not looked at, so this is cheap for any length of history.
+        """
+        lost = {
+            name: sorted(recorded - set(self.lake.partitions(name)))
+            for name, recorded in self.provenance.filled([e.table.name for e in self.catalogue.daily]).items()
+        }
+        return {name: days for name, days in lost.items() if days}
+
+    def recent_rows(self, name: str, count: int = 60) -> list[tuple[str, int]]:
+        """The rows of a table's newest partitions, as they were recorded, oldest first."""
+        records = sorted(self.provenance.records([name]).items())[-count:]
+        return [(partition, record.rows) for (_, partition), record in records]
+
+    def observe(self, now: datetime | None = None) -> Observed:
+        """Look at everything the plan judges. Bounded: the gap window, and the references."""
+        now = now or self.clock()
+        calendar = self.calendar()
+        days = window(Observed(calendar, {}), now, self.rules)
+        return self.observe_days(days, calendar, now)
+
+    def observe_days(
+        self,
+        days: Sequence[date],
+        calendar: TradingCalendar | None = None,
+        now: datetime | None = None,
+        tables: Collection[str] = (),
+    ) -> Observed:
+        """The same for any days, for example those of a backfill; of `tables` only, if any are named."""
+        calendar = calendar or self.calendar()
+        partitions = [str(d) for d in days]
+        daily = [e.name for e in self.catalogue.daily]
+        by_day = [*daily, *(t.table for t in DERIVED if t.partition_kind == "day")]
+        seen = {*tables, "suspensions"} if tables else set(by_day)
+        states = self.states([t for t in by_day if t in seen], partitions)
+        years = [str(y) for y in years_wanted(now or self.clock(), self.rules)]
+        states |= self.states([self.catalogue.calendar.name], years)
+        states |= self.states([self.catalogue.stocks.name], [ALL])
+        return Observed(
+            calendar=calendar,
+            states=states,
+            expected=self.expected(days),
+            pending_revisions=frozenset(
+                date.fromisoformat(r.partition) for r in self.provenance.pending_revisions()
+            ),
+            busy_days=self.busy_days(daily),
+        )
+
+    def busy_days(self, tables: Sequence[str]) -> frozenset[date]:
+        """Days on which a fill is running, or about to: a dispatched row is not due again for a while."""
+        now = self.clock()
+        rows = self.ledger.find(FILL, status=("queued", "running"), limit=None)
+        return frozenset(
+            date.fromisoformat(row.key.split(":", 1)[1])
+            for row in rows
+            if row.key.split(":", 1)[0] in tables
+            # A queued row that waits without a dispatch is put off, not under way.
+            and (row.status == "running" or (row.dispatch_id is not None and row.not_before > now))
+        )
+
+    def plan(self, now: datetime | None = None) -> Plan:
+        now = now or self.clock()
+        return self.plan_of(self.observe(now), now)
+
+    def needed(self, days: Sequence[date], tables: Collection[str]) -> dict[date, set[str]]:
+        """Of `days`, those on which any of `tables` is not as it should be or cannot be read, and which."""
+        needed: dict[date, set[str]] = {}
+        fetched = {e.name for e in self.catalogue.daily}
+        # What derives from others is judged by all of them.
+        for _, verdicts in self.judged(days, tables if set(tables) <= fetched else ()):
+            for verdict in verdicts:
+                if verdict.state in ("gap", "derive", "unknown") and verdict.table in tables:
+                    needed.setdefault(date.fromisoformat(verdict.partition), set()).add(verdict.table)
+        return needed
+
+    def judged(
+        self, days: Sequence[date], tables: Collection[str] = ()
+    ) -> Iterator[tuple[Observed, list[Verdict]]]:
+        """What the plan thinks of any days, one year at a time: what was seen, and the verdicts on it.
+
+        Whoever is at work on them does not count. Bounded by a year, however long history is.
+        """
+        now, calendar = self.clock(), self.calendar()
+        for _, year in groupby(sorted(days), key=lambda d: d.year):
+            group = list(year)
+            seen = replace(self.observe_days(group, calendar, now, tables), busy_days=frozenset())
+            yield seen, [v for day in group for v in judge_day(self.catalogue, day, seen, now, self.rules)]
+
+    def plan_of(self, seen: Observed, now: datetime) -> Plan:
+        return plan(self.catalogue, seen, now, self.rules)
+
+
+def dates(days: Sequence[date]) -> str:
+    return ", ".join(f"DATE '{d.isoformat()}'" for d in days) or "NULL"
