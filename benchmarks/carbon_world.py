@@ -18,7 +18,7 @@ from resources.ledger.client import Ledger
 from resources.staging import Staging
 from services.carbon.calculate import calculate_emissions
 from services.carbon.making import Built, make
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 
 YEAR = 2025
 WORDS = 40
@@ -44,7 +44,7 @@ class World:
     def partitions(self) -> list[str]:
         return sorted(f"{t.name}|{YEAR}" for t in self.types)
 
-    def open(self) -> Carbon:
+    def open(self) -> CarbonService:
         ledger = Ledger.open(f"sqlite:///{self.home}/ledger.db", kinds=KINDS, clock=machine_clock)
         ledger.migrate()
         lake = Lake.open(
@@ -53,7 +53,7 @@ class World:
             home=self.home,
             tables=TABLES,
         )
-        return Carbon(catalogue(), lake, ledger, Staging.at(f"file://{self.home}/uploads"))
+        return CarbonService(catalogue(), lake, ledger, Staging.at(f"file://{self.home}/uploads"))
 
     def fill(self, entries: int) -> None:
         """The entries, their factors, and a first calculation: what follows is calculated again."""
@@ -66,7 +66,7 @@ class World:
             make(carbon, DATA_ENTRIES, [partition], f"fill {number}", nobody, lambda _, __, b=built: b)
         calculate_emissions(carbon, self.partitions, "first", nobody)
 
-    def new_factors(self, carbon: Carbon, first: int, others: int) -> None:
+    def new_factors(self, carbon: CarbonService, first: int, others: int) -> None:
         """Factors whose values follow from a number: one for the first type, one for the others."""
         frames = self._factors(first, others)
         make(

@@ -23,7 +23,7 @@ from hunts.yardstick import content, doubled, without_reason
 from resources.ledger.model import Work
 from sandbox.carbon.independent import Line
 from services.carbon.pipelines import chain, chains
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 
 OF_THEIR_TIME = {
     UNITS.name: ("last_seen_job_id",),
@@ -35,7 +35,9 @@ OF_THEIR_TIME = {
 NEVER = datetime.max.replace(tzinfo=UTC)
 
 
-def complaints(carbon: Carbon, clean: Carbon, uploaded: Sequence[Sheet], *, deaths: int) -> list[str]:
+def complaints(
+    carbon: CarbonService, clean: CarbonService, uploaded: Sequence[Sheet], *, deaths: int
+) -> list[str]:
     """After healing; `uploaded` in the order of their numbers, which is the order they count in.
 
     Whoever died may have summed what was not written down as summed: `deaths` sums may be needless.
@@ -51,13 +53,13 @@ def complaints(carbon: Carbon, clean: Carbon, uploaded: Sequence[Sheet], *, deat
     ]
 
 
-def uploaded(carbon: Carbon, sheets: Sequence[Sheet]) -> list[Sheet]:
+def uploaded(carbon: CarbonService, sheets: Sequence[Sheet]) -> list[Sheet]:
     """These sheets as often and in the order in which they came in."""
     known = {sheet.sha256: sheet for sheet in sheets}
     return [known[u.sha256] for u in reversed(carbon.ledger.uploads.find(accepted=True))]
 
 
-def wrong_reports(carbon: Carbon, uploaded: Sequence[Sheet]) -> Iterator[str]:
+def wrong_reports(carbon: CarbonService, uploaded: Sequence[Sheet]) -> Iterator[str]:
     for year in YEARS:
         found = {
             (row["unit_id"], row["module"], row["scope"]): Line(**{n: row[n] for n in Line.__annotations__})
@@ -73,7 +75,7 @@ def wrong_reports(carbon: Carbon, uploaded: Sequence[Sheet]) -> Iterator[str]:
             )
 
 
-def _differences(carbon: Carbon, clean: Carbon) -> Iterator[str]:
+def _differences(carbon: CarbonService, clean: CarbonService) -> Iterator[str]:
     for table in TABLES:
         left_out = OF_THEIR_TIME.get(table.name, ())
         ours, theirs = (content(c.lake, table.name).drop_columns(list(left_out)) for c in (carbon, clean))
@@ -85,11 +87,11 @@ def _differences(carbon: Carbon, clean: Carbon) -> Iterator[str]:
             )
 
 
-def doubled_keys(carbon: Carbon) -> Iterator[str]:
+def doubled_keys(carbon: CarbonService) -> Iterator[str]:
     return (told for told in doubled(carbon.lake) if told.startswith("carbon."))
 
 
-def _unfinished(carbon: Carbon) -> Iterator[str]:
+def _unfinished(carbon: CarbonService) -> Iterator[str]:
     for row in carbon.ledger.find(status=("running", "queued", "deferred"), limit=None):
         yield f"work {row.id} {row.key} is {row.status} after healing ({row.reason_code}: {row.error})"
     for verdict in carbon.plan().verdicts:
@@ -97,7 +99,7 @@ def _unfinished(carbon: Carbon) -> Iterator[str]:
             yield f"{verdict.key} is {verdict.state} after healing: {verdict.why}"
 
 
-def _chains(carbon: Carbon, deaths: int) -> Iterator[str]:
+def _chains(carbon: CarbonService, deaths: int) -> Iterator[str]:
     """Every chain has come to its end; one that came to a bad one says why, and somebody died."""
     for told in chains(carbon, limit=10_000):
         name, status = f"the chain of {told['file']} ({told['pipeline']})", told["status"]
@@ -113,7 +115,7 @@ def _chains(carbon: Carbon, deaths: int) -> Iterator[str]:
 # How often it was summed
 
 
-def needless_sums(carbon: Carbon, deaths: int = 0) -> Iterator[str]:
+def needless_sums(carbon: CarbonService, deaths: int = 0) -> Iterator[str]:
     """Sums for which nothing had been calculated since the one before began."""
     done = _completed(carbon)
     inputs = [row for row in done if row.kind in (RECALCULATION, UNIT_SYNC)]
@@ -128,7 +130,7 @@ def needless_sums(carbon: Carbon, deaths: int = 0) -> Iterator[str]:
         yield f"summed again although nothing was calculated in between: {dict(needless)}"
 
 
-def sums_beyond_need(carbon: Carbon, year: int, since: int) -> Iterator[str]:
+def sums_beyond_need(carbon: CarbonService, year: int, since: int) -> Iterator[str]:
     """The line itself: of the work after number `since`, no more sums of the year than one, and one for each
     during which a calculation was written down, or a file came in whose calculation followed."""
     done = [row for row in _completed(carbon) if row.id > since]
@@ -146,11 +148,11 @@ def sums_beyond_need(carbon: Carbon, year: int, since: int) -> Iterator[str]:
         yield f"{year} was summed {len(sums)} times ({spans}), {len(disturbed)} disturbed by any of {told}"
 
 
-def newest_work(carbon: Carbon) -> int:
+def newest_work(carbon: CarbonService) -> int:
     return max((row.id for row in carbon.ledger.find(limit=1)), default=0)
 
 
-def _completed(carbon: Carbon) -> list[Work]:
+def _completed(carbon: CarbonService) -> list[Work]:
     return carbon.ledger.find(status="completed", limit=None)
 
 
@@ -162,7 +164,7 @@ def _end(row: Work) -> datetime:
     return row.finished_at or NEVER
 
 
-def _matters(carbon: Carbon, row: Work, key: str) -> bool:
+def _matters(carbon: CarbonService, row: Work, key: str) -> bool:
     """Whether this calculation, or these units, are in those sums."""
     table, partition = key.split(":", 1)
     source, of = row.key.split(":", 1)

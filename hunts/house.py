@@ -25,8 +25,8 @@ from orchestration.settings import PROJECT_ROOT, Settings
 from sandbox.accounts import ACCOUNTS, Account
 from sandbox.exchange import Exchange
 from sandbox.server import SandboxServer
-from services.carbon.service import Carbon
-from services.market.service import Market
+from services.carbon.service import CarbonService
+from services.market.service import MarketService
 
 EVENING = datetime(2024, 9, 30, 18, 31, tzinfo=SHANGHAI)
 """The evening before a week's holiday: the clock can go on for days without a new trading day."""
@@ -156,11 +156,11 @@ class House:
     # What became of it
 
     @property
-    def market(self) -> Market:
+    def market(self) -> MarketService:
         return open_market(self.settings)
 
     @property
-    def carbon(self) -> Carbon:
+    def carbon(self) -> CarbonService:
         return open_carbon(self.settings, write=True)
 
     def healthy(self) -> bool:

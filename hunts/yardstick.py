@@ -12,7 +12,7 @@ from domain.shared.table import Version
 from resources.lake.client import Lake
 from resources.ledger.engine import reading
 from resources.ledger.schema import work, work_event
-from services.market.service import Market
+from services.market.service import MarketService
 
 REVISIONS = "market.revisions"
 TROUBLED = ("deferred", "failed", "pass_failed", "abandoned")
@@ -28,9 +28,9 @@ def content(lake: Lake, table: str) -> pa.Table:
 class Yardstick:
     """The market of a home that was filled without trouble."""
 
-    clean: Market
+    clean: MarketService
 
-    def complaints(self, market: Market, *, revised: bool = False) -> list[str]:
+    def complaints(self, market: MarketService, *, revised: bool = False) -> list[str]:
         """After healing. `revised`: the source told different stories, so its revisions are kept."""
         return [
             *self._differences(market.lake, revised=revised),
@@ -40,7 +40,7 @@ class Yardstick:
             *self.half_done(market),
         ]
 
-    def half_done(self, market: Market, *, revised: bool = False) -> Iterator[str]:
+    def half_done(self, market: MarketService, *, revised: bool = False) -> Iterator[str]:
         """At any moment: each day of a fetched table is absent, or whole, or partial and recorded so.
 
         `revised` days have all their rows, but other values.
@@ -101,7 +101,7 @@ def doubled(lake: Lake) -> Iterator[str]:
             yield f"{name}: {keys.num_rows - distinct} keys have more than one row"
 
 
-def _unfinished(market: Market) -> Iterator[str]:
+def _unfinished(market: MarketService) -> Iterator[str]:
     now = market.clock()
     for row in market.ledger.find(status=("running", "queued", "deferred"), limit=None):
         if row.status == "running" or row.not_before <= now:
@@ -122,7 +122,7 @@ def without_reason(engine: Engine) -> Iterator[str]:
             yield f"event {number} ({event}) of {key} says no reason"
 
 
-def explained(market: Market) -> dict[str, set[str]]:
+def explained(market: MarketService) -> dict[str, set[str]]:
     """The reasons the ledger has for each key that ever had trouble."""
     query = (
         select(work.c.key, work_event.c.reason_code)

@@ -15,7 +15,7 @@ from resources.lake.error import DataUnavailable
 from resources.ledger.attention import attention
 
 if TYPE_CHECKING:
-    from services.market.service import Market
+    from services.market.service import MarketService
 
 
 def platform_findings(settings: Settings) -> list[Finding]:
@@ -67,7 +67,7 @@ def market_findings(settings: Settings) -> list[Finding]:
     return sorted([*found, *blind], key=lambda f: f.rank)
 
 
-def _history_gaps(market: Market) -> tuple[int, list[Finding]]:
+def _history_gaps(market: MarketService) -> tuple[int, list[Finding]]:
     """Older days with gaps, as the last look over the history found them, unless that cannot be read."""
     query = "SELECT count(DISTINCT trade_date) AS days FROM market.history_gaps"
     try:

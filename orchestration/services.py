@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from resources.lake.client import Lake
     from resources.ledger.client import Ledger
     from resources.tushare.client import TushareClient
-    from services.carbon.service import Carbon
-    from services.market.service import Market
+    from services.carbon.service import CarbonService
+    from services.market.service import MarketService
 
 SANDBOX_TOKEN = "sandbox-token"  # noqa: S105 - known to everybody, opens nothing but the sandbox
 
@@ -56,10 +56,10 @@ def open_ledger(settings: Settings, *, write: bool = False) -> Ledger:
     return ledger
 
 
-def open_market(settings: Settings, *, write: bool = False) -> Market:
+def open_market(settings: Settings, *, write: bool = False) -> MarketService:
     from domain.market.catalogue import catalogue
     from domain.market.observed import Rules
-    from services.market.service import Market
+    from services.market.service import MarketService
 
     require_domain(settings, "market")
     ledger = open_ledger(settings, write=write)
@@ -80,7 +80,7 @@ def open_market(settings: Settings, *, write: bool = False) -> Market:
             engine=ledger.engine,
         )
 
-    return Market.assemble(
+    return MarketService.assemble(
         catalogue=catalogue(),
         lake=open_lake(settings),
         ledger=ledger,
@@ -96,13 +96,13 @@ def open_market(settings: Settings, *, write: bool = False) -> Market:
     )
 
 
-def open_carbon(settings: Settings, *, write: bool = False) -> Carbon:
+def open_carbon(settings: Settings, *, write: bool = False) -> CarbonService:
     from domain.carbon.catalogue import catalogue
     from resources.staging import Staging
-    from services.carbon.service import Carbon
+    from services.carbon.service import CarbonService
 
     require_domain(settings, "carbon")
-    return Carbon(
+    return CarbonService(
         catalogue=catalogue(),
         lake=open_lake(settings),
         ledger=open_ledger(settings, write=write),

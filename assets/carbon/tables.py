@@ -26,12 +26,12 @@ from services.carbon.calculate import calculate_emissions, sum_modules, sum_repo
 from services.carbon.intake import take_in_entries, take_in_factors, take_in_units
 from services.carbon.making import Tell
 from services.carbon.resource import CarbonResource
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 
 GROUP = "carbon"
 KINDS = {"duckdb", "iceberg"}
 
-Work = Callable[[Carbon, Sequence[str], str, Tell], None]
+Work = Callable[[CarbonService, Sequence[str], str, Tell], None]
 
 
 def carbon_assets(catalogue: Catalogue) -> list[dg.AssetsDefinition]:

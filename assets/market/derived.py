@@ -16,9 +16,9 @@ from domain.shared.table import Table
 from services.market.derive import derive_adjusted, derive_coverage, derive_revisions
 from services.market.passes import Pass, Report
 from services.market.resource import MarketResource
-from services.market.service import Market
+from services.market.service import MarketService
 
-Derive = Callable[[Market, Sequence[date], Pass, Report], None]
+Derive = Callable[[MarketService, Sequence[date], Pass, Report], None]
 
 
 def derived_assets(catalogue: Catalogue, days: dg.PartitionsDefinition) -> list[dg.AssetsDefinition]:

@@ -23,7 +23,7 @@ from services.market.passes import ONLY, ONLY_NEEDED, CalendarMissing
 if TYPE_CHECKING:
     from domain.market.trading import TradingCalendar
     from orchestration.settings import Settings
-    from services.market.service import Market
+    from services.market.service import MarketService
 
 DERIVED = tuple(t.table for t in (ADJUSTED_DAILY, COVERAGE, REVISIONS))
 FAR = 20
@@ -78,7 +78,7 @@ class Backfilled:
         }
 
 
-def run_backfill(settings: Settings, market: Market, request: BackfillRequest) -> Backfilled:
+def run_backfill(settings: Settings, market: MarketService, request: BackfillRequest) -> Backfilled:
     _check_range(settings, market, request)
     ran_well = True
     with runner(settings) as run:
@@ -123,7 +123,7 @@ def spans(needed: Sequence[date], calendar: TradingCalendar) -> list[tuple[date,
     return list(zip(firsts, lasts, strict=True))
 
 
-def _derive_the_rest(market: Market, run: Runner, days: list[date]) -> None:
+def _derive_the_rest(market: MarketService, run: Runner, days: list[date]) -> None:
     """What could not be derived in the same run: one bad day ends the step that fetches, and Dagster then
     skips what derives from it for all days."""
     rest = sorted(market.needed(days, DERIVED))
@@ -131,7 +131,7 @@ def _derive_the_rest(market: Market, run: Runner, days: list[date]) -> None:
         _run_spans(run, DERIVED, spans(rest, market.calendar()), {**BACKFILL_TAGS, ONLY: ONLY_NEEDED})
 
 
-def _check_range(settings: Settings, market: Market, request: BackfillRequest) -> None:
+def _check_range(settings: Settings, market: MarketService, request: BackfillRequest) -> None:
     if request.first is None or request.last is None:
         return
     if request.first > request.last:
@@ -148,7 +148,7 @@ def _check_range(settings: Settings, market: Market, request: BackfillRequest) -
         )
 
 
-def _references(market: Market, run: Runner, request: BackfillRequest) -> None:
+def _references(market: MarketService, run: Runner, request: BackfillRequest) -> None:
     """The calendar of every year of the range, and the stock list, before anything else."""
     years = range(request.first.year, request.last.year + 1) if request.first and request.last else []
     known = market.calendar().years
@@ -161,7 +161,7 @@ def _references(market: Market, run: Runner, request: BackfillRequest) -> None:
         tell("ALL", [name], run.run([name]))
 
 
-def _days(market: Market, request: BackfillRequest) -> tuple[list[date], int, int]:
+def _days(market: MarketService, request: BackfillRequest) -> tuple[list[date], int, int]:
     """The trading days asked for that are due, and how many of the range are closed or not due yet."""
     calendar = market.calendar()
     if request.first is None or request.last is None:
@@ -183,19 +183,19 @@ def _days(market: Market, request: BackfillRequest) -> tuple[list[date], int, in
     return due, closed, len(asked) - len(due)
 
 
-def _tables(market: Market, request: BackfillRequest) -> list[str]:
+def _tables(market: MarketService, request: BackfillRequest) -> list[str]:
     """Of one table alone, adjusted prices may have nothing to be made from: they follow where they can."""
     if request.tables:
         return [*request.tables, COVERAGE.table, REVISIONS.table]
     return [*(e.name for e in market.catalogue.daily), *DERIVED]
 
 
-def _needed(market: Market, days: list[date], tables: list[str]) -> list[date]:
+def _needed(market: MarketService, days: list[date], tables: list[str]) -> list[date]:
     """The days of which anything asked for is not as it should be."""
     return sorted(market.needed(days, tables))
 
 
-def _forget_what_is_done(market: Market, days: list[date], tables: list[str]) -> None:
+def _forget_what_is_done(market: MarketService, days: list[date], tables: list[str]) -> None:
     """End work that waits for days which are whole meanwhile: a worker killed between the record of a day
     and the end of its work leaves such rows, and each would cost a run that finds nothing to do."""
     from resources.ledger.standing import DONE_MEANWHILE
@@ -211,7 +211,7 @@ def _forget_what_is_done(market: Market, days: list[date], tables: list[str]) ->
     market.ledger.withdraw(done, reason_code=DONE_MEANWHILE)
 
 
-def _not_whole(market: Market, days: list[date], tables: list[str]) -> list[tuple[str, str, str]]:
+def _not_whole(market: MarketService, days: list[date], tables: list[str]) -> list[tuple[str, str, str]]:
     """What the ledger says of the days that are still not whole."""
     left = set(map(str, _needed(market, days, tables)))
     if not left:

@@ -20,7 +20,7 @@ from orchestration.services import open_carbon
 if TYPE_CHECKING:
     from domain.carbon.reading.problems import FileRefused
     from services.carbon.receipt import Receipt
-    from services.carbon.service import Carbon
+    from services.carbon.service import CarbonService
     from services.carbon.upload import File
 
 _UNITS_SHOWN = 10
@@ -136,7 +136,7 @@ def _or_refused(
         return {"file": path.name, "refused": True, "reason": error.message}
 
 
-def _foresee(carbon: Carbon, file: File, *, accept_valid: bool, shown: bool) -> dict[str, Any]:
+def _foresee(carbon: CarbonService, file: File, *, accept_valid: bool, shown: bool) -> dict[str, Any]:
     from services.carbon.what_if import what_if
 
     found = what_if(carbon, file, accept_valid=accept_valid)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from orchestration.cli.runner import Runner
     from resources.ledger.model import Work
     from services.carbon.reconcile import Start
-    from services.carbon.service import Carbon
+    from services.carbon.service import CarbonService
 
 ROUNDS = 10_000
 """Runs no honest drive reaches."""
@@ -37,7 +37,7 @@ BEGINS_WITHIN = timedelta(seconds=10)
 """A run begins as soon as it was sent for. If it does not, whoever sent for it has died."""
 
 
-def drive(settings: Settings, carbon: Carbon) -> bool:
+def drive(settings: Settings, carbon: CarbonService) -> bool:
     """Whether all is well afterwards. What is not, has been told."""
     from orchestration.cli.runner import runner
 
@@ -58,7 +58,7 @@ class Ended:
         return not self.failed
 
 
-def drive_chains(settings: Settings, carbon: Carbon, names: Collection[str]) -> Ended:
+def drive_chains(settings: Settings, carbon: CarbonService, names: Collection[str]) -> Ended:
     """The same, and how these chains ended. Whoever brought them is told of other troubles, and has not
     failed for them."""
     from orchestration.cli.runner import runner
@@ -78,13 +78,13 @@ def drive_chains(settings: Settings, carbon: Carbon, names: Collection[str]) -> 
     return Ended(tuple(failed.values()), others)
 
 
-def _keys(carbon: Carbon, names: Collection[str]) -> set[str]:
+def _keys(carbon: CarbonService, names: Collection[str]) -> set[str]:
     """What these chains have done, and what is still to be done for them."""
     done = {row.key for rows in carbon.ledger.pipelines.members(names).values() for row in rows}
     return done | {v.key for v in carbon.plan().verdicts if not set(names).isdisjoint(v.pipelines)}
 
 
-def drive_dropped(settings: Settings, carbon: Carbon) -> None:
+def drive_dropped(settings: Settings, carbon: CarbonService) -> None:
     """Take in what lies in the drop folder, once it has been seen to lie still."""
     from domain.carbon.jobs import DROPPED, FILE_INGEST
     from orchestration.cli.runner import runner, take_back
@@ -111,7 +111,7 @@ def drive_dropped(settings: Settings, carbon: Carbon) -> None:
 
 
 def drive_with(
-    run: Runner, settings: Settings, carbon: Carbon, seen_by: Callable[[Start], None] = lambda _: None
+    run: Runner, settings: Settings, carbon: CarbonService, seen_by: Callable[[Start], None] = lambda _: None
 ) -> bool:
     """The same with a runner that is open already. `seen_by` is told of every run."""
     ill = _driven(run, settings, carbon, seen_by)
@@ -121,7 +121,7 @@ def drive_with(
 
 
 def _driven(
-    run: Runner, settings: Settings, carbon: Carbon, seen_by: Callable[[Start], None] = lambda _: None
+    run: Runner, settings: Settings, carbon: CarbonService, seen_by: Callable[[Start], None] = lambda _: None
 ) -> list[Finding]:
     """What is not well when nothing is left to do."""
     from orchestration.cli.runner import take_back
@@ -162,14 +162,14 @@ def _run(run: Runner, start: Start) -> None:
         say(f"        {error}")
 
 
-def _rows(carbon: Carbon) -> list[Work]:
+def _rows(carbon: CarbonService) -> list[Work]:
     from domain.carbon.jobs import KINDS
     from resources.ledger.attention import attention
 
     return attention(carbon.ledger.engine, tuple(kind.name for kind in KINDS))
 
 
-def _send_again(carbon: Carbon, run: Runner, rows: Iterable[Work]) -> None:
+def _send_again(carbon: CarbonService, run: Runner, rows: Iterable[Work]) -> None:
     """Work whose run has died before it took it. It would be sent again by itself, minutes later: a person
     who asks now is not to wait for that."""
     import dagster as dg
@@ -184,7 +184,7 @@ def _send_again(carbon: Carbon, run: Runner, rows: Iterable[Work]) -> None:
                 carbon.ledger.retry(row.id)
 
 
-def _in_other_hands(carbon: Carbon, rows: Iterable[Work], unfinished: Collection[str]) -> bool:
+def _in_other_hands(carbon: CarbonService, rows: Iterable[Work], unfinished: Collection[str]) -> bool:
     """Whether anything is running, or on its way to a run, that is not ours: we run nothing now."""
     just_now = carbon.clock() - BEGINS_WITHIN
     return any(
@@ -198,7 +198,7 @@ def _in_other_hands(carbon: Carbon, rows: Iterable[Work], unfinished: Collection
     )
 
 
-def _changes(carbon: Carbon, rows: Iterable[Work]) -> bool:
+def _changes(carbon: CarbonService, rows: Iterable[Work]) -> bool:
     """Wait for a change of these rows, some glances long; whether there was one."""
     before = _marks(rows)
     for _ in range(GLANCES):

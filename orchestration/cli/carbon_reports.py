@@ -19,7 +19,7 @@ from orchestration.services import open_carbon
 
 if TYPE_CHECKING:
     from services.carbon.report import Report
-    from services.carbon.service import Carbon
+    from services.carbon.service import CarbonService
 
 Year = Annotated[int | None, typer.Option("--year", help="The year.")]
 MOST = 100_000
@@ -69,7 +69,7 @@ def _tell_notes(notes: Sequence[str]) -> None:
 
 
 def write_page(
-    carbon: Carbon, path: Path, year: int, unit: str | None = None, at: datetime | None = None
+    carbon: CarbonService, path: Path, year: int, unit: str | None = None, at: datetime | None = None
 ) -> dict[str, Any]:
     """Write a report's page; what was written. A page that is there stays until the new one is whole."""
     from services.carbon.report_page import report_page

@@ -15,7 +15,7 @@ from orchestration.environments import load_settings
 from orchestration.services import open_carbon
 
 if TYPE_CHECKING:
-    from services.carbon.service import Carbon
+    from services.carbon.service import CarbonService
     from services.carbon.upload import File, FileKind
 
 Year = Annotated[int, typer.Argument(help="The year", min=YEARS[0], max=YEARS[-1])]
@@ -65,7 +65,7 @@ def withdraw(
     raise typer.Exit(0 if ended else 1)
 
 
-def _is_there_to_withdraw(carbon: Carbon, file: File) -> bool:
+def _is_there_to_withdraw(carbon: CarbonService, file: File) -> bool:
     """Files that were uploaded, or rows that the ledger knows no file of. Another file takes the place of one
     of units, and what an application holds is withdrawn there."""
     from domain.carbon.held_back import unanswered

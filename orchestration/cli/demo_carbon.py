@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sandbox.carbon.institution import Written
     from services.carbon.reconcile import Start
     from services.carbon.report import Report
-    from services.carbon.service import Carbon
+    from services.carbon.service import CarbonService
     from services.carbon.upload import File
 
 YEAR = 2025
@@ -61,7 +61,7 @@ def show_carbon(settings: Settings, *, shown: bool) -> CarbonShown:
         return _show(settings, carbon, run, files, revision, folder / f"report-{YEAR}.html", shown=shown)
 
 
-def _not_ours(carbon: Carbon) -> str | None:
+def _not_ours(carbon: CarbonService) -> str | None:
     """The demo brings factors for a whole year: where somebody works on it, that is not for us to do."""
     if YEAR in carbon.ledger.year_locks.held():
         return f"{YEAR} is locked"
@@ -73,7 +73,7 @@ def _not_ours(carbon: Carbon) -> str | None:
 
 def _show(
     settings: Settings,
-    carbon: Carbon,
+    carbon: CarbonService,
     run: Runner,
     files: Sequence[Written],
     revision: Written,
@@ -121,7 +121,7 @@ def _show(
     return CarbonShown(well and _same(before, after), told)
 
 
-def _upload(carbon: Carbon, one: Written) -> bool:
+def _upload(carbon: CarbonService, one: Written) -> bool:
     """Whether the file was known already."""
     from services.carbon.upload import upload
 
@@ -140,7 +140,7 @@ def _file(one: Written) -> File:
     )
 
 
-def _foresee(carbon: Carbon, one: Written) -> list[dict[str, Any]]:
+def _foresee(carbon: CarbonService, one: Written) -> list[dict[str, Any]]:
     from services.carbon.what_if import what_if
 
     effects = what_if(carbon, _file(one)).effects

@@ -16,7 +16,7 @@ from orchestration.services import open_market
 
 if TYPE_CHECKING:
     from orchestration.settings import Settings
-    from services.market.service import Market
+    from services.market.service import MarketService
 
 DAYS = 60
 
@@ -51,12 +51,12 @@ def show_market(settings: Settings, *, shown: bool) -> MarketShown:
     return MarketShown(filled.ok, tables)
 
 
-def _newest(market: Market) -> date:
+def _newest(market: MarketService) -> date:
     newest = newest_published(market.calendar(), market.clock(), market.rules.daily_at)
     return newest or shanghai(market.clock()).date()
 
 
-def _tables(market: Market, days: list[str]) -> list[dict[str, Any]]:
+def _tables(market: MarketService, days: list[str]) -> list[dict[str, Any]]:
     names = [*(e.name for e in market.catalogue.daily), ADJUSTED_DAILY.table, COVERAGE.table]
     rows = []
     for name in names:

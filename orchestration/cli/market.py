@@ -15,7 +15,7 @@ from orchestration.services import open_market
 
 if TYPE_CHECKING:
     from resources.ledger.model import Work
-    from services.market.service import Market
+    from services.market.service import MarketService
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -54,7 +54,7 @@ def _drive(json: bool, *, hurry: bool) -> None:
     raise typer.Exit(1 if open_ends else 0)
 
 
-def _asked_for(market: Market) -> Callable[[Work], bool]:
+def _asked_for(market: MarketService) -> Callable[[Work], bool]:
     """The references and the newest day: what a person who runs `daily` asks for."""
     from domain.market.plan import REFRESH
     from domain.market.trading import newest_published
@@ -63,7 +63,7 @@ def _asked_for(market: Market) -> Callable[[Work], bool]:
     return lambda row: row.kind == REFRESH or row.key.endswith(f":{newest}")
 
 
-def _today(market: Market) -> str:
+def _today(market: MarketService) -> str:
     """What today is, in a sentence: a person who ran this on a Saturday wants to know why nothing came."""
     from domain.market.trading import newest_published, shanghai
 

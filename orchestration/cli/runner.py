@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from resources.ledger.client import Ledger
     from resources.ledger.model import Work
-    from services.market.service import Market
+    from services.market.service import MarketService
 
 ROUNDS = 10_000
 """A bound no honest drive reaches: each round starts days that were not started before."""
@@ -151,7 +151,9 @@ def runner(settings: Settings) -> Iterator[Runner]:
             raise Interrupted from error
 
 
-def drive(market: Market, runner: Runner, hurry: Callable[[Work], bool] | None = None) -> Reconciliation:
+def drive(
+    market: MarketService, runner: Runner, hurry: Callable[[Work], bool] | None = None
+) -> Reconciliation:
     """Look and run until a look finds nothing that is due: what the daemon does, without one.
 
     `hurry` chooses waiting work that is not to wait for its next attempt: a person asks now.
@@ -181,7 +183,7 @@ def take_back(ledger: Ledger, runner: Runner) -> None:
         say(f"took back {swept} pieces of work from dead workers, ended {ended} runs they left")
 
 
-def _make_due(market: Market, unfinished: Collection[str], hurry: Callable[[Work], bool]) -> None:
+def _make_due(market: MarketService, unfinished: Collection[str], hurry: Callable[[Work], bool]) -> None:
     from domain.market.plan import FILL, REFRESH
     from services.market.reconcile import request
 

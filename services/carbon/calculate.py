@@ -22,7 +22,7 @@ from domain.shared.table import Version
 from resources.lake.desk import Staged
 from services.carbon.calculation_metadata import told
 from services.carbon.making import Built, Tell, make
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 
 
 class InputMissing(TransientResourceError):
@@ -32,7 +32,7 @@ class InputMissing(TransientResourceError):
     retry_in_run = False
 
 
-def calculate_emissions(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
+def calculate_emissions(carbon: CarbonService, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
     factors = _Factors(carbon)
 
     def build(partition: str, _: int) -> Built | None:
@@ -62,7 +62,7 @@ def calculate_emissions(carbon: Carbon, partitions: Sequence[str], run_id: str, 
     make(carbon, EMISSIONS, partitions, run_id, tell, build)
 
 
-def _written(carbon: Carbon, partition: str, factors: pa.Table) -> Staged:
+def _written(carbon: CarbonService, partition: str, factors: pa.Table) -> Staged:
     """The next file of a partition."""
     kind, year = carbon.catalogue.type(partition.split("|", 1)[0]), year_of(partition)
     target = carbon.lake.room(EMISSIONS.name)
@@ -86,7 +86,7 @@ def _written(carbon: Carbon, partition: str, factors: pa.Table) -> Staged:
 class _Factors:
     """The factors of a run's years, read once while they stay what they are."""
 
-    carbon: Carbon
+    carbon: CarbonService
     known: dict[int, tuple[Version, pa.Table]] = field(default_factory=dict)
 
     def of(self, year: int) -> pa.Table:
@@ -102,7 +102,7 @@ class _Factors:
         return self.carbon.lake.version(FACTORS.name, str(year))
 
 
-def _named(carbon: Carbon, partition: str, error: ImplausibleMass) -> ImplausibleMass:
+def _named(carbon: CarbonService, partition: str, error: ImplausibleMass) -> ImplausibleMass:
     """With the words by which people know the entry."""
     rows = carbon.rows(DATA_ENTRIES, [partition], "entry_key, entry_id, unit_id")
     [row] = rows.filter(pc.equal(rows.column("entry_key"), error.entry_key)).to_pylist()
@@ -119,7 +119,7 @@ def _carried(seen: Observed, partition: str) -> tuple[str, ...]:
     return newest_chains(old.detail.get("pipelines", ()))
 
 
-def sum_modules(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
+def sum_modules(carbon: CarbonService, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
     def build(partition: str, _: int) -> Built | None:
         module = carbon.catalogue.module(partition.split("|", 1)[0])
         year = year_of(partition)
@@ -133,7 +133,7 @@ def sum_modules(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Te
     make(carbon, REPORT_MODULES, partitions, run_id, tell, build)
 
 
-def sum_reports(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
+def sum_reports(carbon: CarbonService, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
     def build(partition: str, _: int) -> Built | None:
         year = int(partition)
         emissions = [f"{name}|{year}" for name in carbon.catalogue.types]
@@ -146,7 +146,7 @@ def sum_reports(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Te
     make(carbon, REPORTS, partitions, run_id, tell, build)
 
 
-def sums_of(carbon: Carbon, partitions: Sequence[str]) -> pa.Table:
+def sums_of(carbon: CarbonService, partitions: Sequence[str]) -> pa.Table:
     """Summed inside the query: millions of rows never become an Arrow table here."""
     from resources.lake.layout import sql_filter
 

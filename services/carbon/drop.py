@@ -26,7 +26,7 @@ from resources.ledger.dropped_files import DroppedFile
 from resources.ledger.model import Work
 from services.carbon.drop_folder import Changed, Content, DropFolder, Gone
 from services.carbon.overtaken import Overtaken
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 from services.carbon.upload import File, FileKind, upload
 
 log = logging.getLogger("perennial.carbon")
@@ -50,7 +50,7 @@ class Dropped:
 
 
 def take_dropped(
-    carbon: Carbon, path: Path, rows: Sequence[Work], run_id: str, tell: Callable[[Dropped], None]
+    carbon: CarbonService, path: Path, rows: Sequence[Work], run_id: str, tell: Callable[[Dropped], None]
 ) -> None:
     """Take in the files that these rows are about. One that fails holds no other back: its row says why."""
     folder = DropFolder(path)
@@ -78,7 +78,7 @@ def _kind(place: str) -> FileKind:
     return cast("FileKind", PurePosixPath(place).parts[0])
 
 
-def _take(carbon: Carbon, folder: DropFolder, row: Work) -> Dropped:
+def _take(carbon: CarbonService, folder: DropFolder, row: Work) -> Dropped:
     notes = carbon.ledger.dropped_files
     note = notes.note({row.key: row.fingerprint})[row.key]
     done = _taken(carbon, folder, note)
@@ -88,7 +88,7 @@ def _take(carbon: Carbon, folder: DropFolder, row: Work) -> Dropped:
     return done
 
 
-def _taken(carbon: Carbon, folder: DropFolder, note: DroppedFile) -> Dropped:
+def _taken(carbon: CarbonService, folder: DropFolder, note: DroppedFile) -> Dropped:
     place, stamp = place_of(note.key), note.stamp
     try:
         with _on_disk(place):
@@ -117,7 +117,7 @@ def _taken(carbon: Carbon, folder: DropFolder, note: DroppedFile) -> Dropped:
     return Dropped(place, "taken")
 
 
-def _become(carbon: Carbon, file: File, note: DroppedFile) -> str:
+def _become(carbon: CarbonService, file: File, note: DroppedFile) -> str:
     """Why it is not taken, if newer ones came before it. An attempt that got so far is not repeated."""
     if note.upload_id is not None:
         return ""
@@ -141,7 +141,7 @@ def _on_disk(place: str) -> Iterator[None]:
         ) from error
 
 
-def _file(carbon: Carbon, place: str, content: Content) -> File:
+def _file(carbon: CarbonService, place: str, content: Content) -> File:
     parts = PurePosixPath(place).parts
     told = told_by(parts[1:-1], carbon.catalogue.types)
     return File(

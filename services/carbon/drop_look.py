@@ -23,7 +23,7 @@ from resources.ledger.attention import attention
 from resources.ledger.model import Dispatch, Work
 from resources.ledger.schema import FAILED, RUNNING, WAITING
 from services.carbon.drop_folder import DropFolder
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 
 log = logging.getLogger("perennial.carbon")
 
@@ -47,7 +47,9 @@ class DropLook(DropSeen):
     starts: tuple[Dispatch, ...]
 
 
-def look_at_drop(carbon: Carbon, path: Path, cursor: str, unfinished: Collection[str] = ()) -> DropLook:
+def look_at_drop(
+    carbon: CarbonService, path: Path, cursor: str, unfinished: Collection[str] = ()
+) -> DropLook:
     """For whoever starts the runs."""
     folder = DropFolder(path)
     seen = _observed(carbon, folder, cursor)
@@ -57,14 +59,14 @@ def look_at_drop(carbon: Carbon, path: Path, cursor: str, unfinished: Collection
     return DropLook(seen.cursor, seen.lying, seen.resting, tuple(starts))
 
 
-def observe_drop(carbon: Carbon, path: Path, cursor: str) -> DropSeen:
+def observe_drop(carbon: CarbonService, path: Path, cursor: str) -> DropSeen:
     """What lies there. What has come to rest is work by then, and is sent for by nobody yet."""
     folder = DropFolder(path)
     _put_back_late(carbon, folder)
     return _observed(carbon, folder, cursor)
 
 
-def _observed(carbon: Carbon, folder: DropFolder, cursor: str) -> DropSeen:
+def _observed(carbon: CarbonService, folder: DropFolder, cursor: str) -> DropSeen:
     now = carbon.ledger.machine_clock().timestamp()
     lying = folder.lying()
     seen = looked(lying, _read(cursor), now)
@@ -80,7 +82,7 @@ def _observed(carbon: Carbon, folder: DropFolder, cursor: str) -> DropSeen:
     return DropSeen(_written(seen), len(lying), len(resting))
 
 
-def _put_back_late(carbon: Carbon, folder: DropFolder) -> None:
+def _put_back_late(carbon: CarbonService, folder: DropFolder) -> None:
     """What was taken within the last hour and was written to since, by whoever was not done with it. Nobody
     need ever empty `taken`: only what a run moved is looked at, where it was moved to."""
     notes = carbon.ledger.dropped_files
@@ -91,7 +93,7 @@ def _put_back_late(carbon: Carbon, folder: DropFolder) -> None:
             log.warning("%s was written to after it had been taken: it is taken again", shown(place))
 
 
-def _attention(carbon: Carbon) -> list[Work]:
+def _attention(carbon: CarbonService) -> list[Work]:
     return attention(carbon.ledger.engine, (FILE_INGEST,))
 
 
@@ -103,7 +105,7 @@ def _is_at_work(rows: Iterable[Work], unfinished: Collection[str]) -> bool:
     )
 
 
-def _sent_for(carbon: Carbon, unfinished: Collection[str]) -> list[Dispatch]:
+def _sent_for(carbon: CarbonService, unfinished: Collection[str]) -> list[Dispatch]:
     if _is_at_work(_attention(carbon), unfinished):
         return []
     return carbon.ledger.dispatch(FILE_INGEST, limit=1, group=lambda _: DROPPED, busy=unfinished)
@@ -119,7 +121,7 @@ def _item(place: str, stamp: str) -> WorkRequest:
     )
 
 
-def _forget(carbon: Carbon, rows: Sequence[Work], lying: Mapping[str, str]) -> None:
+def _forget(carbon: CarbonService, rows: Sequence[Work], lying: Mapping[str, str]) -> None:
     """What failed with a file that is not there any more."""
     live = {row.key for row in rows if row.status != FAILED}
     gone = [row.key for row in rows if row.status == FAILED and place_of(row.key) not in lying]

@@ -12,7 +12,7 @@ from domain.carbon.standing import Standing, moved_on
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS
 from domain.shared.compute import packaged
 from domain.shared.error import InvalidInput
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 from services.carbon.steady import steadily
 
 MOST = 1_000
@@ -29,7 +29,7 @@ class Explained:
 
 
 def explained(
-    carbon: Carbon,
+    carbon: CarbonService,
     year: int,
     *,
     unit: str | None = None,
@@ -79,7 +79,7 @@ def _nothing(year: int, notes: Sequence[str] = ()) -> InvalidInput:
     )
 
 
-def stale_factors(carbon: Carbon, year: int | None = None) -> list[dict[str, Any]]:
+def stale_factors(carbon: CarbonService, year: int | None = None) -> list[dict[str, Any]]:
     """Factors that the latest file of their types lacks. They are still used; how much, is told, and who
     brought them."""
     uploads = carbon.ledger.views()["carbon.upload"]()

@@ -22,7 +22,7 @@ from domain.shared.state import PartitionState
 from domain.shared.table import Table
 from resources.staging import LOST
 from services.carbon.making import Built, Tell, make
-from services.carbon.service import DIGESTS, Carbon
+from services.carbon.service import DIGESTS, CarbonService
 
 if TYPE_CHECKING:
     from resources.ledger.uploads import Upload
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("perennial.carbon")
 
 
-def take_in_units(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tell) -> None:
+def take_in_units(carbon: CarbonService, years: Sequence[str], run_id: str, tell: Tell) -> None:
     def build(partition: str, work_id: int) -> Built | None:
         year = int(partition)
         seen = carbon.observe()
@@ -46,21 +46,21 @@ def take_in_units(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tell)
     make(carbon, UNITS, years, run_id, tell, build)
 
 
-def _taken(carbon: Carbon, newest: Sequence[Upload], work_id: int, year: int) -> dict[int, int]:
+def _taken(carbon: CarbonService, newest: Sequence[Upload], work_id: int, year: int) -> dict[int, int]:
     """By upload, the work that took it in. Those that it overtook before anybody looked end with it."""
     ids = [one.id for one in newest]
     carbon.ledger.pipelines.add(work_id, carbon.ledger.uploads.overtaken(ids, year))
     return carbon.ledger.uploads.taken_by(work_id, ids, year)
 
 
-def _with_job(carbon: Carbon, upload: Upload, year: int, job: int) -> pa.Table:
+def _with_job(carbon: CarbonService, upload: Upload, year: int, job: int) -> pa.Table:
     rows = _of_year(carbon, upload, year)
     count = len(rows)
     rows = rows.append_column("institution", pa.repeat(upload.institution, count))
     return rows.append_column("last_seen_job_id", pa.repeat(pa.scalar(job, pa.int64()), count))
 
 
-def take_in_factors(carbon: Carbon, years: Sequence[str], run_id: str, tell: Tell) -> None:
+def take_in_factors(carbon: CarbonService, years: Sequence[str], run_id: str, tell: Tell) -> None:
     """Uploads are added in their order: a factor's history is theirs. Where the tables are what we made of
     the first of them, only the others are added; else all are, from the first on."""
 
@@ -139,7 +139,7 @@ def _factors_told(before: pa.Table, after: pa.Table) -> dict[str, Any]:
     return {"factors_changed": by_type.to_pylist(), "factors_before_and_after": listed.to_pylist()}
 
 
-def take_in_entries(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
+def take_in_entries(carbon: CarbonService, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
     def build(partition: str, work_id: int) -> Built | None:
         name, year = partition.split("|", 1)[0], year_of(partition)
         seen = carbon.observe()
@@ -172,12 +172,12 @@ def _is_held_back(seen: Observed, table: Table, partition: str) -> bool:
     return held is not None
 
 
-def _uploads(carbon: Carbon, ids: Iterable[int]) -> list[Upload]:
+def _uploads(carbon: CarbonService, ids: Iterable[int]) -> list[Upload]:
     """Oldest first."""
     return carbon.ledger.uploads.find(ids=list(ids))[::-1]
 
 
-def _of_year(carbon: Carbon, upload: Upload, year: int) -> pa.Table:
+def _of_year(carbon: CarbonService, upload: Upload, year: int) -> pa.Table:
     try:
         rows = carbon.staging.rows(upload.pipeline_id)
     except InfrastructureError as error:

@@ -18,7 +18,7 @@ from domain.shared.error import InfrastructureError, InvalidInput
 from resources.ledger.provenance import PartitionRecord
 from resources.ledger.uploads import Upload
 from resources.staging import LOST
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 
 RESTORED_RECORD = "carbon.restored_uploads"
 """Under this name the ledger keeps, by pipeline, which rows were brought back, and when."""
@@ -29,7 +29,7 @@ it is to be the newest."""
 _TABLES = {"units": UNITS.table, "factors": FACTORS.table, "data": DATA_ENTRIES.table}
 
 
-def mend_staged(carbon: Carbon, wanted: Upload, content: bytes, rows: pa.Table) -> list[Upload]:
+def mend_staged(carbon: CarbonService, wanted: Upload, content: bytes, rows: pa.Table) -> list[Upload]:
     """The uploads of this very file that have their rows again, oldest first. Each keeps its place: newer
     files still come after it.
 
@@ -46,14 +46,14 @@ def mend_staged(carbon: Carbon, wanted: Upload, content: bytes, rows: pa.Table) 
     return lost
 
 
-def lost_uploads(carbon: Carbon) -> list[Upload]:
+def lost_uploads(carbon: CarbonService) -> list[Upload]:
     """Those that still say something and whose rows are gone, oldest first: nobody else sees it before a
     partition has to be made of them again. Whether rows are whole is seen when they are read."""
     standing, kept = carbon.ledger.uploads.standing(), carbon.staging.kept()
     return carbon.ledger.uploads.find(ids=[one.id for one in standing if one.pipeline_id not in kept])[::-1]
 
 
-def mended_lately(carbon: Carbon, wanted: Upload) -> list[Upload]:
+def mended_lately(carbon: CarbonService, wanted: Upload) -> list[Upload]:
     """The uploads of this very file whose rows somebody brought back not long ago, oldest first."""
     same = _same_uploads(carbon, wanted)
     records = carbon.provenance.records([RESTORED_RECORD], [one.pipeline_id for one in same])
@@ -64,13 +64,13 @@ def mended_lately(carbon: Carbon, wanted: Upload) -> list[Upload]:
     return [one for one in same if one.pipeline_id in lately]
 
 
-def _note(carbon: Carbon, lost: Iterable[Upload]) -> None:
+def _note(carbon: CarbonService, lost: Iterable[Upload]) -> None:
     carbon.provenance.record(
         [PartitionRecord(RESTORED_RECORD, one.pipeline_id, one.taken, one.sha256) for one in lost]
     )
 
 
-def _same_uploads(carbon: Carbon, wanted: Upload) -> list[Upload]:
+def _same_uploads(carbon: CarbonService, wanted: Upload) -> list[Upload]:
     """The uploads of this very file that still say something, oldest first."""
     ids = [one.id for one in carbon.ledger.uploads.standing() if one.kind == wanted.kind]
     return [one for one in carbon.ledger.uploads.find(ids=ids)[::-1] if _identity(one) == _identity(wanted)]
@@ -80,7 +80,7 @@ def _identity(one: Upload) -> tuple[object, ...]:
     return one.place, one.sha256, one.years, one.taken
 
 
-def retry_with(carbon: Carbon, mended: Iterable[Upload]) -> tuple[int, ...]:
+def retry_with(carbon: CarbonService, mended: Iterable[Upload]) -> tuple[int, ...]:
     """The work that was given up for want of these rows; a locked year's is left to whoever unlocks it."""
     locked = carbon.ledger.year_locks.held()
     keys = sorted({(one.kind, _key(one, year)) for one in mended for year in one.years if year not in locked})
@@ -92,7 +92,7 @@ def _key(one: Upload, year: int) -> str:
     return f"{_TABLES[one.kind]}:{one.topic}|{year}" if one.topic else f"{_TABLES[one.kind]}:{year}"
 
 
-def _retried(carbon: Carbon, kind: str, key: str) -> Sequence[int]:
+def _retried(carbon: CarbonService, kind: str, key: str) -> Sequence[int]:
     newest = carbon.ledger.find(kind, key, limit=1)
     if not newest or newest[0].status != "failed" or newest[0].reason_code != LOST:
         return ()
@@ -104,7 +104,7 @@ def _retried(carbon: Carbon, kind: str, key: str) -> Sequence[int]:
         return ()  # somebody who brought the same file was faster
 
 
-def _is_there(carbon: Carbon, one: Upload) -> bool:
+def _is_there(carbon: CarbonService, one: Upload) -> bool:
     try:
         carbon.staging.rows(one.pipeline_id)
     except InfrastructureError as error:

@@ -22,7 +22,7 @@ from resources.lake.error import DataUnavailable
 from resources.ledger.provenance import PartitionRecord
 from resources.ledger.standing import DONE_MEANWHILE
 from services.carbon.figures import figures
-from services.carbon.service import Carbon, YearLocked
+from services.carbon.service import CarbonService, YearLocked
 
 if TYPE_CHECKING:
     from resources.lake.client import Commit
@@ -79,7 +79,7 @@ class PartlyDone(PerennialError):
 
 
 def make(
-    carbon: Carbon, table: Table, partitions: Sequence[str], run_id: str, tell: Tell, build: Build
+    carbon: CarbonService, table: Table, partitions: Sequence[str], run_id: str, tell: Tell, build: Build
 ) -> None:
     """Make these partitions. One that cannot be made is put off or given up, and the others are made."""
     failures: list[PerennialError] = []
@@ -104,7 +104,7 @@ class _Ready:
     began: float
 
 
-def _wanted(carbon: Carbon, lease: Lease) -> list[str]:
+def _wanted(carbon: CarbonService, lease: Lease) -> list[str]:
     """What is to be done of it. A look may be slow, and ask for what was done since it saw it due: that is
     not done again. What a person asked for is."""
     by_a_person = carbon.ledger.asked_for([row.id for row in lease.work.values()])
@@ -149,7 +149,7 @@ def _batches(
 
 
 def _writable(
-    carbon: Carbon, lease: Lease, batch: Sequence[_Ready], failures: list[PerennialError]
+    carbon: CarbonService, lease: Lease, batch: Sequence[_Ready], failures: list[PerennialError]
 ) -> list[_Ready]:
     """Without those whose rows are there and cannot be read now: the lake would refuse all that share their
     commit."""
@@ -164,7 +164,7 @@ def _writable(
     return [one for one in batch if one.partition not in unavailable]
 
 
-def _commit(carbon: Carbon, lease: Lease, batch: Sequence[_Ready], run_id: str, tell: Tell) -> None:
+def _commit(carbon: CarbonService, lease: Lease, batch: Sequence[_Ready], run_id: str, tell: Tell) -> None:
     made: list[Made] = []
     records = carbon.provenance.records(list(batch[0].built.frames), [one.partition for one in batch])
     for name in batch[0].built.frames:
@@ -210,7 +210,11 @@ def _commit(carbon: Carbon, lease: Lease, batch: Sequence[_Ready], run_id: str, 
 
 
 def _into_the_lake(
-    carbon: Carbon, table: Table, partitions: Sequence[str], frames: Sequence[pa.Table | Staged], lease: Lease
+    carbon: CarbonService,
+    table: Table,
+    partitions: Sequence[str],
+    frames: Sequence[pa.Table | Staged],
+    lease: Lease,
 ) -> Commit:
     if staged := [frame for frame in frames if isinstance(frame, Staged)]:
         return carbon.lake.put(table.name, staged, guard=lease.check)
@@ -223,7 +227,7 @@ def _figures_before(record: PartitionRecord | None) -> Mapping[str, float] | Non
     return record.detail.get("figures") if record is not None else None
 
 
-def _detail(carbon: Carbon, lease: Lease, made: Made, built: Built) -> dict[str, Any]:
+def _detail(carbon: CarbonService, lease: Lease, made: Made, built: Built) -> dict[str, Any]:
     """With the chains this content belongs to, for whatever is made from it."""
     known = dict(built.detail)
     work = lease.work.get(f"{made.table.table}:{made.partition}")

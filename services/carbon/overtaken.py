@@ -12,14 +12,14 @@ from domain.carbon.dropped import place_of, turn
 from domain.shared.error import InvalidInput
 from resources.ledger.dropped_files import DroppedFile
 from resources.ledger.uploads import Upload
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 
 
 class Overtaken(Exception):
     """All of what the file speaks of was said anew."""
 
 
-def refuse_overtaken(carbon: Carbon, wanted: Upload, rows: pa.Table, note: DroppedFile) -> None:
+def refuse_overtaken(carbon: CarbonService, wanted: Upload, rows: pa.Table, note: DroppedFile) -> None:
     """Raise if this upload, with these rows, would take the place of a newer one."""
     mine = _spoken_of(wanted, rows)
     newer: dict[tuple[int, str], Upload] = {}
@@ -39,7 +39,7 @@ def refuse_overtaken(carbon: Carbon, wanted: Upload, rows: pa.Table, note: Dropp
     )
 
 
-def _newer(carbon: Carbon, wanted: Upload, note: DroppedFile) -> list[Upload]:
+def _newer(carbon: CarbonService, wanted: Upload, note: DroppedFile) -> list[Upload]:
     """What came since the file was noted, but for dropped files that were written before it. A dropped file
     that said what was in already made no upload, and has said it anew all the same."""
     since = carbon.ledger.uploads.since(wanted, note.uploads_before)

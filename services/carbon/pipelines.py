@@ -14,10 +14,10 @@ from resources.ledger.kind_statistics import kind_statistics
 from resources.ledger.model import Work
 from resources.ledger.schema import COMPLETED, SKIPPED
 from resources.ledger.uploads import Upload
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 
 
-def chains(carbon: Carbon, limit: int = 20) -> list[dict[str, Any]]:
+def chains(carbon: CarbonService, limit: int = 20) -> list[dict[str, Any]]:
     """Newest first."""
     uploads = carbon.ledger.uploads.find(limit=limit)
     members = carbon.ledger.pipelines.members([u.pipeline_id for u in uploads])
@@ -25,7 +25,7 @@ def chains(carbon: Carbon, limit: int = 20) -> list[dict[str, Any]]:
     return [_told(u, members[u.pipeline_id], ahead) for u in uploads]
 
 
-def chain(carbon: Carbon, pipeline_id: str) -> dict[str, Any]:
+def chain(carbon: CarbonService, pipeline_id: str) -> dict[str, Any]:
     """One of them with all its work. The beginning of an id is enough where it leaves no doubt."""
     found = [u for u in carbon.ledger.uploads.find() if u.pipeline_id.startswith(pipeline_id.upper())]
     if len({u.pipeline_id for u in found}) != 1:
@@ -53,7 +53,7 @@ def chain(carbon: Carbon, pipeline_id: str) -> dict[str, Any]:
     return _told(upload, rows, _Ahead.of(carbon)) | {"work": work, "problems": list(upload.problems)}
 
 
-def unended(carbon: Carbon, pipeline_ids: Collection[str]) -> dict[str, str]:
+def unended(carbon: CarbonService, pipeline_ids: Collection[str]) -> dict[str, str]:
     """Of these chains those that have not come to their end, and why. Of one that came to it long ago no
     work is kept: nothing is left to be said of it."""
     uploads = carbon.ledger.uploads.find(pipeline_ids=pipeline_ids)
@@ -78,7 +78,7 @@ def _in_its_way(row: Work) -> str:
     return f"{row.key} is {row.status}" + (f": {why[0]}" if why else "")
 
 
-def moving(carbon: Carbon) -> list[str]:
+def moving(carbon: CarbonService) -> list[str]:
     """The modules whose numbers are about to change, each with its year."""
     rows = [
         row
@@ -88,7 +88,7 @@ def moving(carbon: Carbon) -> list[str]:
     return sorted(f"{module} {year}" for module, year in recalculating(carbon.catalogue, rows))
 
 
-def statistics(carbon: Carbon, hours: int) -> list[dict[str, Any]]:
+def statistics(carbon: CarbonService, hours: int) -> list[dict[str, Any]]:
     """Throughput, durations and failures of each kind of carbon work that ended in the last hours."""
     now = carbon.clock() + timedelta(seconds=1)
     found = kind_statistics(carbon.ledger.engine, now - timedelta(hours=hours), now)
@@ -116,7 +116,7 @@ class _Ahead:
     locked: Mapping[str, str]
 
     @classmethod
-    def of(cls, carbon: Carbon) -> _Ahead:
+    def of(cls, carbon: CarbonService) -> _Ahead:
         seen = carbon.observe()
         plan = carbon.plan_of(seen)
         locked = {

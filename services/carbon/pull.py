@@ -25,7 +25,7 @@ from domain.shared.names import LONGEST
 from resources.feeds.errors import ChangedMeanwhile
 from resources.ledger.feed_places import FeedPlace
 from resources.ledger.provenance import PartitionRecord
-from services.carbon.service import PULLED_RECORD, Carbon, YearLocked, freshness_of
+from services.carbon.service import PULLED_RECORD, CarbonService, YearLocked, freshness_of
 from services.carbon.upload import File, upload, upload_nothing
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Listened:
     error: PerennialError | None = None
 
 
-def listen(carbon: Carbon, cursors: Mapping[str, str]) -> list[Listened]:
+def listen(carbon: CarbonService, cursors: Mapping[str, str]) -> list[Listened]:
     """Hear of each application what changed there since its cursor; without one, all it has."""
     found = []
     for origin, feed in carbon.feeds.items():
@@ -88,7 +88,7 @@ def listen(carbon: Carbon, cursors: Mapping[str, str]) -> list[Listened]:
     return found
 
 
-def pull_entries(carbon: Carbon, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
+def pull_entries(carbon: CarbonService, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
     """Read what is unread of these partitions. A place that fails holds no other back."""
     failures: list[PerennialError] = []
     with carbon.ledger.lease(API_INGEST, [f"{PULLED}:{p}" for p in partitions], run_id) as lease:
@@ -116,7 +116,7 @@ def _answer(lease: Lease, key: str, failed: Sequence[PerennialError]) -> None:
 
 
 def _pull(
-    carbon: Carbon, lease: Lease, key: str, run_id: str, tell: Tell, failures: list[PerennialError]
+    carbon: CarbonService, lease: Lease, key: str, run_id: str, tell: Tell, failures: list[PerennialError]
 ) -> None:
     partition = key.split(":", 1)[1]
     seen = carbon.observe()
@@ -139,7 +139,7 @@ def _pull(
         carbon.provenance.record([_record(partition, known, read, run_id)])
 
 
-def _read(carbon: Carbon, place: Heard, work_id: int) -> tuple[Read, dict[str, Any]]:
+def _read(carbon: CarbonService, place: Heard, work_id: int) -> tuple[Read, dict[str, Any]]:
     """A place as it is now, taken in; and what of it was refused."""
     feed = carbon.feeds[place.source]
     found = _entries(feed, place)
@@ -176,7 +176,7 @@ def _entries(feed: FeedClient, place: Heard) -> Entries:
     return feed.entries(place)
 
 
-def _taken(carbon: Carbon, file: File) -> Upload:
+def _taken(carbon: CarbonService, file: File) -> Upload:
     try:
         return upload(carbon, file, accept_valid=True).upload
     except FileRefused as error:

@@ -16,7 +16,7 @@ from resources.ledger.model import Dispatch, EnqueueReport, Work
 from resources.ledger.schema import RUNNING, WAITING
 from resources.ledger.standing import SUPERSEDED
 from services.carbon.requests import ask_for_types
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 
 AT_ONCE = 100
 """Runs a sensor's look may ask for: a bound, far above what a year's change needs."""
@@ -50,7 +50,9 @@ class Reconciliation:
     left: frozenset[str] = frozenset()
 
 
-def reconcile(carbon: Carbon, unfinished: Collection[str] = (), *, at_once: int = AT_ONCE) -> Reconciliation:
+def reconcile(
+    carbon: CarbonService, unfinished: Collection[str] = (), *, at_once: int = AT_ONCE
+) -> Reconciliation:
     """`unfinished` names the dispatches whose run is queued or running: their work is not sent twice.
 
     Between a run's commit and its record of it an observation sees a change that nobody recorded. So what was
@@ -75,12 +77,12 @@ def reconcile(carbon: Carbon, unfinished: Collection[str] = (), *, at_once: int 
     return Reconciliation(plan, tuple(_start(d, chains) for d in dispatches), left)
 
 
-def _rows(carbon: Carbon) -> dict[str, Work]:
+def _rows(carbon: CarbonService) -> dict[str, Work]:
     """By key, the work that is not done; of several rows the newest."""
     return {row.key: row for row in attention(carbon.ledger.engine, tuple(kind.name for kind in KINDS))}
 
 
-def _request(carbon: Carbon, seen: Observed, at_work: Collection[str]) -> Plan:
+def _request(carbon: CarbonService, seen: Observed, at_work: Collection[str]) -> Plan:
     """Plan, and ask the ledger for what is due and nobody is at.
 
     What the ledger refuses will not be done, and so the reports of its year need not wait for it.
@@ -92,11 +94,11 @@ def _request(carbon: Carbon, seen: Observed, at_work: Collection[str]) -> Plan:
     return plan
 
 
-def _enqueue(carbon: Carbon, plan: Plan, at_work: Collection[str]) -> EnqueueReport:
+def _enqueue(carbon: CarbonService, plan: Plan, at_work: Collection[str]) -> EnqueueReport:
     return carbon.ledger.enqueue([v.item() for v in plan.due if v.key not in at_work])
 
 
-def _withdraw(carbon: Carbon, plan: Plan, rows: Iterable[Work], unfinished: Collection[str]) -> None:
+def _withdraw(carbon: CarbonService, plan: Plan, rows: Iterable[Work], unfinished: Collection[str]) -> None:
     """Take back what was wished for and must not be done now: its year was locked since, more of what it is
     made from came, or nothing can be made of it any more. It is wished for again when its time comes. What a
     person asked for stays."""

@@ -14,7 +14,7 @@ from domain.carbon.observed import Observed
 from domain.carbon.standing import Standing
 from domain.carbon.tables import REPORTS
 from domain.shared.error import InvalidInput
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 from services.carbon.steady import steadily
 
 TONNE = 1e9
@@ -79,7 +79,9 @@ def harmless(value: Any) -> Any:
     return value
 
 
-def report_of(carbon: Carbon, year: int, unit: str | None = None, as_of: datetime | None = None) -> Report:
+def report_of(
+    carbon: CarbonService, year: int, unit: str | None = None, as_of: datetime | None = None
+) -> Report:
     if as_of is not None:
         return report_rows(carbon, year, unit, as_of, notes=(f"as it was on {_utc(as_of)}",))
 
@@ -107,7 +109,7 @@ def no_report(year: int, as_of: datetime | None = None) -> InvalidInput:
 
 
 def report_rows(
-    carbon: Carbon,
+    carbon: CarbonService,
     year: int,
     unit: str | None = None,
     as_of: datetime | None = None,

@@ -11,11 +11,13 @@ from domain.carbon.tables import DATA_ENTRIES, FACTORS, REPORTS, UNITS
 from domain.shared.compute import packaged
 from services.carbon.page import Lock, page, page_data
 from services.carbon.report import Report, report_of, report_rows
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 from services.carbon.steady import steadily
 
 
-def report_page(carbon: Carbon, year: int, unit: str | None = None, as_of: datetime | None = None) -> str:
+def report_page(
+    carbon: CarbonService, year: int, unit: str | None = None, as_of: datetime | None = None
+) -> str:
     """The HTML of a report, as it is or as it was. What factors were used is told of the present only: older
     results are not kept as long as older reports."""
     if as_of is not None:
@@ -30,7 +32,7 @@ def report_page(carbon: Carbon, year: int, unit: str | None = None, as_of: datet
 
 
 def _page(
-    carbon: Carbon, report: Report, seen: Observed, standing: Standing, as_of: datetime | None = None
+    carbon: CarbonService, report: Report, seen: Observed, standing: Standing, as_of: datetime | None = None
 ) -> str:
     year, unit = report.year, report.unit
     units = carbon.units(year, as_of).to_pylist()
@@ -65,7 +67,7 @@ def _page(
     return page(report, data)
 
 
-def _old(carbon: Carbon, seen: Observed, years: set[int]) -> list[int]:
+def _old(carbon: CarbonService, seen: Observed, years: set[int]) -> list[int]:
     """Those that have something coming or that another hand altered. What a lock keeps as it was calculated,
     is what people compare with."""
     verdicts = carbon.plan_of(seen).verdicts
@@ -73,7 +75,7 @@ def _old(carbon: Carbon, seen: Observed, years: set[int]) -> list[int]:
     return [one.year for one in found if one.altered or not (one.current or one.locked is not None)]
 
 
-def _files(carbon: Carbon, seen: Observed, year: int) -> list[dict[str, Any]]:
+def _files(carbon: CarbonService, seen: Observed, year: int) -> list[dict[str, Any]]:
     """The uploads that are in the tables now, as these recorded it: units, factors, data by type. Of a file
     of factors that came more than once, the last time."""
     places = [(UNITS.table, str(year)), (FACTORS.table, str(year))]

@@ -9,13 +9,13 @@ from domain.carbon.tables import DATA_ENTRIES, EMISSIONS
 from domain.shared.work import WorkRequest
 from resources.ledger.model import Work
 from resources.ledger.standing import ASKED_FOR
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 
 AT_ONCE = 100
 """Modules one look passes on."""
 
 
-def ask_for_modules(carbon: Carbon, modules: Iterable[str], year: int) -> list[Work]:
+def ask_for_modules(carbon: CarbonService, modules: Iterable[str], year: int) -> list[Work]:
     """A person wants these modules to be calculated anew, whatever the plan thinks of them."""
     carbon.refuse_locked([year])
     names = [carbon.catalogue.module(module).name for module in modules]
@@ -34,7 +34,7 @@ def ask_for_modules(carbon: Carbon, modules: Iterable[str], year: int) -> list[W
     return [*report.created, *report.updated, *report.absorbed]
 
 
-def ask_for_types(carbon: Carbon) -> None:
+def ask_for_types(carbon: CarbonService) -> None:
     """What was asked for a module is asked for each of its types that has entries. A look that dies here
     leaves it to the next one, which asks for the same."""
     rows = carbon.ledger.claim(MODULE_RECALCULATION, holder="worker:look", limit=AT_ONCE)

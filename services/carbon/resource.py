@@ -6,7 +6,7 @@ from pydantic import PrivateAttr
 from domain.carbon.catalogue import catalogue
 from resources.lake.resource import LakeResource
 from resources.ledger.resource import LedgerResource
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 
 
 class CarbonResource(dg.ConfigurableResource):
@@ -20,14 +20,14 @@ class CarbonResource(dg.ConfigurableResource):
     app_token: str = ""
     api_url: str = ""
     api_token: str = ""
-    _opened: Carbon | None = PrivateAttr(default=None)
+    _opened: CarbonService | None = PrivateAttr(default=None)
 
-    def open(self) -> Carbon:
+    def open(self) -> CarbonService:
         if self._opened is None:
             from resources.feeds.client import feeds
             from resources.staging import Staging
 
-            self._opened = Carbon(
+            self._opened = CarbonService(
                 catalogue=catalogue(),
                 lake=self.lake.open(),
                 ledger=self.ledger.open(),

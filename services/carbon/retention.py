@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 
 from domain.carbon.feeds import ORIGINS
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 
 
-def forget_readings(carbon: Carbon, before: datetime) -> int:
+def forget_readings(carbon: CarbonService, before: datetime) -> int:
     """Delete readings that came before a moment, with their files. What a table is made of stays."""
     used = {
         int(number)

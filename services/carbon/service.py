@@ -52,7 +52,7 @@ def freshness_of(origin: str) -> str:
 
 
 @dataclass
-class Carbon:
+class CarbonService:
     catalogue: Catalogue
     lake: Lake
     ledger: Ledger

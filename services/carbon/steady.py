@@ -10,7 +10,7 @@ from domain.carbon.observed import Observed
 from domain.carbon.standing import Standing, standing
 from domain.carbon.tables import TABLES
 from domain.carbon.verdict import year_of
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 
 AT_MOST = 3
 """Readings that a commit may spoil. A page takes a second or two, the chain of an edit longer."""
@@ -19,7 +19,7 @@ Found = TypeVar("Found")
 Read = Callable[[Observed, Standing], Found]
 
 
-def steadily(carbon: Carbon, year: int, read: Read[Found]) -> Found:
+def steadily(carbon: CarbonService, year: int, read: Read[Found]) -> Found:
     """What `read` makes of the lake, given what was observed before it. It reads again if the year changed
     meanwhile: old numbers without a note, or numbers of two moments, are never shown as if nothing were."""
     for _ in range(AT_MOST):
@@ -31,7 +31,7 @@ def steadily(carbon: Carbon, year: int, read: Read[Found]) -> Found:
     return read(seen, replace(standing_of(carbon, seen, year), unsteady=True))
 
 
-def standing_of(carbon: Carbon, seen: Observed, year: int) -> Standing:
+def standing_of(carbon: CarbonService, seen: Observed, year: int) -> Standing:
     return standing(carbon.catalogue, seen, carbon.plan_of(seen).verdicts, year)
 
 

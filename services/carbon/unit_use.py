@@ -6,12 +6,12 @@ from collections.abc import Collection
 
 from domain.carbon.tables import DATA_ENTRIES
 from resources.lake.error import DataCorrupt, DataUnavailable
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 
 _SHOWN = 5
 
 
-def units_left_out(carbon: Carbon, institution: str, year: int, units: Collection[str]) -> str | None:
+def units_left_out(carbon: CarbonService, institution: str, year: int, units: Collection[str]) -> str | None:
     """In a sentence, the units of an institution's entries that are not among these."""
     partitions = [p for p in carbon.lake.partitions(DATA_ENTRIES.name) if p.endswith(f"|{year}")]
     if not partitions:

@@ -12,10 +12,10 @@ from domain.carbon.observed import Arrived
 from domain.carbon.tables import UNITS
 from domain.shared.error import InfrastructureError
 from resources.staging import LOST
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 
 
-def units_of(carbon: Carbon, year: int) -> dict[str, frozenset[str]]:
+def units_of(carbon: CarbonService, year: int) -> dict[str, frozenset[str]]:
     """By institution, those of the year: in the lake, or in uploads on their way there."""
     known = _units_in_lake(carbon, year)
     if known is not None:
@@ -23,7 +23,7 @@ def units_of(carbon: Carbon, year: int) -> dict[str, frozenset[str]]:
     return {one.institution: _kept(carbon, one, year) for one in _coming(carbon, year)}
 
 
-def units_of_others(carbon: Carbon, year: int, mine: str) -> dict[str, frozenset[str]]:
+def units_of_others(carbon: CarbonService, year: int, mine: str) -> dict[str, frozenset[str]]:
     """The same of all other institutions. Of one whose units are lost nothing is known until it brings them
     again, which is then checked against these: of two who lost theirs, one has to be the first."""
     known = _units_in_lake(carbon, year)
@@ -40,7 +40,7 @@ def units_of_others(carbon: Carbon, year: int, mine: str) -> dict[str, frozenset
     return found
 
 
-def _units_in_lake(carbon: Carbon, year: int) -> dict[str, frozenset[str]] | None:
+def _units_in_lake(carbon: CarbonService, year: int) -> dict[str, frozenset[str]] | None:
     """None if the lake has not what came last, or cannot be read."""
     seen = carbon.observe_table(UNITS)
     state, coming = seen.state(UNITS.table, str(year)), seen.newest_uploads("units", "", year)
@@ -51,11 +51,11 @@ def _units_in_lake(carbon: Carbon, year: int) -> dict[str, frozenset[str]] | Non
     return _grouped(rows)
 
 
-def _coming(carbon: Carbon, year: int) -> Sequence[Arrived]:
+def _coming(carbon: CarbonService, year: int) -> Sequence[Arrived]:
     return carbon.observe_table(UNITS).newest_uploads("units", "", year)
 
 
-def _kept(carbon: Carbon, upload: Arrived, year: int) -> frozenset[str]:
+def _kept(carbon: CarbonService, upload: Arrived, year: int) -> frozenset[str]:
     return of_year(carbon.staging.rows(upload.pipeline_id), year)
 
 

@@ -26,7 +26,7 @@ from resources.ledger.uploads import Upload
 from services.carbon.lost_rows import mend_staged, mended_lately, retry_with
 from services.carbon.overtaken import refuse_overtaken
 from services.carbon.receipt import Receipt
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 from services.carbon.unit_use import units_left_out
 from services.carbon.units_known import of_year, units_of, units_of_others
 from services.carbon.unlisted import note
@@ -61,7 +61,7 @@ class File:
 
 
 def upload(
-    carbon: Carbon,
+    carbon: CarbonService,
     file: File,
     *,
     accept_valid: bool = False,
@@ -90,7 +90,7 @@ def place_of(file: File) -> Upload:
     return replace(_noted(file, ""), topic=file.data_entry_type or "", years=years)
 
 
-def upload_nothing(carbon: Carbon, file: File) -> Receipt:
+def upload_nothing(carbon: CarbonService, file: File) -> Receipt:
     """All entries of a place are gone: an application says so, or a person. In a file it is a mistake."""
     if file.kind == "units":
         frame = no_units()
@@ -100,7 +100,7 @@ def upload_nothing(carbon: Carbon, file: File) -> Receipt:
 
 
 def _take(
-    carbon: Carbon,
+    carbon: CarbonService,
     file: File,
     pipeline: str,
     parsed: Parsed,
@@ -141,14 +141,14 @@ def _take(
     return Receipt(kept, known=False, jobs=_request(carbon, kept), replaced=replaced)
 
 
-def _mended(carbon: Carbon, wanted: Upload, mended: Sequence[Upload]) -> Receipt:
+def _mended(carbon: CarbonService, wanted: Upload, mended: Sequence[Upload]) -> Receipt:
     last, newest = mended[-1], carbon.ledger.uploads.newest_of(wanted)
     overtaken = newest is not None and newest.id > last.id
     jobs = retry_with(carbon, mended)
     return Receipt(last, known=False, mended=True, overtaken=overtaken, jobs=jobs)
 
 
-def _refuse_if_taken_meanwhile(carbon: Carbon, file: File, parsed: Parsed, kept: Upload) -> None:
+def _refuse_if_taken_meanwhile(carbon: CarbonService, file: File, parsed: Parsed, kept: Upload) -> None:
     """Of two who bring the same unit at once both may have found it free. Now each sees the other."""
     try:
         _refuse_taken_units(carbon, file, parsed)
@@ -157,7 +157,7 @@ def _refuse_if_taken_meanwhile(carbon: Carbon, file: File, parsed: Parsed, kept:
         raise
 
 
-def checked(carbon: Carbon, file: File, *, accept_valid: bool = False) -> Parsed:
+def checked(carbon: CarbonService, file: File, *, accept_valid: bool = False) -> Parsed:
     """The file's rows, all of them good or, with `accept_valid`, those that are."""
     try:
         parsed = _read(carbon, file).or_refused(file.name, accept_valid=accept_valid)
@@ -167,7 +167,7 @@ def checked(carbon: Carbon, file: File, *, accept_valid: bool = False) -> Parsed
         raise FileRefused(file.name, error.problems, error.total) from None
 
 
-def _read(carbon: Carbon, file: File) -> Parsed:
+def _read(carbon: CarbonService, file: File) -> Parsed:
     source = io.BytesIO(file.content)
     if file.kind == "units":
         return read_units(source, year=file.year)
@@ -177,13 +177,13 @@ def _read(carbon: Carbon, file: File) -> Parsed:
     return read_entries(source, carbon.catalogue, _UnitsOfYears(carbon), scope)
 
 
-def _left_out(carbon: Carbon, file: File, parsed: Parsed) -> Iterator[str]:
+def _left_out(carbon: CarbonService, file: File, parsed: Parsed) -> Iterator[str]:
     for year in parsed.years:
         if told := units_left_out(carbon, file.institution, year, of_year(parsed.frame, year)):
             yield told
 
 
-def _of_others(carbon: Carbon, file: File, parsed: Parsed) -> Iterator[str]:
+def _of_others(carbon: CarbonService, file: File, parsed: Parsed) -> Iterator[str]:
     """One body may count for the units of another. A misspelt name would count them twice."""
     for year in parsed.years:
         used = of_year(parsed.frame, year)
@@ -198,7 +198,7 @@ def _of_others(carbon: Carbon, file: File, parsed: Parsed) -> Iterator[str]:
 class _UnitsOfYears(dict[int, frozenset[str]]):
     """The units of each year, whosever they are, read when they are asked for."""
 
-    def __init__(self, carbon: Carbon) -> None:
+    def __init__(self, carbon: CarbonService) -> None:
         super().__init__()
         self._carbon = carbon
 
@@ -208,7 +208,7 @@ class _UnitsOfYears(dict[int, frozenset[str]]):
         return self[year]
 
 
-def _refuse_taken_units(carbon: Carbon, file: File, parsed: Parsed) -> None:
+def _refuse_taken_units(carbon: CarbonService, file: File, parsed: Parsed) -> None:
     """A unit belongs to one institution: entries name it without saying whose it is."""
     for year in parsed.years:
         mine = of_year(parsed.frame, year)
@@ -221,7 +221,7 @@ def _refuse_taken_units(carbon: Carbon, file: File, parsed: Parsed) -> None:
                 )
 
 
-def _newest_is_the_same(carbon: Carbon, wanted: Upload, parsed: Parsed) -> Upload | None:
+def _newest_is_the_same(carbon: CarbonService, wanted: Upload, parsed: Parsed) -> Upload | None:
     """The upload that this one would repeat: nothing of its place and years came after it. The same bytes are
     another file where they are read otherwise, say with another decimal mark."""
     one = carbon.ledger.uploads.newest_of(wanted)
@@ -232,7 +232,7 @@ def _newest_is_the_same(carbon: Carbon, wanted: Upload, parsed: Parsed) -> Uploa
     return one if same and carbon.staging.holds(one.pipeline_id, parsed.frame) else None
 
 
-def _request(carbon: Carbon, kept: Upload) -> tuple[int, ...]:
+def _request(carbon: CarbonService, kept: Upload) -> tuple[int, ...]:
     """Its work, at once and not at the next look, so that whoever uploaded it gets its numbers."""
     verdicts = [v for v in carbon.plan().due if kept.pipeline_id in v.pipelines]
     report = carbon.ledger.enqueue([v.item() for v in verdicts])

@@ -24,7 +24,7 @@ from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS
 from domain.shared.compute import packaged, query
 from domain.shared.table import ABSENT
 from services.carbon.calculate import sums_of
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 from services.carbon.steady import standing_of
 from services.carbon.upload import File, checked
 
@@ -113,7 +113,7 @@ class WhatIf:
         }
 
 
-def what_if(carbon: Carbon, file: File, *, accept_valid: bool = False) -> WhatIf:
+def what_if(carbon: CarbonService, file: File, *, accept_valid: bool = False) -> WhatIf:
     parsed = checked(carbon, file, accept_valid=accept_valid)
     factors: list[dict[str, Any]] = []
     effects: list[Effect] = []
@@ -136,7 +136,7 @@ def what_if(carbon: Carbon, file: File, *, accept_valid: bool = False) -> WhatIf
     return WhatIf(parsed.rows, factors, effects, units, (*notes, *parsed.warnings))
 
 
-def _notes(carbon: Carbon, seen: Observed, year: int) -> Iterator[str]:
+def _notes(carbon: CarbonService, seen: Observed, year: int) -> Iterator[str]:
     standing = standing_of(carbon, seen, year)
     if standing.locked is not None:
         yield f"{year} is locked: {standing.locked}; the file would be refused"
@@ -145,7 +145,9 @@ def _notes(carbon: Carbon, seen: Observed, year: int) -> Iterator[str]:
         yield from (str(line) for line in standing.lines)
 
 
-def _of_factors(carbon: Carbon, year: int, rows: pa.Table) -> tuple[list[dict[str, Any]], list[Effect]]:
+def _of_factors(
+    carbon: CarbonService, year: int, rows: pa.Table
+) -> tuple[list[dict[str, Any]], list[Effect]]:
     known = YearOfFactors(carbon.factors(year), carbon.rows(FACTOR_VERSIONS, [str(year)]))
     after = merged(year, known, rows, _NOBODY)
     changes = query(
@@ -161,7 +163,7 @@ def _of_factors(carbon: Carbon, year: int, rows: pa.Table) -> tuple[list[dict[st
     return changes, effects
 
 
-def _of_entries(carbon: Carbon, year: int, rows: pa.Table, file: File) -> Effect:
+def _of_entries(carbon: CarbonService, year: int, rows: pa.Table, file: File) -> Effect:
     """The file's rows in the place of those of the same institution and source."""
     name = rows.column("data_entry_type")[0].as_py()
     there = carbon.rows(DATA_ENTRIES, [f"{name}|{year}"])
@@ -175,7 +177,7 @@ def _of_entries(carbon: Carbon, year: int, rows: pa.Table, file: File) -> Effect
     return _effect(carbon, year, name, (there, factors), (entries, factors))
 
 
-def _of_units(carbon: Carbon, year: int, rows: pa.Table, file: File) -> list[Moved]:
+def _of_units(carbon: CarbonService, year: int, rows: pa.Table, file: File) -> list[Moved]:
     """The file's tree in the place of the institution's, with the results there are: no tree changes them."""
     results = [p for p in carbon.lake.partitions(EMISSIONS.name) if year_of(p) == year]
     if not results:
@@ -197,7 +199,7 @@ _Side = tuple[pa.Table, pa.Table]
 """Entries and factors."""
 
 
-def _effect(carbon: Carbon, year: int, name: str, without: _Side, with_it: _Side) -> Effect:
+def _effect(carbon: CarbonService, year: int, name: str, without: _Side, with_it: _Side) -> Effect:
     before, after = (_weight(carbon.catalogue.type(name), *side) for side in (without, with_it))
     return Effect(year, name, before["mg"], after["mg"], before["unmatched"], after["unmatched"])
 

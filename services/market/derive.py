@@ -26,7 +26,7 @@ from resources.lake.error import DataCorrupt, DataUnavailable, SnapshotGone
 from resources.ledger.provenance import PartitionRecord
 from services.market.fetch import keep_whole
 from services.market.passes import CalendarMissing, DayReport, Pass, Report, progress
-from services.market.service import Market, dates
+from services.market.service import MarketService, dates
 
 log = logging.getLogger("perennial.market")
 
@@ -41,7 +41,7 @@ class InputMissing(TransientResourceError):
     retry_in_run = False
 
 
-def derive_adjusted(market: Market, days: Sequence[date], this: Pass, report: Report) -> None:
+def derive_adjusted(market: MarketService, days: Sequence[date], this: Pass, report: Report) -> None:
     def compute(_: Observed, wanted: Sequence[date]) -> pa.Table:
         daily, factors = (
             market.lake.query(
@@ -55,7 +55,7 @@ def derive_adjusted(market: Market, days: Sequence[date], this: Pass, report: Re
     _derive(market, ADJUSTED_DAILY, days, this, report, adjusted_inputs, compute)
 
 
-def derive_coverage(market: Market, days: Sequence[date], this: Pass, report: Report) -> None:
+def derive_coverage(market: MarketService, days: Sequence[date], this: Pass, report: Report) -> None:
     def compute(seen: Observed, wanted: Sequence[date]) -> pa.Table:
         whole = [e for e in market.catalogue.daily if e.expected != "unknown"]
         present = [
@@ -87,7 +87,7 @@ def derive_coverage(market: Market, days: Sequence[date], this: Pass, report: Re
 _PRESENT = pa.schema([("table_name", pa.string()), ("trade_date", pa.date32()), ("ts_code", pa.string())])
 
 
-def derive_revisions(market: Market, days: Sequence[date], this: Pass, report: Report) -> None:
+def derive_revisions(market: MarketService, days: Sequence[date], this: Pass, report: Report) -> None:
     """Compare what the source says now with what it said before, while both snapshots are kept."""
     wanted = _open_days(market.calendar(), days, report)
     with market.ledger.lease(FILL, [f"{REVISIONS.table}:{d}" for d in wanted], this.run_id) as lease:
@@ -126,7 +126,7 @@ def derive_revisions(market: Market, days: Sequence[date], this: Pass, report: R
         raise why
 
 
-def _as_it_was(market: Market, endpoint: Endpoint, day: str, snapshot: int | None) -> pa.Table:
+def _as_it_was(market: MarketService, endpoint: Endpoint, day: str, snapshot: int | None) -> pa.Table:
     """The rows of a day in a snapshot. A day that was empty before, or is now, has none of its own."""
     if snapshot is None:
         return endpoint.table.schema.empty_table()
@@ -148,7 +148,7 @@ def _inputs(seen: Observed, table: Table, partition: str, inputs_of: Inputs) -> 
 
 
 def _derive(
-    market: Market,
+    market: MarketService,
     table: Table,
     days: Sequence[date],
     this: Pass,

@@ -18,10 +18,12 @@ from domain.shared.error import InvalidInput, PerennialError, TransientResourceE
 from domain.shared.table import Version
 from services.market.fetch_pass import FetchOutcome, FetchPass
 from services.market.passes import CalendarMissing, DayReport, PartlyDone, Pass, Report
-from services.market.service import Market
+from services.market.service import MarketService
 
 
-def fetch_days(market: Market, endpoint: Endpoint, days: Sequence[date], this: Pass, report: Report) -> None:
+def fetch_days(
+    market: MarketService, endpoint: Endpoint, days: Sequence[date], this: Pass, report: Report
+) -> None:
     """Fetch `days`; every day ends committed, closed, put off in the ledger, or as the error raised."""
     calendar = market.calendar()
     wanted, early = _sort_out(market, endpoint, days, calendar, report)
@@ -57,7 +59,7 @@ def _day(key: str) -> date:
 
 
 def _sort_out(
-    market: Market,
+    market: MarketService,
     endpoint: Endpoint,
     days: Sequence[date],
     calendar: TradingCalendar,
@@ -89,7 +91,7 @@ def _sort_out(
     )
 
 
-def keep_whole(market: Market, table: str, days: Sequence[date], report: Report) -> list[date]:
+def keep_whole(market: MarketService, table: str, days: Sequence[date], report: Report) -> list[date]:
     """The days that need work; the others are reported as they are, in the words of their last fetch."""
     needed = market.needed(days, {table})
     states = market.states([table], [str(d) for d in days])
@@ -107,7 +109,7 @@ def keep_whole(market: Market, table: str, days: Sequence[date], report: Report)
     return [d for d in days if d not in set(whole)]
 
 
-def _again(market: Market, endpoint: Endpoint, done: Sequence[str], this: Pass) -> Iterator[DayReport]:
+def _again(market: MarketService, endpoint: Endpoint, done: Sequence[str], this: Pass) -> Iterator[DayReport]:
     """What an earlier pass of this very run has committed: told again, not fetched again."""
     records = market.provenance.records([endpoint.table.name], [k.split(":", 1)[1] for k in done])
     for record in records.values():
@@ -159,7 +161,7 @@ def _summary(endpoint: Endpoint, settled: Mapping[date, PerennialError], asked: 
 
 
 def _freshness(
-    market: Market, endpoint: Endpoint, outcome: FetchOutcome, calendar: TradingCalendar, this: Pass
+    market: MarketService, endpoint: Endpoint, outcome: FetchOutcome, calendar: TradingCalendar, this: Pass
 ) -> None:
     """Tell the source's freshness. Where a day failed, that is the word: some success beside it is none.
 

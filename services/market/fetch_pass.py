@@ -29,7 +29,7 @@ from resources.lake.error import DataUnavailable
 from resources.ledger.provenance import PartitionRecord
 from resources.tushare.errors import QuotaUsedUp, RateLimited
 from services.market.passes import DayReport, Pass, Report, progress
-from services.market.service import Market
+from services.market.service import MarketService
 
 if TYPE_CHECKING:
     from resources.ledger.client import Lease
@@ -75,7 +75,7 @@ class Answer:
 
 @dataclass
 class FetchPass:
-    market: Market
+    market: MarketService
     endpoint: Endpoint
     this: Pass
     lease: Lease

@@ -19,17 +19,17 @@ from domain.shared.state import UNAVAILABLE
 from domain.shared.table import ALL
 from resources.lake.error import DataCorrupt, DataUnavailable
 from services.market.passes import CalendarMissing
-from services.market.service import Market
+from services.market.service import MarketService
 
 
-def look_back(market: Market) -> pa.Table:
+def look_back(market: MarketService) -> pa.Table:
     """Find the gaps between the first day there ever was and the gap window; keep them in the lake."""
     gaps = find_gaps(market)
     market.lake.replace(HISTORY_GAPS.name, ALL, gaps, allow_empty=True)
     return gaps
 
 
-def find_gaps(market: Market) -> pa.Table:
+def find_gaps(market: MarketService) -> pa.Table:
     # What a live run is at is told by its work; looked at in the middle of it, all would seem wrong.
     busy = market.busy_days([e.name for e in market.catalogue.daily])
     days = [day for day in _older_days(market) if day not in busy]
@@ -59,7 +59,7 @@ def find_gaps(market: Market) -> pa.Table:
     return pa.Table.from_pylist([told[p] for p in sorted(told, reverse=True)], schema=HISTORY_GAPS.schema)
 
 
-def _older_days(market: Market) -> list[date]:
+def _older_days(market: MarketService) -> list[date]:
     """The open days from the first there ever was up to the gap window."""
     calendar = market.calendar()
     near = window(Observed(calendar, {}), market.clock(), market.rules)
@@ -115,7 +115,7 @@ def _gap(seen: Observed, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _all_suspensions(market: Market) -> pa.Table:
+def _all_suspensions(market: MarketService) -> pa.Table:
     """Those readable; a day whose suspensions are damaged is judged against everybody listed."""
     query = (
         "SELECT trade_date, ts_code, suspend_timing, suspend_type FROM market.suspensions "
@@ -129,13 +129,13 @@ def _all_suspensions(market: Market) -> pa.Table:
         return market.lake.query(query, partitions={"market.suspensions": rest})
 
 
-def _days_without_suspensions(market: Market, days: Sequence[date]) -> set[date]:
+def _days_without_suspensions(market: MarketService, days: Sequence[date]) -> set[date]:
     """Days whose suspensions cannot be read now: that one of them is thin may have its reason there."""
     held = market.lake.versions("market.suspensions", [str(d) for d in days])
     return {d for d in days if held[str(d)].unavailable}
 
 
-def _explained(market: Market) -> list[tuple[str, date]]:
+def _explained(market: MarketService) -> list[tuple[str, date]]:
     """Days whose thinness the source has confirmed, and days where an empty answer was an answer."""
     records = market.provenance.records([e.table.name for e in market.catalogue.daily])
     empty = {e.table.name for e in market.catalogue.daily if e.may_be_empty}

@@ -15,7 +15,7 @@ from domain.market.tables import ADJUSTED_DAILY, COVERAGE, DERIVED, REVISIONS
 from domain.shared.state import PartitionState
 from resources.ledger.attention import attention
 from resources.ledger.model import Dispatch, Work
-from services.market.service import Market
+from services.market.service import MarketService
 
 ANY_DAY = (COVERAGE.table, REVISIONS.table)
 """What can be derived of a day whatever is there of it."""
@@ -41,7 +41,7 @@ class Reconciliation:
 
 
 def reconcile(
-    market: Market,
+    market: MarketService,
     unfinished: Collection[str] = (),
     references: bool = True,
     under_way: Collection[str] = (),
@@ -62,7 +62,7 @@ def reconcile(
     return Reconciliation(plan, tuple(_start(market, d, states, waiting) for d in dispatches))
 
 
-def request(market: Market, under_way: Collection[str] = ()) -> Plan:
+def request(market: MarketService, under_way: Collection[str] = ()) -> Plan:
     """Plan, and ask the ledger for what is due and nobody is at.
 
     Between a run's commit and its record of it the plan sees a change nobody recorded, and between its
@@ -78,7 +78,7 @@ def request(market: Market, under_way: Collection[str] = ()) -> Plan:
     return plan
 
 
-def _leave_to_history(market: Market, plan: Plan) -> None:
+def _leave_to_history(market: MarketService, plan: Plan) -> None:
     """Work of days that nobody judges any more is given up after some attempts: the weekly look reports them.
 
     Inside the window a transient failure is never final; outside, it would be tried hourly for ever.
@@ -96,7 +96,7 @@ def _leave_to_history(market: Market, plan: Plan) -> None:
 
 
 def _dispatch_days(
-    market: Market, plan: Plan, unfinished: Collection[str], under_way: Collection[str]
+    market: MarketService, plan: Plan, unfinished: Collection[str], under_way: Collection[str]
 ) -> list[Dispatch]:
     """Days that are judged, at most `limit` a look; older ones only until so many days are under way.
 
@@ -112,7 +112,7 @@ def _dispatch_days(
     return sent
 
 
-def _days_sent(market: Market, unfinished: Collection[str], under_way: Collection[str]) -> set[str]:
+def _days_sent(market: MarketService, unfinished: Collection[str], under_way: Collection[str]) -> set[str]:
     """The days whose run was asked for and has not ended: not those of a backfill or a click."""
     now = market.clock()
     tables = {
@@ -133,7 +133,7 @@ def _day(row: Work) -> str:
 
 
 def _start(
-    market: Market,
+    market: MarketService,
     dispatch: Dispatch,
     states: Mapping[tuple[str, str], PartitionState],
     waiting: Collection[str],

@@ -18,7 +18,7 @@ from domain.shared.table import ALL, Version
 from resources.lake.client import Commit
 from resources.ledger.provenance import PartitionRecord
 from services.market.passes import DayReport, Pass
-from services.market.service import Market
+from services.market.service import MarketService
 
 EXCHANGES = tuple(OPENED)
 NEVER_EMPTY = ("SSE", "SZSE")
@@ -29,7 +29,7 @@ LIST_STATUS = ("L", "D", "P", "G")
 SHRUNK_BELOW = 0.90
 
 
-def fetch_calendar(market: Market, year: int, this: Pass, tell: Tell) -> DayReport:
+def fetch_calendar(market: MarketService, year: int, this: Pass, tell: Tell) -> DayReport:
     """All days of a year of all exchanges; a year that is not announced whole is not data yet."""
     endpoint = market.catalogue.calendar
 
@@ -49,7 +49,7 @@ def fetch_calendar(market: Market, year: int, this: Pass, tell: Tell) -> DayRepo
     return _fetch(market, endpoint, str(year), this, ask, commit, tell)
 
 
-def fetch_stocks(market: Market, this: Pass, tell: Tell) -> DayReport:
+def fetch_stocks(market: MarketService, this: Pass, tell: Tell) -> DayReport:
     """Every stock of every status. Merged, not replaced: whoever was listed once stays."""
     endpoint = market.catalogue.stocks
 
@@ -82,14 +82,14 @@ def fetch_stocks(market: Market, this: Pass, tell: Tell) -> DayReport:
     return _fetch(market, endpoint, ALL, this, ask, commit, tell)
 
 
-def _calendar_of(market: Market, endpoint: Endpoint, exchange: str, year: int) -> pa.Table:
+def _calendar_of(market: MarketService, endpoint: Endpoint, exchange: str, year: int) -> pa.Table:
     frame = _ask(market, endpoint, exchange=exchange, start_date=f"{year}0101", end_date=f"{year}1231")
     check_calendar(endpoint, exchange, year, frame, market.clock())
     years = pa.array([year] * frame.num_rows, pa.int32())
     return frame.add_column(0, endpoint.table.schema.field("year"), years)
 
 
-def _ask(market: Market, endpoint: Endpoint, **params: str) -> pa.Table:
+def _ask(market: MarketService, endpoint: Endpoint, **params: str) -> pa.Table:
     from resources.tushare.request import Request
 
     request = Request(endpoint.endpoint, params, schema=endpoint.source_schema)
@@ -97,7 +97,7 @@ def _ask(market: Market, endpoint: Endpoint, **params: str) -> pa.Table:
 
 
 def _fetch(
-    market: Market,
+    market: MarketService,
     endpoint: Endpoint,
     partition: str,
     this: Pass,
@@ -125,7 +125,7 @@ def _fetch(
     return report
 
 
-def _asked(market: Market, endpoint: Endpoint, ask: Callable[[], pa.Table], this: Pass) -> pa.Table:
+def _asked(market: MarketService, endpoint: Endpoint, ask: Callable[[], pa.Table], this: Pass) -> pa.Table:
     """The answer. A failure that ends the run is the source's, and said in the words people search for."""
     try:
         return ask()
@@ -145,7 +145,7 @@ def _asked(market: Market, endpoint: Endpoint, ask: Callable[[], pa.Table], this
 
 
 def _record(
-    market: Market,
+    market: MarketService,
     endpoint: Endpoint,
     partition: str,
     this: Pass,

@@ -10,7 +10,7 @@ from domain.market.observed import Rules
 from resources.lake.resource import LakeResource
 from resources.ledger.resource import LedgerResource
 from resources.tushare.resource import TushareResource
-from services.market.service import Market
+from services.market.service import MarketService
 
 
 class MarketResource(dg.ConfigurableResource):
@@ -24,16 +24,16 @@ class MarketResource(dg.ConfigurableResource):
     daily_at: str = "18:30"
     first_day: str = "0001-01-01"
     fetch_workers: int = 4
-    _opened: Market | None = PrivateAttr(default=None)
+    _opened: MarketService | None = PrivateAttr(default=None)
 
-    def open(self) -> Market:
+    def open(self) -> MarketService:
         if self._opened is None:
             self._opened = self._open()
         return self._opened
 
-    def _open(self) -> Market:
+    def _open(self) -> MarketService:
         ledger = self.ledger.open()
-        return Market.assemble(
+        return MarketService.assemble(
             catalogue=catalogue(),
             lake=self.lake.open(),
             ledger=ledger,

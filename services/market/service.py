@@ -39,7 +39,7 @@ Made = TypeVar("Made")
 
 
 @dataclass
-class Market:
+class MarketService:
     catalogue: Catalogue
     lake: Lake
     ledger: Ledger
@@ -61,7 +61,7 @@ class Market:
         rules: Rules,
         connect: Callable[[], TushareClient],
         workers: int,
-    ) -> Market:
+    ) -> MarketService:
         return cls(
             catalogue=catalogue,
             lake=lake,

@@ -15,7 +15,7 @@ from domain.shared.clock import machine_clock
 from resources.ledger.client import Ledger
 from services.carbon.drop import Dropped, take_dropped
 from services.carbon.drop_look import DropLook, look_at_drop
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 
 
 def reuse_inodes(patch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -40,7 +40,7 @@ def reuse_inodes(patch: pytest.MonkeyPatch, folder: Path) -> None:
 class Drop:
     """`carbon` opens the office; looks are at moments that the test tells."""
 
-    def __init__(self, carbon: Carbon, folder: Path) -> None:
+    def __init__(self, carbon: CarbonService, folder: Path) -> None:
         self.folder = folder
         # Whatever passes in a test, it is past to everybody else.
         self.moment = machine_clock() - timedelta(hours=6)
@@ -50,7 +50,7 @@ class Drop:
             clock=lambda: self.moment,
             machine_clock=lambda: self.moment,
         )
-        self.carbon = Carbon(carbon.catalogue, carbon.lake, ledger, carbon.staging)
+        self.carbon = CarbonService(carbon.catalogue, carbon.lake, ledger, carbon.staging)
         self.cursor = ""
         self.told: list[Dropped] = []
 

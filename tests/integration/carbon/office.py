@@ -19,7 +19,7 @@ from orchestration.environments import load_settings
 from orchestration.services import open_carbon
 from sensors.carbon.recalculation import run_tags, written_with
 from services.carbon.reconcile import Reconciliation, reconcile
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 from tests.command import Said, said
 from tests.databases import clear, closed_afterwards
 
@@ -88,7 +88,7 @@ class Office:
     # What there is
 
     @property
-    def carbon(self) -> Carbon:
+    def carbon(self) -> CarbonService:
         return open_carbon(load_settings(), write=True)
 
     def content(self) -> dict[tuple[str, str], str]:

@@ -21,7 +21,7 @@ from services.carbon.intake import take_in_entries, take_in_units
 from services.carbon.pull import READ_AGAIN, listen, pull_entries
 from services.carbon.reconcile import reconcile
 from services.carbon.retention import forget_readings
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 from tests.command import said
 from tests.integration.carbon.office import TRAIN, YEAR, Office
 from tests.integration.carbon.office import UNITS as TREE
@@ -65,7 +65,7 @@ def pulled(office: Office) -> list[str]:
     return settled(office.carbon)
 
 
-def settled(carbon: Carbon) -> list[str]:
+def settled(carbon: CarbonService) -> list[str]:
     failed = []
     while starts := reconcile(carbon).starts:
         for start in starts:

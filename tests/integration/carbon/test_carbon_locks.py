@@ -15,7 +15,7 @@ from resources.ledger.model import LeaseLost
 from services.carbon.calculate import sum_reports
 from services.carbon.intake import take_in_factors
 from services.carbon.making import PartlyDone
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 from tests.integration.carbon.office import FACTORS, TRAIN, YEAR, Office
 
 DEARER = FACTORS.replace(",8,g/km", ",9,g/km")
@@ -48,7 +48,7 @@ def outdate_the_report(office: Office) -> None:
     assert f"carbon_reports:{YEAR}" in office.due()
 
 
-def try_to_lock(carbon: Carbon, told: list[InvalidInput]) -> None:
+def try_to_lock(carbon: CarbonService, told: list[InvalidInput]) -> None:
     try:
         carbon.lock_year(int(YEAR), "ada", "published")
     except InvalidInput as error:

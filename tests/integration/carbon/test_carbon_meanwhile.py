@@ -10,7 +10,7 @@ import pytest
 from resources.lake.client import Lake
 from services.carbon.calculate import calculate_emissions
 from services.carbon.intake import take_in_entries, take_in_factors
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 from tests.integration.carbon.office import FACTORS, TRAIN, YEAR, Office
 
 KEY = f"train|{YEAR}"
@@ -34,7 +34,9 @@ def factors_change(office: Office) -> int:
 
 
 @pytest.mark.parametrize("change", [entries_change, factors_change])
-@pytest.mark.parametrize(("of", "name"), [(Carbon, "observe_cells"), (Lake, "read")], ids=["noted", "read"])
+@pytest.mark.parametrize(
+    ("of", "name"), [(CarbonService, "observe_partitions"), (Lake, "desk")], ids=["noted", "read"]
+)
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_what_changes_while_it_is_calculated_is_calculated_again(
     office: Office,

@@ -18,7 +18,7 @@ from domain.carbon.observed import Observed
 from resources.lake.client import Commit, Lake
 from resources.ledger.provenance import PartitionRecord, Provenance
 from resources.staging import Staging
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 
 _here = threading.local()
 
@@ -133,7 +133,7 @@ class SteppedProvenance(Provenance):
 
 
 @dataclass
-class SteppedCarbon(Carbon):
+class SteppedCarbon(CarbonService):
     @property
     def provenance(self) -> Provenance:
         return SteppedProvenance(self.ledger.engine, self.ledger.clock)

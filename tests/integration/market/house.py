@@ -29,7 +29,7 @@ from resources.ledger.model import Work
 from sandbox.exchange import Exchange
 from sandbox.faults import Fault
 from sandbox.server import SandboxServer
-from services.market.service import Market
+from services.market.service import MarketService
 from tests.command import Said, said
 from tests.databases import clear
 
@@ -139,7 +139,7 @@ class House:
         return load_settings()
 
     @property
-    def market(self) -> Market:
+    def market(self) -> MarketService:
         return open_market(self.settings, write=True)
 
     def sql(self, query: str) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from domain.market.trading import TradingCalendar
 from domain.shared.error import TransientResourceError
 from orchestration.cli.runner import runner
 from orchestration.environments import load_settings
-from services.market.service import Market
+from services.market.service import MarketService
 from tests.integration.market.house import TODAY, House
 
 FETCH = "normalized_adj_factor"
@@ -169,14 +169,14 @@ def test_a_run_that_dies_before_its_last_pass_holds_nothing_while_its_process_li
 ) -> None:
     house.drop(FETCH, TODAY)
     house.fault("adj_factor", "http_502")
-    whole = Market.calendar
+    whole = MarketService.calendar
 
-    def lost_after_a_pass(market: Market) -> TradingCalendar:
+    def lost_after_a_pass(market: MarketService) -> TradingCalendar:
         if house.calls("adj_factor"):
             raise TransientResourceError("the calendar cannot be read now")
         return whole(market)
 
-    monkeypatch.setattr(Market, "calendar", lost_after_a_pass)
+    monkeypatch.setattr(MarketService, "calendar", lost_after_a_pass)
     with runner(load_settings()) as command:
         assert not command.run([FETCH], partition=TODAY).success
         assert not [t for t in threading.enumerate() if t.name.startswith("lease of")]

@@ -20,7 +20,7 @@ from resources.ledger.attention import attention
 from resources.ledger.client import Ledger
 from resources.ledger.model import Work
 from services.carbon.reconcile import Reconciliation, Start, reconcile
-from services.carbon.service import Carbon
+from services.carbon.service import CarbonService
 from tests.unit.carbon.world import ENTRIES, FACTS, MASSES, MODULES, REPORT, TYPES, World, a_catalogue
 
 NOW = datetime(2026, 11, 18, 10, 30, tzinfo=UTC)
@@ -90,9 +90,9 @@ def halfway(desk: Desk) -> Desk:
 
 
 def test_a_desk_has_what_a_look_needs_of_the_domain() -> None:
-    assert {"ledger", "catalogue"} <= set(Carbon.__dataclass_fields__)
-    assert callable(Carbon.observe)
-    assert callable(Carbon.plan_of)
+    assert {"ledger", "catalogue"} <= set(CarbonService.__dataclass_fields__)
+    assert callable(CarbonService.observe)
+    assert callable(CarbonService.plan_of)
 
 
 def test_what_is_due_is_sent_in_one_run_for_each_table_and_year(desk: Desk) -> None:
