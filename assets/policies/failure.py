@@ -18,7 +18,7 @@ def classified(final: bool = True) -> Iterator[None]:
     try:
         yield
     except TransientResourceError as error:
-        if not final and getattr(error, "retry_in_run", True):
+        if not final and error.retry_in_run:
             raise
         raise _failure(error) from error
     except PerennialError as error:

@@ -13,16 +13,18 @@ class PerennialError(Exception):
     """Root of everything raised on purpose.
 
     `reason_code` is a short stable word for machines (ledger, status, metrics); `remedy` is the one
-    sentence that tells a person what to do, empty if nothing but waiting helps.
+    sentence that tells a person what to do, empty if nothing but waiting helps. A subclass declares both.
     """
 
     reason_code = "error"
+    remedy = ""
 
-    def __init__(self, message: str, *, reason_code: str | None = None, remedy: str = "") -> None:
+    def __init__(self, message: str, *, reason_code: str | None = None, remedy: str | None = None) -> None:
         super().__init__(message)
         if reason_code is not None:
             self.reason_code = reason_code
-        self.remedy = remedy
+        if remedy is not None:
+            self.remedy = remedy
 
     @property
     def message(self) -> str:
@@ -42,16 +44,21 @@ class InfrastructureError(PerennialError):
 
 
 class TransientResourceError(InfrastructureError):
-    """Back off and try again. `retry_after` is set where the outside told us how long."""
+    """Back off and try again. `retry_after` is set where the service said how long to wait.
+
+    `retry_in_run`: do the short waits inside a run (10, 20, 40 s) help, or only a later run? A rate limit
+    or a quota that is used up is not given back by trying again: that only burns attempts.
+    """
 
     reason_code = "transient"
+    retry_in_run = True
 
     def __init__(
         self,
         message: str,
         *,
         reason_code: str | None = None,
-        remedy: str = "",
+        remedy: str | None = None,
         retry_after: timedelta | None = None,
     ) -> None:
         super().__init__(message, reason_code=reason_code, remedy=remedy)

@@ -164,7 +164,7 @@ class Lease:
             not self._request.final
             and outcome.cause is not None
             and outcome.cause.kind == "transient"
-            and getattr(error, "retry_in_run", True)
+            and outcome.cause.retry_in_run
         )
         if comes_back:
             self._flush()

@@ -29,6 +29,7 @@ class Cause:
     reason_code: str
     error: str
     retry_after: timedelta | None = None
+    retry_in_run: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +62,21 @@ def cause_of(error: BaseException | str, *, otherwise: ErrorKind = "transient") 
         words = f"{type(error).__name__}: {error}"
         return Cause(kind="unclassified", reason_code="unclassified", error=shortened(words))
     kind: ErrorKind = "unclassified"
-    retry_after = None
+    retry_after, retry_in_run = None, True
     if isinstance(ours, TransientResourceError):
-        kind, retry_after = "transient", ours.retry_after
+        kind, retry_after, retry_in_run = "transient", ours.retry_after, ours.retry_in_run
     elif isinstance(ours, PermanentRunnerError):
         kind = "permanent"
     elif isinstance(ours, InvalidInput):
         kind = "invalid_input"
     words = f"{ours.message}\n{ours.remedy}" if ours.remedy else ours.message
-    return Cause(kind=kind, reason_code=ours.reason_code, error=shortened(words), retry_after=retry_after)
+    return Cause(
+        kind=kind,
+        reason_code=ours.reason_code,
+        error=shortened(words),
+        retry_after=retry_after,
+        retry_in_run=retry_in_run,
+    )
 
 
 def _first_of_ours(error: BaseException) -> PerennialError | None:

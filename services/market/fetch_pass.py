@@ -175,7 +175,7 @@ class FetchPass:
             self.lease.fail(key, error)
             self.outcome.settled[day] = error
             self.outcome.halt = error
-        elif getattr(error, "retry_in_run", True):
+        elif error.retry_in_run:
             self.outcome.later[day] = error
         else:
             self.lease.defer(key, error)

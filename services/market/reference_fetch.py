@@ -130,7 +130,7 @@ def _asked(market: MarketService, endpoint: Endpoint, ask: Callable[[], pa.Table
     try:
         return ask()
     except PerennialError as error:
-        in_run = isinstance(error, TransientResourceError) and getattr(error, "retry_in_run", True)
+        in_run = isinstance(error, TransientResourceError) and error.retry_in_run
         if in_run and not this.final:
             raise
         last = error

@@ -75,7 +75,7 @@ def test_refusals_are_classified_by_message_then_by_code(
 def test_only_what_a_short_wait_can_help_is_retried_inside_the_run(message: str, in_run: bool) -> None:
     error = classified(1, message)
     assert isinstance(error, TransientResourceError)
-    assert error.retry_in_run is in_run  # type: ignore[attr-defined]
+    assert error.retry_in_run is in_run
 
 
 def test_what_a_person_must_change_names_the_setting() -> None:
