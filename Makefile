@@ -74,6 +74,8 @@ docs: setup ## write the generated pages of docs/ anew
 	@mv docs/settings.md.new docs/settings.md
 	$(BIN)/python -m orchestration.carbon_types_page > docs/carbon-types.md.new
 	@mv docs/carbon-types.md.new docs/carbon-types.md
+	$(BIN)/python -m orchestration.reasons_page > docs/reason-codes.md.new
+	@mv docs/reason-codes.md.new docs/reason-codes.md
 
 lock: setup ## resolve requirements.lock anew, keeping the versions it holds
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \

@@ -12,9 +12,9 @@ from domain.carbon.feeds import Pulled
 from domain.carbon.jobs import PULLED
 from domain.carbon.plan import Plan, Verdict
 from domain.shared.health import Finding, WorkRow
+from domain.shared.reasons import actions
 from domain.shared.state import UNAVAILABLE
 from domain.shared.work_findings import (
-    EVERYWHERE,
     UNDER_WAY,
     SourceRow,
     fails,
@@ -24,29 +24,6 @@ from domain.shared.work_findings import (
     told_of_work,
 )
 
-ACTIONS: Mapping[str, str] = {
-    **EVERYWHERE,
-    "staging_damaged": "upload the file again, or put the staged file back; then `perennial work retry ID`",
-    "implausible_mass": "mend the amount or the factor it names and upload that file again",
-    "year_locked": "nothing; `perennial carbon unlock YEAR --reason …` if its report shall change after all",
-    "no_files": "upload the files of this partition again; of those that are gone for good say so with "
-    "`perennial carbon withdraw`",
-    "unlisted_upload": "`perennial carbon relist`, or upload these files again; what is not wanted any more: "
-    "`perennial carbon relist --forget PIPELINE`",
-    "unknown_type": "add the type to the catalogue, or have the application leave it out",
-    "entries_refused": "mend these entries in the application; they are read again once it says they changed",
-    "feed_error": "if it lasts, see that the application runs, and the settings PERENNIAL_CARBON_APP_URL, "
-    "PERENNIAL_CARBON_API_URL and their tokens",
-    "feed_token": "set the token of PERENNIAL_CARBON_APP_TOKEN or PERENNIAL_CARBON_API_TOKEN; then "
-    "`perennial work retry ID`",
-    "wrong_feed_address": "set PERENNIAL_CARBON_APP_URL or PERENNIAL_CARBON_API_URL to the address of the "
-    "feed; then `perennial work retry ID`",
-    "dropped": "nothing with a running daemon (`make up`)",
-    "drop_folder": "see that the drop folder, its `taken` and its `refused` can be read and written",
-    "drop_stray": "move it into `units`, `factors` or `data` of the drop folder, or away",
-    "input_missing": "nothing; its inputs come first",
-}
-"""By the reason codes of errors and verdicts. What is not here needs nobody while it is healing."""
 _FOR_A_PERSON = ("no_files", "unlisted_upload", "unknown_type", UNAVAILABLE)
 """Reason codes of verdicts that nothing but a person mends."""
 NOTHING_PULLED: Mapping[str, Pulled] = MappingProxyType({})
@@ -67,7 +44,7 @@ def findings(
         _told(v, latest.pop(v.key, None), now, machine_now) for v in plan.verdicts if v.state != "healthy"
     ]
     found += [
-        told_of_work("carbon", row, judged.get(row.key), ACTIONS, now, machine_now)
+        told_of_work("carbon", row, judged.get(row.key), now, machine_now)
         for row in latest.values()
         if row.status in UNDER_WAY or (row.status == "failed" and row.key not in judged)
     ]
@@ -89,7 +66,7 @@ def _failing(feed: SourceRow) -> Finding:
         reason=(feed.last_error or "the last attempt failed").splitlines()[0],
         since=feed.last_failure,
         next_attempt=None,
-        action=ACTIONS["feed_error"],
+        action=actions("carbon")["feed_error"],
     )
 
 
@@ -104,7 +81,7 @@ def strays(names: Sequence[str]) -> Finding:
         reason=f"{', '.join(map(shown, names[:3]))}{more}: not in units, factors or data, so nobody takes it",
         since=None,
         next_attempt=None,
-        action=ACTIONS["drop_stray"],
+        action=actions("carbon")["drop_stray"],
     )
 
 
@@ -119,7 +96,7 @@ def unlisted(told: Sequence[str]) -> Finding:
         reason=f"the ledger is older than what was uploaded, and does not list {'; '.join(told[:5])}{more}",
         since=None,
         next_attempt=None,
-        action=ACTIONS["unlisted_upload"],
+        action=actions("carbon")["unlisted_upload"],
     )
 
 
@@ -135,21 +112,21 @@ def _refused(partition: str, place: str, told: Mapping[str, Any]) -> Finding:
         reason=f"{told['entries']} of {told['of']} entries of {place} are refused{first}",
         since=None,
         next_attempt=None,
-        action=ACTIONS["entries_refused"],
+        action=actions("carbon")["entries_refused"],
     )
 
 
 def _told(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: datetime) -> Finding:
     if row is not None and row.status in (*UNDER_WAY, "failed") and verdict.state != "locked":
-        return told_of_work("carbon", row, verdict, ACTIONS, now, machine_now)
+        return told_of_work("carbon", row, verdict, now, machine_now)
     if row is not None and verdict.due and row.fingerprint == verdict.fingerprint:
-        return told_as_called_off("carbon", row, verdict, ACTIONS)
+        return told_as_called_off("carbon", row, verdict)
     # That a type was taken out of the catalogue, somebody meant; what an application tells, nobody did.
     uncounted = verdict.reason_code == "unknown_type" and verdict.table != PULLED
     locked, lost = verdict.state == "locked", verdict.reason_code in _FOR_A_PERSON
     action = "nothing; it comes after them" if verdict.state == "waits" else not_started("carbon")
     if locked or lost:
-        action = ACTIONS[verdict.reason_code].replace("YEAR", str(verdict.year))
+        action = actions("carbon")[verdict.reason_code].replace("YEAR", str(verdict.year))
     return Finding(
         domain="carbon",
         subject=verdict.key,

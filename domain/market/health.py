@@ -14,9 +14,9 @@ from domain.market.plan import Plan, Verdict
 from domain.market.tables import DERIVED
 from domain.market.trading import TradingCalendar
 from domain.shared.health import Finding, Health, WorkRow
+from domain.shared.reasons import actions
 from domain.shared.state import UNAVAILABLE
 from domain.shared.work_findings import (
-    EVERYWHERE,
     UNDER_WAY,
     SourceRow,
     latest_rows,
@@ -24,31 +24,6 @@ from domain.shared.work_findings import (
     told_as_called_off,
     told_of_work,
 )
-
-# By the reason codes of errors and verdicts. What is not here needs nobody while it is healing.
-ACTIONS: Mapping[str, str] = {
-    **EVERYWHERE,
-    "token": "set TUSHARE_TOKEN to a valid token; the work is then asked for again",
-    "permission": "raise the account's points, then set TUSHARE_POINTS or `perennial work retry ID`",
-    "bad_request": "correct the table's row in the catalogue, then `perennial work retry ID`",
-    "wrong_address": "set TUSHARE_URL to the source's base address; the work is then asked for again",
-    "truncated": "give the table a way to split its calls, then `perennial work retry ID`",
-    "source_down": "nothing, unless it lasts: then check TUSHARE_URL and the network",
-    "source_fails": "nothing, unless it lasts: then ask whoever runs the source at TUSHARE_URL",
-    "bad_answer": "nothing, unless it lasts: then look at the run's log, and ask the source",
-    "unknown_refusal": "nothing, unless it lasts: then look up what the source says",
-    "rate_limit": "nothing; if it comes back, set TUSHARE_POINTS to what the account really has",
-    "quota": "nothing until the quota's next window; more points give a larger quota",
-    "empty_answer": "nothing until the source publishes; see `perennial plan market`",
-    "empty_overdue": "nothing, unless it lasts: the source is late; see `perennial plan market`",
-    "not_announced": "nothing; next year's calendar is announced in December",
-    "incomplete": "nothing; the day is fetched again until it is whole",
-    "partial": "nothing; the day is fetched again after 1, 6 and 24 hours",
-    "calendar_missing": "run `perennial market daily`, or materialise normalized_trade_cal",
-    "stock_list_missing": "run `perennial market daily`, or materialise normalized_stock_basic",
-    "input_missing": "nothing; its inputs come first",
-    "damaged": "nothing; the day is fetched again. Check the disk if it comes back",
-}
 
 
 def findings(
@@ -70,7 +45,7 @@ def findings(
     found = [_from_verdict(v, latest.pop(v.key, None), now, machine_now) for v in plan.verdicts if _tells(v)]
     # Work that no verdict speaks of: days that left the window, or that are not due any more.
     found += [
-        told_of_work("market", row, judged.get(key), ACTIONS, now, machine_now)
+        told_of_work("market", row, judged.get(key), now, machine_now)
         for key, row in latest.items()
         if row.status in UNDER_WAY or (row.status == "failed" and key not in judged)
     ]
@@ -102,9 +77,9 @@ def _tells(verdict: Verdict) -> bool:
 
 def _from_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: datetime) -> Finding:
     if row is not None and row.status in (*UNDER_WAY, "failed"):
-        return told_of_work("market", row, verdict, ACTIONS, now, machine_now)
+        return told_of_work("market", row, verdict, now, machine_now)
     if row is not None and verdict.due and row.fingerprint == verdict.fingerprint:
-        return told_as_called_off("market", row, verdict, ACTIONS)
+        return told_as_called_off("market", row, verdict)
     return Finding(
         domain="market",
         subject=verdict.key,
@@ -113,8 +88,14 @@ def _from_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_
         reason=verdict.why,
         since=verdict.since,
         next_attempt=now if verdict.due else verdict.next_attempt,
-        action=not_started("market") if verdict.due else ACTIONS.get(verdict.reason_code, "nothing"),
+        action=not_started("market")
+        if verdict.due
+        else actions("market").get(verdict.reason_code, "nothing"),
     )
+
+
+def _action(reason_code: str) -> str:
+    return actions("market").get(reason_code, "nothing")
 
 
 def _health(verdict: Verdict) -> Health:

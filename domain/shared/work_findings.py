@@ -7,23 +7,10 @@ from datetime import datetime
 from typing import Protocol
 
 from domain.shared.health import Finding, Health, WorkRow
-from domain.shared.state import UNAVAILABLE
+from domain.shared.reasons import actions
 
-EVERYWHERE: Mapping[str, str] = {
-    "lake_unwritable": "make the warehouse writable; see PERENNIAL_HOME and PERENNIAL_WAREHOUSE",
-    "disk_full": "free disk space below PERENNIAL_HOME",
-    "foreign_warehouse": "give this environment a warehouse of its own, or the catalogue that knows these "
-    "files; then `perennial work retry ID`",
-    "moved_warehouse": "move the home back, or make its old place a link to it; then "
-    "`perennial work retry ID`",
-    UNAVAILABLE: "nothing, unless it lasts: then look at the disk or the store, and at this user's rights "
-    "there; a file that is lost for good is to be removed, what it held is filled again then",
-    "called_off": "nothing; to have it after all, `perennial work retry ID`",
-    "abandoned": "look at the run's log, mend the cause, then `perennial work retry ID`",
-}
-"""What to do about reasons that any domain may meet."""
 NOT_STARTED = "nothing with a running daemon (`make up`); without one run `perennial {domain} heal`"
-BY_HAND = "look at `perennial work show ID`, mend the cause, then `perennial work retry ID`"
+BY_HAND = "see `perennial work show ID`, correct the cause, then `perennial work retry ID`"
 UNDER_WAY = ("queued", "deferred", "running")
 
 
@@ -84,7 +71,6 @@ def told_of_work(
     domain: str,
     row: WorkRow,
     verdict: Wanted | None,
-    actions: Mapping[str, str],
     now: datetime,
     machine_now: datetime,
 ) -> Finding:
@@ -96,7 +82,7 @@ def told_of_work(
         why = f"{why} ({verdict.why})"
     next_attempt: datetime | None = row.not_before or now
     otherwise = BY_HAND if health == "broken" else not_started(domain)
-    action = actions.get(code, otherwise).replace("ID", str(row.id))
+    action = actions(domain).get(code, otherwise).replace("ID", str(row.id))
     if row.status == "running":
         next_attempt, action = None, "nothing; it is being worked on"
         if row.lease_until is not None and row.lease_until < machine_now:
@@ -118,7 +104,7 @@ def told_of_work(
     )
 
 
-def told_as_called_off(domain: str, row: WorkRow, verdict: Wanted, actions: Mapping[str, str]) -> Finding:
+def told_as_called_off(domain: str, row: WorkRow, verdict: Wanted) -> Finding:
     """Not as it should be, and nobody will mend it: somebody decided so, for exactly this reason."""
     when = f" {row.finished_at:%Y-%m-%d %H:%M} UTC" if row.finished_at else ""
     return Finding(
@@ -129,7 +115,7 @@ def told_as_called_off(domain: str, row: WorkRow, verdict: Wanted, actions: Mapp
         reason=f"its work was cancelled{when} ({verdict.why})",
         since=row.finished_at,
         next_attempt=None,
-        action=actions["called_off"].replace("ID", str(row.id)),
+        action=actions(domain)["called_off"].replace("ID", str(row.id)),
         work_id=row.id,
         attempts=row.attempts,
     )

@@ -15,10 +15,10 @@ import pytest
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from domain.carbon.health import ACTIONS as CARBON_ACTIONS
 from domain.market.catalogue import parse
 from domain.market.freshness import FreshnessStatus
-from domain.market.health import ACTIONS
+from domain.shared.reasons import DOMAINS, reason_groups
+from orchestration import reasons_page
 from orchestration.cli.main import app
 from orchestration.setting_fields import FIELDS
 from orchestration.settings import PROJECT_ROOT
@@ -170,12 +170,9 @@ def test_the_settings_that_the_operators_examples_show_are_accepted():
         fields[variable].parse(value)
 
 
-REASON_ROW = re.compile(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", re.MULTILINE)
-
-
-def reasons_told() -> dict[str, str]:
-    section = read("docs/operations.md").split("## Reason codes")[1].split("\n## ")[0]
-    return {name: action for name, _, action in REASON_ROW.findall(section)}
+def reasons_listed() -> set[str]:
+    groups = [group for page in DOMAINS.glob("*/reasons.yaml") for group in reason_groups(page.parent.name)]
+    return {reason.code for group in groups for reason in group.reasons}
 
 
 @cache
@@ -189,14 +186,12 @@ def words_of_the_code() -> frozenset[str]:
     return frozenset(words)
 
 
-def test_every_reason_code_told_is_one_the_code_gives():
-    assert sorted(reasons_told().keys() - words_of_the_code()) == []
+def test_reasons_yaml__every_code__is_one_the_code_gives():
+    assert sorted(reasons_listed() - words_of_the_code()) == []
 
 
-def test_what_to_do_is_told_in_the_words_of_status():
-    told = reasons_told()
-    for actions in (ACTIONS, CARBON_ACTIONS):
-        assert {code: told.get(code) for code in actions} == dict(actions)
+def test_reason_codes_page__after_make_docs__is_what_the_files_say():
+    assert read("docs/reason-codes.md") == reasons_page.render()
 
 
 NOT_MET = {
@@ -223,7 +218,7 @@ NOT_MET = {
 
 def test_every_reason_code_an_error_can_carry_is_told():
     given = {code for file in error_modules() for code in codes_given(file)}
-    assert sorted(given - reasons_told().keys() - NOT_MET) == []
+    assert sorted(given - reasons_listed() - NOT_MET) == []
 
 
 def error_modules() -> Iterator[Path]:

@@ -8,10 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.market.health import ACTIONS, findings
+from domain.market.health import findings
 from domain.shared.error import PermanentRunnerError, TransientResourceError
 from domain.shared.health import Finding
-from domain.shared.work_findings import BY_HAND, not_started
+from domain.shared.reasons import actions
+from domain.shared.work_findings import not_started
 from resources.tushare import errors
 from tests.unit.market.world import (
     COVERED,
@@ -144,7 +145,7 @@ def test_what_cannot_be_read_names_the_file_and_the_remedy(market: Market) -> No
         "lake_unreadable",
         f"waits: {UNREAD}",
     )
-    assert "a file that is lost for good is to be removed" in cause.action
+    assert cause.action == actions("market")["lake_unreadable"]
     assert {(f.health, f.reason_code, f.caused_by) for f in waiting} == {
         ("healing", "input_missing", f"{PRICES}:{TUESDAY}")
     }
@@ -190,7 +191,7 @@ def test_work_put_off_says_why_since_when_and_until_when(gap: Market) -> None:
     assert (finding.reason_code, finding.next_attempt, finding.since, finding.work_id) == (
         "source_down", later, CREATED, 7,
     )  # fmt: skip
-    assert finding.action == ACTIONS["source_down"]
+    assert finding.action == actions("market")["source_down"]
 
 
 def test_work_that_never_failed_says_what_the_plan_says(gap: Market) -> None:
@@ -202,7 +203,7 @@ def test_work_that_never_failed_says_what_the_plan_says(gap: Market) -> None:
 def test_work_given_up_is_broken_and_has_no_next_attempt(gap: Market) -> None:
     finding = only(gap, Row("failed", reason_code="unclassified", error="KeyError: 'x'"))
     assert (finding.health, finding.next_attempt) == ("broken", None)
-    assert finding.action == BY_HAND.replace("ID", "7")
+    assert finding.action == actions("market")["unclassified"].replace("ID", "7")
 
 
 def test_an_action_names_the_work(gap: Market) -> None:
@@ -258,7 +259,7 @@ def test_a_healthy_day_being_fetched_again_is_told(market: Market) -> None:
 def test_every_error_of_the_source_has_its_action(
     error: type[TransientResourceError | PermanentRunnerError],
 ) -> None:
-    action = ACTIONS[error.reason_code]
+    action = actions("market")[error.reason_code]
     if issubclass(error, PermanentRunnerError):
         assert not action.startswith("nothing"), "a permanent failure waits for a person"
 
@@ -267,7 +268,7 @@ def test_every_error_of_the_source_has_its_action(
     "reason", ["empty_answer", "empty_overdue", "incomplete", "bad_answer", "stock_list_missing"]
 )
 def test_every_refused_answer_has_its_action(reason: str) -> None:
-    assert reason in ACTIONS
+    assert reason in actions("market")
 
 
 # From the sources
