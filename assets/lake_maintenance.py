@@ -13,7 +13,6 @@ from resources.lake.resource import LakeResource
 from resources.ledger.resource import LedgerResource
 
 KEEP_WORK = timedelta(days=90)
-_DISK = "the next look heals or tells them; look at the disk"
 _HEALS = "`perennial status` says what heals them; their months stay as they are until then"
 _LASTS = "their months stay as they are; if it lasts, look at the disk or the store"
 
@@ -50,10 +49,6 @@ def lake_maintenance(
             files = ", ".join(report.corrupt_files)
             context.log.warning("%s: these data files cannot be read: %s; %s", table.name, files, _HEALS)
             corrupt += [f"- {table.name}: `{file}`" for file in report.corrupt_files]
-        if report.changed_partitions:
-            changed = ", ".join(report.changed_partitions)
-            context.log.warning("%s: files of %s changed where they lay; %s", table.name, changed, _DISK)
-            corrupt.append(f"- {table.name}: {changed} changed where they lay; {_DISK}")
         for why in report.unavailable:
             context.log.warning("%s: %s; %s", table.name, why, _LASTS)
             unavailable.append(f"- {table.name}: {why}")

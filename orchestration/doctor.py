@@ -81,7 +81,6 @@ def _ledger(settings: Settings) -> str:
 
 def _lake(settings: Settings) -> str:
     lake = open_lake(settings)
-    lake.check_warehouse()
     tables = [t for t in lake.tables if lake.partitions(t)]
     return f"{len(tables)} of {len(lake.tables)} tables have data"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from domain.shared.error import TransientResourceError
 from domain.shared.table import Table
 from resources.lake.error import LakeUnwritable
 from resources.lake.locks import FileLocks, Locks
-from resources.lake.settings import CATALOG_NAME, IDENTITY_TABLE, Place
+from resources.lake.settings import CATALOG_NAME, Place
 from resources.lake.types import iceberg_type
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable
 
 INIT_LOCK = "lake-catalog"
-SQLITE = "sqlite:///"
 
 TABLE_PROPERTIES = {
     "format-version": "2",
@@ -101,32 +99,12 @@ class Catalog:
             uri = f"{uri}{'&' if '?' in uri else '?'}timeout=60"
         return SqlCatalog(CATALOG_NAME, uri=uri, warehouse=self._place.warehouse, pool_pre_ping="true")
 
-    def identify(self) -> None:
-        """Give the catalog an identity, unless it has one; the caller holds INIT_LOCK."""
-        from sqlalchemy import text
-
-        with self.open().engine.begin() as connection:
-            connection.execute(
-                text(
-                    f"CREATE TABLE IF NOT EXISTS {IDENTITY_TABLE} "
-                    "(catalog_name VARCHAR(255) PRIMARY KEY, identity VARCHAR(64) NOT NULL)"
-                )
-            )
-            connection.execute(
-                text(f"INSERT INTO {IDENTITY_TABLE} VALUES (:name, :identity) ON CONFLICT DO NOTHING"),
-                {"name": CATALOG_NAME, "identity": uuid.uuid4().hex},
-            )
-
-    @property
-    def address(self) -> str:
-        """Where the catalog is, for people: never who may open it."""
-        if self._place.kind == "sqlite":
-            return f"{SQLITE}{self._place.sqlite_path}"
-        url = self.open().engine.url
-        return f"postgresql://{url.host or 'localhost'}:{url.port or 5432}/{url.database}"
-
     def load(self, name: str) -> IcebergTable:
         return self.open().load_table(name)
+
+    def location(self, table: Table) -> str:
+        """Where a table of ours is created."""
+        return f"{self._place.warehouse}/{table.namespace}/{table.table}"
 
     def create(self, table: Table) -> IcebergTable:
         """Create the table; the caller holds its lock."""
@@ -136,12 +114,11 @@ class Catalog:
         # Two tables of one new namespace may come at once.
         with self._locks.lease(INIT_LOCK), suppress(NamespaceAlreadyExistsError):
             catalog.create_namespace(table.namespace)
-        location = f"{self._place.warehouse}/{table.namespace}/{table.table}"
         schema = iceberg_schema(table)
         return catalog.create_table(
             table.name,
             schema=schema,
-            location=location,
+            location=self.location(table),
             partition_spec=_partition_spec(table, schema),
             properties={**TABLE_PROPERTIES, "comment": table.description, **table.properties},
         )

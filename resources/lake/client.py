@@ -24,8 +24,6 @@ from resources.lake.file_index import FileIndex, FileList
 from resources.lake.frame import conform
 from resources.lake.layout import check_table
 from resources.lake.maintenance import Maintenance, MaintenanceReport
-from resources.lake.moved import UnmovedPointers
-from resources.lake.ownership import Ownership
 from resources.lake.pointer import pointers_for
 from resources.lake.query import Query
 from resources.lake.settings import CATALOG_NAME, Place
@@ -59,17 +57,13 @@ class Lake:
                 raise InvalidInput(f"two definitions of the table {table.name}")
             self.tables[table.name] = table
         store = store_for(place.warehouse)
-        pointers = UnmovedPointers(pointers_for(place), store, place.warehouse, self.tables)
         self._engine = Engine(store, place.warehouse, memory_limit, threads)
         self._index = FileIndex(place.caches / "files", self._build_index)
-        self._views = Views(pointers, store, self._index)
+        self._views = Views(pointers_for(place), store, place.warehouse, self._index)
         self._versions = VersionReader(self._engine, VersionCache(place.caches / "versions"), self._index)
         locks = default_locks(place)
         catalog = Catalog(place, locks)
-        self._ownership = Ownership(place, store, pointers, catalog, locks)
-        self._writer = Writer(
-            catalog, self._engine, self._views, self._index, self._versions, locks, self._ownership
-        )
+        self._writer = Writer(catalog, self._engine, self._views, self._index, self._versions, locks)
         self._query = Query(self._engine, self._views, self.tables, dict(views))
         self._maintenance = Maintenance(self._writer)
 
@@ -278,10 +272,6 @@ class Lake:
             expire_after=self._table(table).history if expire_after is None else expire_after,
             orphan_age=orphan_age,
         )
-
-    def check_warehouse(self) -> None:
-        """Raise if the warehouse is another catalogue's, or elsewhere than its tables; writes nothing."""
-        self._ownership.check()
 
     def _table(self, name: str) -> Table:
         return check_known(self.tables, name)

@@ -80,13 +80,13 @@ class SnapshotGone(InfrastructureError):
 
 
 class ForeignWarehouse(PermanentRunnerError):
-    """The warehouse is another catalog's: our maintenance would delete that one's files as left-overs."""
+    """The warehouse holds files of another catalogue, which our maintenance would delete as orphans."""
 
     reason_code = "foreign_warehouse"
 
 
 class MovedWarehouse(PermanentRunnerError):
-    """The tables' files are at another address than the warehouse we were given."""
+    """The catalogue's tables are in another warehouse than the one that was set."""
 
     reason_code = "moved_warehouse"
 

@@ -52,14 +52,6 @@ class FileEntry:
             return True
         return self.low <= partition <= self.high
 
-    def may_reach(self, first: str, last: str) -> bool:
-        """Whether a file of a table of days may hold one of `first` to `last`."""
-        if self.group is not None and not first[:7] <= self.group <= last[:7]:
-            return False
-        if self.days is not None:
-            return any(first <= day <= last for day in self.days)
-        return self.low is None or self.high is None or (self.low <= last and first <= self.high)
-
     def certain_partitions(self, table: Table) -> tuple[str, ...] | None:
         """The partitions this file holds, if that is known without reading it."""
         if table.partition_kind == "none":

@@ -16,7 +16,6 @@ from resources.lake.content_hash import versions_of
 from resources.lake.error import CommitConflict, DataCorrupt, DataUnavailable, storage_errors
 from resources.lake.file_index import FileEntry
 from resources.lake.order import ordered
-from resources.lake.scrub import Scrub
 from resources.lake.view import View
 
 if TYPE_CHECKING:
@@ -41,8 +40,6 @@ class MaintenanceReport:
     deleted_files: int = 0
     deleted_bytes: int = 0
     corrupt_files: tuple[str, ...] = ()
-    changed_partitions: tuple[str, ...] = ()
-    """Of files that changed where they lay, with their size and time as they were."""
     unavailable: tuple[str, ...] = ()
     """Of each group that was left for it, which file could not be read, and why."""
 
@@ -67,8 +64,6 @@ class Maintenance:
         if self.writer.views.of(table).state is None:
             return report
         with storage_errors(table.name), catalog_errors(table.name):
-            # What is no file of this catalog's looks like a left-over: so never on an old answer.
-            self.writer.ownership.claim()
             report = self._compact(table, compact_before, report)
             # The lock keeps our own writers from adding a file between listing and deleting; a writer
             # that knows no locks is protected by the age below which no file is touched.
@@ -78,9 +73,7 @@ class Maintenance:
                     report, expired_snapshots=_expire(stored, now - expire_after, keep_snapshots)
                 )
             with self.writer.locks.lease(table.name):
-                report = self._delete_orphans(self.writer.catalog.load(table.name), now - orphan_age, report)
-        changed = Scrub(self.writer.views, self.writer.versions).run(table, now.date())
-        return replace(report, changed_partitions=changed)
+                return self._delete_orphans(self.writer.catalog.load(table.name), now - orphan_age, report)
 
     def _compact(
         self, table: Table, compact_before: str | None, report: MaintenanceReport

@@ -19,8 +19,9 @@ from domain.shared.table import Table
 from resources.lake.engine import READ_ERRORS, Engine, engine_error, quoted
 from resources.lake.error import DataCorrupt
 from resources.lake.file_index import FileEntry
-from resources.lake.pruning import asked_days, nodes_of, table_of
 from resources.lake.view import View, Views, check_known
+
+Node = dict[str, Any]
 
 # DuckDB allows INSERT and COPY inside a WITH clause: such a query calls itself a SELECT, its nodes tell.
 _READING_NODES = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
@@ -78,7 +79,6 @@ class Query:
         names = [n for n in dict.fromkeys([*asked, *beneath]) if n in self.tables]
         views = self.views.of_all([self.tables[n] for n in names], as_of)
         views |= {n: views[n].holding(wanted) for n, wanted in partitions.items() if n in views}
-        views |= {n: self._days_only(views[n], tree) for n in views if n not in beneath}
         lent = bool(extra) or any(v.listing is not None and v.listing.has_deletes for v in views.values())
         with self.views.kept(views.values()), _cleared(connection, [*views, *extra, *computed], lent):
             self._furnish(connection, views, extra)
@@ -95,13 +95,6 @@ class Query:
                 if not isinstance(error, (duckdb.Error, OSError)):
                     raise
                 raise engine_error(error) from error
-
-    def _days_only(self, view: View, tree: Any) -> View:
-        """The view without the files whose days the statement filters away."""
-        if view.table.partition_kind != "day":
-            return view
-        span = asked_days(tree, view.table.name, view.table.partition_columns[0])
-        return view if span is None else view.between(*span)
 
     def _unknown(self, error: duckdb.Error, extra: Mapping[str, pa.Table]) -> InvalidInput:
         """A name nobody knows: DuckDB would suggest its own tables, people want ours."""
@@ -183,6 +176,25 @@ def referenced(tree: Any, known: Sequence[str]) -> list[str]:
     if of_ours and not any(n.startswith(("information_schema.", "pg_catalog.")) for n in named):
         return of_ours
     return list(dict.fromkeys(known))
+
+
+def nodes_of(tree: Any) -> Iterator[Node]:
+    """Every node of a statement, as DuckDB's `json_serialize_sql` writes it."""
+    pending = [tree]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            yield value
+            pending.extend(value.values())
+        elif isinstance(value, list):
+            pending.extend(value)
+
+
+def table_of(node: Node) -> str | None:
+    """The table a node refers to, None if it is no such node."""
+    if "table_name" not in node or node.get("type") not in ("BASE_TABLE", "SHOW_REF"):
+        return None
+    return f"{node.get('schema_name', '')}.{node['table_name']}".lower()
 
 
 @contextmanager

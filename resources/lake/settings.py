@@ -12,9 +12,6 @@ from domain.shared.error import InvalidInput
 CATALOG_NAME = "perennial"
 """Trino must be configured with the same catalog name: it is part of every catalog row."""
 
-IDENTITY_TABLE = "lake_identity"
-"""In the catalog's database: what tells this catalog from any other that is given the same warehouse."""
-
 CONNECT_SECONDS = 10
 """Else a server that takes the connection and says nothing would be waited for without end."""
 

@@ -58,13 +58,6 @@ class VersionCache:
                 # Another process may have added to the file since; a lost race only costs a computation.
                 self._write(path, {**self._shard(path), **entries})
 
-    def forget(self, table: Table, partitions: Iterable[str]) -> None:
-        """What was known of these is known no more."""
-        with self._guard:
-            gone = set(partitions)
-            for path in {self._path(table, partition) for partition in gone}:
-                self._write(path, {p: entry for p, entry in self._shard(path).items() if p not in gone})
-
     def _path(self, table: Table, partition: str) -> Path:
         shard = partition[:4] if table.partition_kind == "day" else "all"
         return self._folder / table.name / f"{shard}.json"

@@ -53,24 +53,6 @@ class VersionReader:
             found |= self._compute(view, unknown)
         return {p: found[p] for p in partitions}
 
-    def read_again(self, view: View, partitions: Sequence[str]) -> list[str]:
-        """Those that turn out to hold something else than is known of them; from now on that is known."""
-        known: dict[str, Version] = {}
-        wanted: dict[str, tuple[str, list[FileEntry]]] = {}
-        stamps: dict[str, str] = {}
-        for partition in partitions:
-            if not (files := view.may_hold(partition)):
-                continue
-            with suppress(DataUnavailable):  # whoever looks is told of it
-                key = self._key(view, files, stamps)
-                if (version := self.cache.get(view.table, partition, key)) is not None:
-                    known[partition], wanted[partition] = version, (key, files)
-        if not wanted:
-            return []
-        found = self._compute(view, wanted)
-        self.cache.forget(view.table, [p for p in found if found[p].corrupt])
-        return [p for p in found if found[p] != known[p] and not found[p].unavailable]
-
     def read_versions(self, view: View, partitions: Sequence[str]) -> dict[str, Version]:
         """The same for who writes; raises Unreadable where it is not known what is there."""
         found = self.versions(view, partitions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from datetime import datetime
 
 from domain.shared.error import InfrastructureError, InvalidInput
 from domain.shared.table import Table
-from resources.lake.error import ONE_MOMENT, DataCorrupt, metadata_corrupt
+from resources.lake.error import ONE_MOMENT, DataCorrupt, MovedWarehouse, metadata_corrupt
 from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.pointer import Pointers
 from resources.lake.state import TableState, added_columns, parse_state
@@ -41,18 +42,12 @@ class View:
         files = self.listing.holding(self.table, partitions)
         return replace(self, listing=replace(self.listing, files=tuple(files)))
 
-    def between(self, first: str, last: str) -> View:
-        """The same table of days, reduced to the files that may hold one from `first` to `last`."""
-        if self.listing is None:
-            return self
-        files = tuple(f for f in self.listing.files if f.may_reach(first, last))
-        return replace(self, listing=replace(self.listing, files=files))
-
 
 class Views:
-    def __init__(self, pointers: Pointers, store: Store, index: FileIndex) -> None:
+    def __init__(self, pointers: Pointers, store: Store, warehouse: str, index: FileIndex) -> None:
         self._pointers = pointers
         self._store = store
+        self._warehouse = warehouse
         self._index = index
         self._states: OrderedDict[str, TableState] = OrderedDict()
 
@@ -103,6 +98,7 @@ class Views:
     def _state(self, table: Table, location: str) -> TableState:
         state = self._states.get(location)
         if state is None:
+            self._check_warehouse(table, location)
             content = self._store.read(location)
             try:
                 state = parse_state(table.name, location, content)
@@ -115,6 +111,27 @@ class Views:
             table, state
         )  # a definition that contradicts what is stored is an error for readers too
         return state
+
+    def _check_warehouse(self, table: Table, location: str) -> None:
+        """Refuse tables of another warehouse: a copied home would write to the original's files."""
+        here = self._warehouse
+        if location.startswith(f"{here}/") or _real(location).startswith(f"{_real(here)}/"):
+            return
+        folder = location.rsplit("/metadata/", 1)[0].removesuffix(f"/{table.name.replace('.', '/', 1)}")
+        made_at, here = folder.removeprefix("file://"), here.removeprefix("file://")
+        raise MovedWarehouse(
+            f"the warehouse was made at {made_at} and is now at {here}; its files name each other by "
+            "absolute address and can be used at the first location only",
+            remedy=f"move it back, or make {made_at} a link to it; if only a setting was changed, set "
+            f"PERENNIAL_HOME back, or PERENNIAL_WAREHOUSE={made_at}",
+        )
+
+
+def _real(uri: str) -> str:
+    """A location with its links resolved; S3 has two names for one scheme."""
+    if uri.startswith("file://"):
+        return os.path.realpath(uri.removeprefix("file://"))
+    return uri.replace("s3a://", "s3://", 1)
 
 
 def _moment(as_of: datetime | Mapping[str, datetime | int] | None, name: str) -> datetime | int | None:

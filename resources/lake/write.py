@@ -17,13 +17,12 @@ from resources.lake.content_hash import versions_of
 from resources.lake.data_files import staged_files
 from resources.lake.desk import Staged
 from resources.lake.engine import Engine, quoted
-from resources.lake.error import CommitConflict, DataCorrupt, storage_errors
+from resources.lake.error import CommitConflict, DataCorrupt, ForeignWarehouse, storage_errors
 from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.frame import check_partitions, conform, partitions_of, select_partitions
 from resources.lake.layout import group_of, sql_filter
 from resources.lake.locks import Locks
 from resources.lake.order import ordered
-from resources.lake.ownership import Ownership
 from resources.lake.state import added_columns
 from resources.lake.versions import VersionReader
 from resources.lake.view import View, Views
@@ -74,7 +73,6 @@ class Writer:
     index: FileIndex
     versions: VersionReader
     locks: Locks
-    ownership: Ownership
 
     def replace(
         self,
@@ -99,7 +97,6 @@ class Writer:
         view = self.views.of(table)
         if view.state is None or added_columns(table, view.state):
             with storage_errors(table.name), self.locks.lease(table.name), catalog_errors(table.name):
-                self.ownership.ensure()
                 self._stored(self.views.of(table))
             view = self.views.of(table)
         return view
@@ -131,7 +128,6 @@ class Writer:
         if any(not set(f.certain_partitions(table) or ("?",)) <= changed for f in victims):
             raise InvalidInput(f"{table.name}: files of another layout hold {sorted(changed)} and others")
         with catalog_errors(table.name):
-            self.ownership.ensure()
             stored_table = self._stored(view)
             chosen = [s for s in staged if s.partition in changed and s.num_rows]
             add = staged_files(stored_table, table, [(s.path, s.partition) for s in chosen])
@@ -231,7 +227,6 @@ class Writer:
     def swap(self, view: View, frame: pa.Table, victims: Sequence[FileEntry], guard: Guard | None) -> int:
         """Write the rows, drop the victims, in one snapshot on top of the view's. The lock is held."""
         with catalog_errors(view.table.name):
-            self.ownership.ensure()
             stored = self._stored(view)
             return self._commit(stored, view, frame, victims, guard)
 
@@ -239,6 +234,7 @@ class Writer:
         """The Iceberg table as the view saw it, created or given its new columns first."""
         table = view.table
         if view.state is None:
+            self._refuse_foreign_files(table)
             return self.catalog.create(table)
         stored = self.catalog.load(table.name)
         if stored.metadata_location != view.state.location:
@@ -246,6 +242,18 @@ class Writer:
         if added := added_columns(table, view.state):
             return self.catalog.add_columns(stored, table, added)
         return stored
+
+    def _refuse_foreign_files(self, table: Table) -> None:
+        """A new catalogue over an old warehouse would delete its files as orphans within a day."""
+        location = self.catalog.location(table)
+        if (found := next(iter(self.engine.store.list(f"{location}/data")), None)) is not None:
+            raise ForeignWarehouse(
+                f"{table.name}: {location} holds data files that this catalogue does not know, such as "
+                f"{found.uri.rpartition('/')[2]}; nothing was written",
+                remedy="use the catalogue of this warehouse (restore it from a backup, or set "
+                "PERENNIAL_CATALOG_URL), or give this environment a warehouse of its own "
+                "(PERENNIAL_WAREHOUSE); if that catalogue is lost for good, delete the warehouse",
+            )
 
     def _commit(
         self,

@@ -4,6 +4,4 @@ from __future__ import annotations
 
 import pytest
 
-pytest.register_assert_rewrite(
-    "tests.unit.lake.behaviour", "tests.unit.lake.environments", "tests.unit.lake.races"
-)
+pytest.register_assert_rewrite("tests.unit.lake.behaviour", "tests.unit.lake.races")

@@ -32,7 +32,6 @@ from orchestration.build import build_resources
 from orchestration.cli.main import main
 from orchestration.cli.up import free_port
 from orchestration.environments import load_settings
-from resources.lake.ownership import MARK
 from resources.ledger.schema import VERSION_TABLE
 from sandbox.server import SandboxServer
 
@@ -478,14 +477,6 @@ def exit_code(state: State, command: str) -> int:
     return 1 if command.split(maxsplit=1)[0] in TELLS_ITSELF else state.code
 
 
-ANOTHERS = json.dumps(
-    {"identity": "0123", "catalog": "postgresql://db:5432/perennial", "warehouse": "s3://bucket/warehouse"}
-).encode()
-FOREIGN = (
-    "lake/warehouse belongs to another catalogue, the one at postgresql://db:5432/perennial",
-    "give this environment a warehouse of its own (PERENNIAL_WAREHOUSE, or another PERENNIAL_HOME)",
-    "only if that one is lost for good, empty the warehouse",
-)
 LEDGER = "the ledger at sqlite:///"
 HALF = ("is half-migrated",)
 STATES = {
@@ -562,19 +553,11 @@ STATES = {
     "warehouse: made elsewhere": State(
         made_elsewhere,
         (
-            "the warehouse was made at /old/lake/warehouse and is now looked for at ",
+            "the warehouse was made at /old/lake/warehouse and is now at ",
             "move it back, or make /old/lake/warehouse a link to it",
             "set PERENNIAL_HOME back, or PERENNIAL_WAREHOUSE=/old/lake/warehouse",
         ),
         (*LOOKS, "market heal", "sql 'SELECT 1'"),
-    ),
-    "warehouse: another catalogue's": State(
-        content(f"lake/warehouse/{MARK}", ANOTHERS), FOREIGN, ("doctor --json",)
-    ),
-    "warehouse: of nobody knows whom": State(
-        content("lake/warehouse/market/normalized_daily/metadata/1.metadata.json", b"{}"),
-        ("holds tables that this catalogue does not know, such as file:///", *FOREIGN[1:]),
-        ("doctor --json",),
     ),
     "dagster: rubbish": State(
         content("dagster/history/runs.db", RUBBISH),
@@ -621,14 +604,16 @@ def test_a_truncated_catalogue_is_told(here: Surroundings) -> None:
     )
 
 
-def test_work_over_anothers_warehouse_is_refused_and_leaves_no_file_there(here: Surroundings) -> None:
-    content(f"lake/warehouse/{MARK}", ANOTHERS)(here.home)
+def test_market_daily__warehouse_of_another_catalogue__is_refused_and_deletes_nothing(
+    here: Surroundings,
+) -> None:
+    anothers = "lake/warehouse/market/normalized_trade_cal/data/year=2024/1.parquet"
+    content(anothers, b"another's")(here.home)
     done = perennial(here.environ, "market daily --json")
     assert done.code == 1
     assert "Traceback" not in done.all
-    assert FOREIGN[0] in done.err
-    assert [p.name for p in (here.home / "lake" / "warehouse").rglob("*")] == [MARK]
-    assert (here.home / "lake" / "warehouse" / MARK).read_bytes() == ANOTHERS
+    assert "holds data files that this catalogue does not know" in done.err
+    assert (here.home / anothers).read_bytes() == b"another's"
     told = json.loads(perennial(here.environ, "status --json").out)
     assert told["needs_a_person"]
     assert "foreign_warehouse" in {finding["reason_code"] for finding in told["findings"]}
