@@ -57,7 +57,7 @@ def market_findings(settings: Settings) -> list[Finding]:
     found = findings(
         market.plan_of(seen, now),
         attention(market.ledger.engine, (FILL, REFRESH)),
-        market.sources.all("tushare"),
+        market.source_freshness(),
         seen.calendar,
         now,
         machine_clock(),

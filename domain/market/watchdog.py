@@ -29,7 +29,7 @@ class Watch:
 def watch(
     catalogue: Catalogue, seen: Observed, sources: Iterable[SourceRow], now: datetime, rules: Rules
 ) -> Watch:
-    """Healthy if the newest day is near and whole and no source's last attempt failed."""
+    """Healthy if the newest day is near and whole and every source has answered lately."""
     problems = list(_calendar(seen, now))
     newest = newest_published(seen.calendar, now, rules.daily_at)
     latest = _latest_day(catalogue, seen, newest) if newest else None
@@ -42,7 +42,7 @@ def watch(
         problems += _incomplete(catalogue, seen, latest, now, rules)
     for source in sources:
         fresh = freshness(source, seen.calendar, now)
-        if fresh.status in ("error", "stale"):
+        if fresh.status != "healthy":
             problems.append(f"{source.source}: {fresh.reason.splitlines()[0]}")
     line = "; ".join(problems) if problems else f"newest day {latest} is complete, all sources answered"
     return Watch(not problems, f"{'OK' if not problems else 'ALERT'} market: {line}", latest, tuple(problems))

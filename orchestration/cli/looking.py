@@ -140,7 +140,7 @@ def _watch(settings: Settings) -> Watch:
     try:
         market = open_market(settings)
         now = market.clock()
-        return watch(market.catalogue, market.observe(now), market.sources.all("tushare"), now, market.rules)
+        return watch(market.catalogue, market.observe(now), market.source_freshness(), now, market.rules)
     except PerennialError as error:
         # A watchdog that cannot look says so in its one line; cron reads nothing else.
         return Watch(False, f"ALERT market: {error.message.splitlines()[0]}", None, (error.message,))

@@ -9,7 +9,7 @@ import dagster as dg
 
 from assets.market.recording import FRESH
 from assets.policies.definition import asset_key
-from domain.market.freshness import freshness
+from domain.market.freshness import FreshnessStatus, freshness
 from domain.market.trading import shanghai
 from services.market.resource import MarketResource
 
@@ -29,7 +29,7 @@ def market_freshness_sensor(
     known: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
     told: dict[str, str] = {}
     events: list[dg.AssetCheckEvaluation] = []
-    for source in market.sources.all("tushare"):
+    for source in market.source_freshness():
         if source.source not in tables:
             continue
         fresh = freshness(source, calendar, now)
@@ -43,7 +43,7 @@ def market_freshness_sensor(
                 asset_key=asset_key(tables[source.source]),
                 check_name=FRESH,
                 passed=fresh.status == "healthy",
-                severity=dg.AssetCheckSeverity.ERROR,
+                severity=_severity(fresh.status),
                 metadata={
                     "status": fresh.status,
                     "reason": fresh.reason or "the last attempt succeeded",
@@ -57,3 +57,8 @@ def market_freshness_sensor(
         cursor=json.dumps(told),
         skip_reason=f"not fresh: {', '.join(ailing)}" if ailing else "every source is fresh",
     )
+
+
+def _severity(status: FreshnessStatus) -> dg.AssetCheckSeverity:
+    """A source that was never asked is a warning: a new home asks for everything within minutes."""
+    return dg.AssetCheckSeverity.WARN if status == "never_ingested" else dg.AssetCheckSeverity.ERROR

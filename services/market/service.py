@@ -24,6 +24,7 @@ from domain.market.trading import TradingCalendar, calendar_owed
 from domain.shared.clock import Clock
 from domain.shared.state import PartitionState
 from domain.shared.table import ALL
+from resources.ledger.freshness import SourceFreshness
 from services.states import state_of
 
 if TYPE_CHECKING:
@@ -188,6 +189,15 @@ class MarketService:
             for name, recorded in self.provenance.filled([e.table.name for e in self.catalogue.daily]).items()
         }
         return {name: days for name, days in lost.items() if days}
+
+    def source_freshness(self) -> list[SourceFreshness]:
+        """When every source of the catalogue last answered and last failed, also one that was never asked."""
+        rows = {row.source: row for row in self.sources.all("tushare")}
+        return [
+            rows.get(endpoint.source)
+            or SourceFreshness(endpoint.source, None, None, None, None, None, self.clock())
+            for endpoint in self.catalogue.endpoints
+        ]
 
     def recent_rows(self, name: str, count: int = 60) -> list[tuple[str, int]]:
         """The rows of a table's newest partitions, as they were recorded, oldest first."""

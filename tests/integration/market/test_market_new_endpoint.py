@@ -81,3 +81,17 @@ def test_it_is_an_asset_a_table_a_check_a_gap_and_a_target_and_gets_filled(
     assert [(row["status"], row["ratio"]) for row in covered] == [("complete", 1.0)] * 2
     assert house.status() == {}
     assert house.run("sql", f"SELECT count(*) AS n FROM market.{TABLE}", "--json").json[0]["n"] > 10_000
+
+
+def test_source_freshness__a_source_was_never_asked__every_reader_says_so(
+    house: House, one_row_more: None
+) -> None:
+    assert house.status()["tushare.moneyflow"]["reason_code"] == "source_never_ingested"
+    assert any(
+        "tushare.moneyflow" in problem for problem in house.run("check", "market", "--json").json["problems"]
+    )
+    with house.instance() as instance:
+        events = house.tick_sensor(instance, "market_freshness_sensor").asset_events
+    told = {event.asset_key.path[-1]: event for event in events}
+    assert {name for name, event in told.items() if not event.passed} == {TABLE}
+    assert told[TABLE].severity == dg.AssetCheckSeverity.WARN

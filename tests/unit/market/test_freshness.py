@@ -36,7 +36,7 @@ HOUR = timedelta(hours=1)
 
 
 def test_a_source_nobody_asked_is_never_ingested() -> None:
-    assert told(Source(), NOW) == ("never_ingested", "never_ingested")
+    assert told(Source(), NOW) == ("never_ingested", "never asked successfully")
 
 
 def test_a_source_that_only_ever_failed_is_an_error() -> None:

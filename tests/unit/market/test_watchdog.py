@@ -212,7 +212,7 @@ def test_a_day_on_which_nobody_was_suspended_is_no_data_by_itself() -> None:
         ("2026-11-17 18:31", "2026-11-17 18:31", True),
         ("2026-11-17 18:31", "2026-11-17 18:32", False),
         (None, "2026-11-17 18:31", False),
-        (None, None, True),  # not asked yet: what it should have brought is judged above
+        (None, None, False),  # never asked
         ("2026-11-13 18:31", None, False),  # stale
         ("2026-10-09 18:31", None, False),  # silent
     ],
