@@ -11,7 +11,7 @@ from assets.policies.definition import OWNERS
 from assets.policies.failure import classified
 from services.carbon.lost_rows import lost_uploads
 from services.carbon.resource import CarbonResource
-from services.carbon.retention import forget_readings
+from services.carbon.retention import delete_superseded_readings
 from services.carbon.unlisted import note_standing
 
 log = logging.getLogger("perennial.carbon")
@@ -30,7 +30,7 @@ KEEP = timedelta(days=30)
 def upload_retention(office: CarbonResource) -> dg.MaterializeResult:
     with classified():
         carbon = office.open()
-        gone = forget_readings(carbon, carbon.clock() - KEEP)
+        gone = delete_superseded_readings(carbon, carbon.clock() - KEEP)
         noted = note_standing(carbon.staging, carbon.ledger)
         lost = [str(one) for one in lost_uploads(carbon)]
     for one in lost:

@@ -95,7 +95,7 @@ def carbon_findings(settings: Settings) -> list[Finding]:
         carbon.clock(),
         machine_clock(),
         [one for one in carbon.ledger.freshness.all("carbon") if one.source in now],
-        seen.pulled,
+        seen.feed_reads,
     )
     found += [strays(beside)] if beside else []
     forgotten = [str(one) for one in unlisted(carbon.staging, carbon.ledger)]

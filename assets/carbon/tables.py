@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 import dagster as dg
 
 from assets.carbon.dropped import DROPPED_KEY, dropped_files
-from assets.carbon.pulled import PULLED_KEY, pulled_entries
+from assets.carbon.feed_entries import FEED_ENTRIES_KEY, feed_entries
 from assets.carbon.recording import Recorder
 from assets.policies.definition import asset_arguments, asset_key
 from assets.policies.failure import classified
@@ -41,8 +41,8 @@ def carbon_assets(catalogue: Catalogue) -> list[dg.AssetsDefinition]:
         dropped_files(),
         _asset([UNITS], [], YEARS, take_in_units, beside=[DROPPED_KEY]),
         _asset([FACTORS, FACTOR_VERSIONS], [], YEARS, take_in_factors, beside=[DROPPED_KEY]),
-        pulled_entries(by_type),
-        _asset([DATA_ENTRIES], [UNITS], by_type, take_in_entries, beside=[DROPPED_KEY, PULLED_KEY]),
+        feed_entries(by_type),
+        _asset([DATA_ENTRIES], [UNITS], by_type, take_in_entries, beside=[DROPPED_KEY, FEED_ENTRIES_KEY]),
         _asset([EMISSIONS], [DATA_ENTRIES, FACTORS], by_type, calculate_emissions),
         _asset([REPORT_MODULES], [EMISSIONS], by_module, sum_modules),
         _asset([REPORTS], [EMISSIONS, UNITS], YEARS, sum_reports),

@@ -1,6 +1,6 @@
-"""What applications beside us say they hold: places, each with a version that changes with its entries.
+"""Feeds: what applications report to hold, as scopes whose version changes with their entries.
 
-Hearing of a change only makes us read sooner: what is due is what was heard and has not been read.
+A poll only notes versions; what is due is every scope whose reported version was not read.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ ORIGINS: tuple[Origin, ...] = get_args(Origin)
 
 
 @dataclass(frozen=True, order=True)
-class Heard:
-    """The entries of one type, year and institution, at their origin."""
+class FeedChange:
+    """The newest reported version of the entries of one type, year and institution."""
 
     source: str
     institution: str
     data_entry_type: str
     year: int
     version: str
-    """Their origin's word for what they are now."""
 
     @property
-    def place(self) -> str:
+    def scope(self) -> str:
         return f"{self.source}|{self.institution}"
 
     @property
@@ -37,22 +36,21 @@ class Heard:
 
 
 @dataclass(frozen=True)
-class Pulled:
-    """What was read of a partition last: by place, the version, and what of it was refused."""
+class FeedRead:
+    """What was read of a partition last: by scope, the version, and the entries that were refused."""
 
     versions: Mapping[str, str]
     refused: Mapping[str, Mapping[str, Any]]
 
 
-NEVER = Pulled({}, {})
+NEVER_READ = FeedRead({}, {})
 
 
-def unpulled(heard: Iterable[Heard], pulled: Pulled, units: str) -> list[Heard]:
-    """Places whose entries are not what was read of them, or of which some were refused while the units of
-    the year were others."""
+def unread_changes(changes: Iterable[FeedChange], read: FeedRead, units: str) -> list[FeedChange]:
+    """Return the changes that were not read, or had entries refused under other units of the year."""
     return [
         one
-        for one in sorted(heard)
-        if pulled.versions.get(one.place) != one.version
-        or pulled.refused.get(one.place, {}).get("units", units) != units
+        for one in sorted(changes)
+        if read.versions.get(one.scope) != one.version
+        or read.refused.get(one.scope, {}).get("units", units) != units
     ]

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from domain.carbon.dropped import shown
-from domain.carbon.feeds import Pulled
-from domain.carbon.jobs import PULLED
+from domain.carbon.feeds import FeedRead
+from domain.carbon.jobs import FEED_ENTRIES
 from domain.carbon.plan import Plan, Verdict
 from domain.shared.health import Finding, WorkRow
 from domain.shared.reasons import actions
@@ -26,7 +26,7 @@ from domain.shared.work_findings import (
 
 _FOR_A_PERSON = ("no_files", "unlisted_upload", "unknown_type", UNAVAILABLE)
 """Reason codes of verdicts that nothing but a person mends."""
-NOTHING_PULLED: Mapping[str, Pulled] = MappingProxyType({})
+NOTHING_READ: Mapping[str, FeedRead] = MappingProxyType({})
 
 
 def findings(
@@ -35,7 +35,7 @@ def findings(
     now: datetime,
     machine_now: datetime,
     feeds: Iterable[SourceRow] = (),
-    pulled: Mapping[str, Pulled] = NOTHING_PULLED,
+    feed_reads: Mapping[str, FeedRead] = NOTHING_READ,
 ) -> list[Finding]:
     """Everything that is not plainly healthy, the worst first. `feeds` are the applications listened to."""
     judged = {v.key: v for v in plan.verdicts}
@@ -51,7 +51,7 @@ def findings(
     found += [_failing(feed) for feed in feeds if fails(feed)]
     found += [
         _refused(partition, place, told)
-        for partition, one in pulled.items()
+        for partition, one in feed_reads.items()
         for place, told in one.refused.items()
     ]
     return sorted(found, key=lambda f: f.rank)
@@ -106,7 +106,7 @@ def _refused(partition: str, place: str, told: Mapping[str, Any]) -> Finding:
     first = f": {'; '.join(named)}" if named else ""
     return Finding(
         domain="carbon",
-        subject=f"{PULLED}:{partition}",
+        subject=f"{FEED_ENTRIES}:{partition}",
         health="broken",
         reason_code="entries_refused",
         reason=f"{told['entries']} of {told['of']} entries of {place} are refused{first}",
@@ -122,7 +122,7 @@ def _told(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: dat
     if row is not None and verdict.due and row.fingerprint == verdict.fingerprint:
         return told_as_called_off("carbon", row, verdict)
     # That a type was taken out of the catalogue, somebody meant; what an application tells, nobody did.
-    uncounted = verdict.reason_code == "unknown_type" and verdict.table != PULLED
+    uncounted = verdict.reason_code == "unknown_type" and verdict.table != FEED_ENTRIES
     locked, lost = verdict.state == "locked", verdict.reason_code in _FOR_A_PERSON
     action = "nothing; it comes after them" if verdict.state == "waits" else not_started("carbon")
     if locked or lost:

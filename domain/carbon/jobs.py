@@ -25,7 +25,7 @@ MODULE_RECALCULATION = "carbon.module_emission_recalc"
 RECALCULATION = "carbon.emission_recalc"
 AGGREGATION = "carbon.aggregation"
 
-PULLED = "pulled_entries"
+FEED_ENTRIES = "pulled_entries"
 """What applications beside us hold, as it was last read. Its rows become uploads, so it is no table."""
 ASKED = "asked_modules"
 """Modules that a person wants to be calculated anew; their types are then asked for one by one."""
@@ -51,7 +51,7 @@ JOBS = (
     Job(FILE_INGEST, (DROPPED,), "data", 50, (UNIT_SYNC, FACTOR_INGEST, DATA_INGEST)),
     Job(UNIT_SYNC, (UNITS.table,), "data", 40, (AGGREGATION,)),
     Job(FACTOR_INGEST, (FACTORS.table,), "data", 40, (RECALCULATION,)),
-    Job(API_INGEST, (PULLED,), "data", 30, (DATA_INGEST,)),
+    Job(API_INGEST, (FEED_ENTRIES,), "data", 30, (DATA_INGEST,)),
     Job(DATA_INGEST, (DATA_ENTRIES.table,), "data", 30, (RECALCULATION,)),
     Job(MODULE_RECALCULATION, (ASKED,), "emissions", 20, (RECALCULATION,)),
     Job(RECALCULATION, (EMISSIONS.table,), "emissions", 20, (AGGREGATION,)),
@@ -61,7 +61,7 @@ JOBS = (
 _ACROSS_RUNS = Backoff(base=timedelta(seconds=60), factor=2, cap=timedelta(hours=1))
 """Without a maximum: what only time mends (an application that is down, a lake that is busy) is never final,
 or a weekend without it would need a person on Monday. All else fails at once, or after a few attempts."""
-_OF_A_YEAR = {PULLED, *(table.table for table in TABLES)}
+_OF_A_YEAR = {FEED_ENTRIES, *(table.table for table in TABLES)}
 
 
 def _year_of(key: str) -> int:

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cached_property
 
 from domain.carbon.catalogue import Catalogue
-from domain.carbon.feeds import NEVER, Heard, Pulled
+from domain.carbon.feeds import NEVER_READ, FeedChange, FeedRead
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
 from domain.shared.state import NOTHING, PartitionState
 
@@ -50,9 +50,9 @@ class Observed:
     refused: Collection[str] = ()
     """Keys whose work the ledger refused when it was asked for it as the plan now wants it: it failed or was
     called off so, and nothing changed since."""
-    heard: Sequence[Heard] = ()
+    feed_changes: Sequence[FeedChange] = ()
     """What applications beside us say they hold."""
-    pulled: Mapping[str, Pulled] = field(default_factory=dict)
+    feed_reads: Mapping[str, FeedRead] = field(default_factory=dict)
     """By partition of entries, what was read of them last."""
     silent: Mapping[str, datetime | None] = field(default_factory=dict)
     """Applications that did not answer when they were asked last, or never did: when they answered last."""
@@ -83,8 +83,8 @@ class Observed:
         speaking = [u for u in self._by_topic.get((kind, topic), ()) if year in u.years]
         return sorted({(u.institution, u.source): u for u in speaking}.values(), key=lambda u: u.id)
 
-    def pulled_of(self, partition: str) -> Pulled:
-        return self.pulled.get(partition, NEVER)
+    def feed_read_of(self, partition: str) -> FeedRead:
+        return self.feed_reads.get(partition, NEVER_READ)
 
     def state(self, table: str, partition: str) -> PartitionState:
         return self.states.get((table, partition), NOTHING)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Literal, Protocol, get_args
 
 from domain.carbon.catalogue import Catalogue
-from domain.carbon.jobs import ASKED, JOBS, PULLED, Phase
+from domain.carbon.jobs import ASKED, FEED_ENTRIES, JOBS, Phase
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES
 from domain.carbon.verdict import year_of
 
@@ -142,6 +142,6 @@ def recalculating(catalogue: Catalogue, rows: Iterable[Row]) -> frozenset[tuple[
     names = {(table, partition.split("|")[0], year_of(partition)) for table, partition in moving}
     found = {(name, year) for table, name, year in names if table in (REPORT_MODULES.table, ASKED)}
     for table, name, year in names:
-        if table in (PULLED, DATA_ENTRIES.table, EMISSIONS.table) and name in catalogue.types:
+        if table in (FEED_ENTRIES, DATA_ENTRIES.table, EMISSIONS.table) and name in catalogue.types:
             found.add((catalogue.type(name).module, year))
     return frozenset(found)

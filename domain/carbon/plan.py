@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from domain.carbon.catalogue import Catalogue
-from domain.carbon.feeds import unpulled
+from domain.carbon.feeds import unread_changes
 from domain.carbon.held_back import held_back
-from domain.carbon.jobs import AGGREGATION, KIND_OF, PULLED
+from domain.carbon.jobs import AGGREGATION, FEED_ENTRIES, KIND_OF
 from domain.carbon.observed import Observed
 from domain.carbon.patience import is_spent
 from domain.carbon.reports import scopes
@@ -57,22 +57,22 @@ def plan(catalogue: Catalogue, seen: Observed) -> Plan:
 
 
 def _pulls(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
-    for partition in sorted({one.partition for one in seen.heard}):
+    for partition in sorted({one.partition for one in seen.feed_changes}):
         name, year = partition.split("|", 1)[0], year_of(partition)
         if name not in catalogue.types:
             why = f"an application has entries of {name!r} for {year}, and the catalogue has no such type"
-            yield Verdict(PULLED, partition, "waits", "unknown_type", why)
+            yield Verdict(FEED_ENTRIES, partition, "waits", "unknown_type", why)
             continue
         # That they cannot be read now is no reason to read all entries again.
         units = str(seen.state(UNITS.table, str(year)).last_known)
-        told = [one for one in seen.heard if one.partition == partition]
-        wanted = unpulled(told, seen.pulled_of(partition), units)
+        told = [one for one in seen.feed_changes if one.partition == partition]
+        wanted = unread_changes(told, seen.feed_read_of(partition), units)
         if not wanted:
-            yield Verdict(PULLED, partition, "healthy", "", f"read from {len(told)} places")
+            yield Verdict(FEED_ENTRIES, partition, "healthy", "", f"read from {len(told)} places")
             continue
-        why = f"not read since it changed: {', '.join(one.place for one in wanted)}"
-        found = (seen.feeds, units, *(f"{one.place} {one.version}" for one in wanted))
-        yield _wanted(seen, PULLED, partition, "feed_changed", why, found)
+        why = f"not read since it changed: {', '.join(one.scope for one in wanted)}"
+        found = (seen.feeds, units, *(f"{one.scope} {one.version}" for one in wanted))
+        yield _wanted(seen, FEED_ENTRIES, partition, "feed_changed", why, found)
 
 
 # Intake: a partition is what the newest uploads of its places say.

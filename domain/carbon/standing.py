@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.factors import SPEAKERS
 from domain.carbon.feeds import ORIGINS
-from domain.carbon.jobs import PULLED
+from domain.carbon.jobs import FEED_ENTRIES
 from domain.carbon.observed import Observed
 from domain.carbon.plan import report_inputs
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORTS, UNITS
@@ -143,7 +143,7 @@ def _left_out(catalogue: Catalogue, seen: Observed, year: int) -> Iterator[LeftO
     yield from _of_files(seen, "factors", FACTORS.table, year)
     for name in catalogue.types:
         yield from _of_files(seen, "data", DATA_ENTRIES.table, year, name)
-        for place, told in sorted(seen.pulled_of(f"{name}|{year}").refused.items()):
+        for place, told in sorted(seen.feed_read_of(f"{name}|{year}").refused.items()):
             yield LeftOut(name, f"{told['entries']:,} of {told['of']:,} entries of {place} are refused")
 
 
@@ -187,7 +187,7 @@ def _is_being_made(seen: Observed, key: str) -> bool:
 
 def _type_of(catalogue: Catalogue, verdict: Verdict) -> str:
     name = verdict.partition.split("|", 1)[0]
-    of_one_type = verdict.table in (PULLED, DATA_ENTRIES.table, EMISSIONS.table)
+    of_one_type = verdict.table in (FEED_ENTRIES, DATA_ENTRIES.table, EMISSIONS.table)
     return name if of_one_type and name in catalogue.types else ""
 
 

@@ -119,8 +119,8 @@ _RELISTED = {
 
 
 def pull(json: Json = False) -> None:
-    """Read what changed in the applications beside us, now, and do whatever follows."""
-    from services.carbon.pull import listen
+    """Poll the applications beside us now, and do whatever follows."""
+    from services.carbon.feeds import poll_feeds
 
     settings = load_settings()
     carbon = open_carbon(settings, write=True)
@@ -128,19 +128,18 @@ def pull(json: Json = False) -> None:
         raise InvalidInput(
             "no application is set", remedy="set PERENNIAL_CARBON_APP_URL or PERENNIAL_CARBON_API_URL"
         )
-    heard = listen(carbon, {})
-    for one in heard:
-        if not json:
-            answer(f"{one.origin}: {one.error.message if one.error else f'{one.places:,} places'}")
-            if one.error and one.error.remedy:
-                say(f"remedy: {one.error.remedy}")
-    ended = drive(settings, carbon) and not any(one.error for one in heard)
+    polls = poll_feeds(carbon, {})
+    for poll in () if json else polls:
+        answer(poll.summary)
+        if poll.error and poll.error.remedy:
+            say(f"remedy: {poll.error.remedy}")
+    ended = drive(settings, carbon) and not any(poll.error for poll in polls)
     if json:
-        told = [
-            {"origin": one.origin, "places": one.places, "error": one.error.message if one.error else None}
-            for one in heard
+        applications = [
+            {"origin": p.origin, "changes": p.changes, "error": p.error.message if p.error else None}
+            for p in polls
         ]
-        document({"ok": ended, "applications": told, "plan": [v.key for v in carbon.plan().due]})
+        document({"ok": ended, "applications": applications, "plan": [v.key for v in carbon.plan().due]})
     raise typer.Exit(0 if ended else 1)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from domain.carbon.feeds import Heard, Origin
+from domain.carbon.feeds import FeedChange, Origin
 from domain.shared.names import LONGEST, fault_of_name, fault_of_text
 from domain.shared.years import YEARS
 
@@ -35,13 +35,13 @@ def version_of(told: Mapping[str, Any]) -> str:
     return _word(told["version"], "version")
 
 
-def change_of(told: Any, origin: Origin) -> Heard:
+def change_of(told: Any, origin: Origin) -> FeedChange:
     if not isinstance(told, dict):
         raise ValueError("a change is no object")
     year = told["year"]
     if type(year) is not int or year not in YEARS:
         raise ValueError(f"a change speaks of the year {str(year)[:20]!r}: {YEARS[0]} to {YEARS[-1]}")
-    return Heard(
+    return FeedChange(
         source=origin,
         institution=_name(told, "institution"),
         data_entry_type=_name(told, "data_entry_type"),

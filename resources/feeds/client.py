@@ -21,7 +21,7 @@ import orjson
 import pyarrow as pa
 import requests
 
-from domain.carbon.feeds import ORIGINS, Heard, Origin
+from domain.carbon.feeds import ORIGINS, FeedChange, Origin
 from domain.shared.clock import Clock, machine_clock
 from domain.shared.error import InfrastructureError
 from domain.shared.hashing import digest
@@ -53,7 +53,7 @@ MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Changes:
-    places: tuple[Heard, ...]
+    places: tuple[FeedChange, ...]
     cursor: str
 
 
@@ -99,7 +99,7 @@ class FeedClient:
         """What changed since a cursor, or all there is. A cursor the application forgot is its business: it
         then tells all. After `patience` seconds no further page is asked for; the cursor leads on from there.
         """
-        found: list[Heard] = []
+        found: list[FeedChange] = []
         until = self._monotonic() + patience
         with self._session() as session:
             for _ in range(MOST_PAGES):
@@ -116,7 +116,7 @@ class FeedClient:
                 after = cursor
         raise self._bad("changes", ValueError(f"more than {MOST_PAGES:,} pages"))
 
-    def entries(self, place: Heard) -> Entries:
+    def entries(self, place: FeedChange) -> Entries:
         """All entries of a place, in one version: changed while they are read, they are to be read again."""
         with self._session() as session:
             pages = list(self._pages(session, place))
@@ -126,7 +126,7 @@ class FeedClient:
             raise ChangedMeanwhile(f"{place.partition} of {self.shown_url} was {told} while it was read")
         return Entries(versions.pop(), joined([rows for _, rows in pages]))
 
-    def _pages(self, session: requests.Session, place: Heard) -> Iterator[tuple[str, pa.Table]]:
+    def _pages(self, session: requests.Session, place: FeedChange) -> Iterator[tuple[str, pa.Table]]:
         asked = {
             "data_entry_type": place.data_entry_type,
             "year": str(place.year),

@@ -1,4 +1,4 @@
-"""Forgetting what was read of applications and says nothing any more. What people uploaded stays."""
+"""Deleting readings of applications that newer readings superseded. Files that people uploaded stay."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from domain.carbon.feeds import ORIGINS
 from services.carbon.service import CarbonService
 
 
-def forget_readings(carbon: CarbonService, before: datetime) -> int:
-    """Delete readings that came before a moment, with their files. What a table is made of stays."""
+def delete_superseded_readings(carbon: CarbonService, before: datetime) -> int:
+    """Delete superseded readings from before a moment, with their files; return how many.
+
+    What a table was made from stays.
+    """
     used = {
         int(number)
         for state in carbon.observe().states.values()
@@ -18,8 +21,7 @@ def forget_readings(carbon: CarbonService, before: datetime) -> int:
     }
     gone = [one for one in carbon.ledger.uploads.outdated(ORIGINS, before) if one.id not in used]
     for one in gone:
-        # First the files: a reading that is still known, and has none, is read again if it is ever needed.
-        # And its note before them: it is not to be missed.
+        # The note first: without its note, an upload is not missed if the rest fails.
         carbon.staging.remove_note(one.pipeline_id)
         carbon.staging.remove(one.pipeline_id)
     carbon.ledger.uploads.forget([one.id for one in gone])

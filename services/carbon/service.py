@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.factors import digests
-from domain.carbon.feeds import Heard, Pulled
-from domain.carbon.jobs import KINDS, PULLED
+from domain.carbon.feeds import FeedChange, FeedRead
+from domain.carbon.jobs import FEED_ENTRIES, KINDS
 from domain.carbon.observed import Arrived, Observed
 from domain.carbon.plan import Plan, is_to_take_in, plan
 from domain.carbon.tables import DATA_ENTRIES, FACTORS, TABLES, UNITS
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from resources.staging import Staging
 
 
-PULLED_RECORD = f"carbon.{PULLED}"
+FEED_RECORD = f"carbon.{FEED_ENTRIES}"
 """Under this name the ledger keeps what was read of applications."""
 DIGESTS = "digests"
 """What the fact of a year's factors says each type sees of them: a look need not read them then."""
@@ -81,8 +81,8 @@ class CarbonService:
             factor_digests=self._factor_digests(states),
             locked={year: lock.reason for year, lock in self.ledger.year_locks.held().items()},
             work=work,
-            heard=self._heard(),
-            pulled=self._pulled(),
+            feed_changes=self._feed_changes(),
+            feed_reads=self._feed_reads(),
             silent=self._silent(),
             now=self.clock(),
             feeds=digest(sorted(feed.fingerprint() for feed in self.feeds.values())),
@@ -120,13 +120,13 @@ class CarbonService:
                 found[name, partition] = frozenset((r["institution"], r["source"]) for r in rows.to_pylist())
         return found
 
-    def _heard(self) -> list[Heard]:
+    def _feed_changes(self) -> list[FeedChange]:
         """Of the applications that there are now; what was read of others stays as it is."""
         if not self.feeds:
             return []
         told = self.ledger.feed_places.all()
         return [
-            Heard(one.source, one.institution, one.topic, one.year, one.version)
+            FeedChange(one.source, one.institution, one.topic, one.year, one.version)
             for one in told
             if one.source in self.feeds
         ]
@@ -143,10 +143,10 @@ class CarbonService:
             if row is None or fails(row)
         }
 
-    def _pulled(self) -> dict[str, Pulled]:
-        records = self.provenance.records([PULLED_RECORD])
+    def _feed_reads(self) -> dict[str, FeedRead]:
+        records = self.provenance.records([FEED_RECORD])
         return {
-            p: Pulled(record.inputs, record.detail.get("refused", {})) for (_, p), record in records.items()
+            p: FeedRead(record.inputs, record.detail.get("refused", {})) for (_, p), record in records.items()
         }
 
     def plan(self) -> Plan:

@@ -8,13 +8,13 @@ from collections import Counter
 import dagster as dg
 import pytest
 
-from domain.carbon.jobs import DROPPED, JOBS, KIND_OF, PULLED
+from domain.carbon.jobs import DROPPED, FEED_ENTRIES, JOBS, KIND_OF
 from domain.registry import tables
 from tests.graph.picture import PICTURE, UPDATE, definitions, draw
 
 WITHOUT_TABLE = {
     *(dg.AssetKey(["ops", name]) for name in ("lake_maintenance", "run_retention", "upload_retention")),
-    *(dg.AssetKey(["carbon", name]) for name in (DROPPED, PULLED)),
+    *(dg.AssetKey(["carbon", name]) for name in (DROPPED, FEED_ENTRIES)),
 }
 """Assets that write no table: upkeep, and what is read from applications and the drop folder."""
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
-from domain.carbon.feeds import Heard
+from domain.carbon.feeds import FeedChange
 from domain.shared.error import InfrastructureError, PermanentRunnerError, TransientResourceError
 from resources.feeds.client import FeedClient, feeds
 from resources.feeds.errors import BadFeed, ChangedMeanwhile, FeedDown, FeedTokenRefused, WrongFeedAddress
@@ -20,7 +20,7 @@ from sandbox.carbon.application import Answer, Application, Place, serving
 
 TOKEN = "f00dfacecafe0123456789abcdef"
 PLANE = Place("plane", 2025)
-HEARD = Heard("manual", "main", "plane", 2025, "1")
+HEARD = FeedChange("manual", "main", "plane", 2025, "1")
 
 
 @pytest.fixture
@@ -43,10 +43,10 @@ def test_changes_are_told_since_a_cursor(client: FeedClient, application: Applic
     application.save(PLANE, [])
     application.save(Place("train", 2024, "other"), [])
     first = client.changes()
-    assert set(first.places) == {HEARD, Heard("manual", "other", "train", 2024, "1")}
+    assert set(first.places) == {HEARD, FeedChange("manual", "other", "train", 2024, "1")}
     application.save(PLANE, [])
     [again] = client.changes(first.cursor).places
-    assert again == Heard("manual", "main", "plane", 2025, "2")
+    assert again == FeedChange("manual", "main", "plane", 2025, "2")
 
 
 def test_many_changes_come_in_pages_and_patience_ends_between_two(

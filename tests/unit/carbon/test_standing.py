@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from domain.carbon.feeds import Pulled
+from domain.carbon.feeds import FeedRead
 from domain.carbon.standing import Standing
 from tests.unit.carbon.world import (
     ENTRIES,
@@ -194,7 +194,7 @@ def test_what_one_institution_left_out_stays_told_when_another_brings_a_whole_fi
 
 def test_entries_that_an_application_has_wrong_are_told_once(world: World) -> None:
     refused = {"manual|main": {"entries": 2, "of": 3, "first": [], "units": "1"}}
-    world.pulled = {"plane|2025": Pulled({}, refused), "train|2024": Pulled({}, refused)}
+    world.feed_reads = {"plane|2025": FeedRead({}, refused), "train|2024": FeedRead({}, refused)}
     world.upload("plane", says="edited", source="manual", left_out=2)
     world.settle()
     assert world.standing().notes == ("plane: 2 of 3 entries of manual|main are refused",)
@@ -224,11 +224,11 @@ def test_another_year_is_another_matter() -> None:
 def test_what_the_catalogue_has_no_type_for_is_told_and_is_no_old_type(world: World) -> None:
     from dataclasses import replace
 
-    from domain.carbon.feeds import Heard
+    from domain.carbon.feeds import FeedChange
     from domain.carbon.plan import plan
     from domain.carbon.standing import standing
 
-    seen = replace(world.observed, heard=[Heard("app", "main", "teleport", 2025, "1")])
+    seen = replace(world.observed, feed_changes=[FeedChange("app", "main", "teleport", 2025, "1")])
     found = standing(world.catalogue, seen, plan(world.catalogue, seen).verdicts, 2025)
     assert (found.old, found.headline) == ({}, "Not up to date")
     assert [line.subject for line in found.others] == ["pulled_entries teleport|2025"]

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from domain.carbon.catalogue import Catalogue, parse
-from domain.carbon.feeds import Pulled
+from domain.carbon.feeds import FeedRead
 from domain.carbon.observed import Arrived, Observed
 from domain.carbon.patience import UNSUMMED_SINCE, unsummed_since
 from domain.carbon.plan import (
@@ -103,7 +103,7 @@ class World:
     locked: dict[int, str] = field(default_factory=dict)
     statuses: dict[str, str] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
-    pulled: dict[str, Pulled] = field(default_factory=dict)
+    feed_reads: dict[str, FeedRead] = field(default_factory=dict)
     silent: dict[str, datetime | None] = field(default_factory=dict)
     now: datetime = NOON
 
@@ -207,7 +207,7 @@ class World:
             locked=dict(self.locked),
             work=dict(self.statuses),
             refused=frozenset(self.refused),
-            pulled=dict(self.pulled),
+            feed_reads=dict(self.feed_reads),
             silent=dict(self.silent),
             now=self.now,
         )

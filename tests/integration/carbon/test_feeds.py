@@ -1,4 +1,4 @@
-"""Entries of an application beside us: heard of, read whole, taken in, and told where they are wrong."""
+"""Feeds: changed entries of an application are polled, read whole, and imported."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from domain.carbon.feeds import Heard
-from domain.carbon.jobs import PULLED
+from domain.carbon.feeds import FeedChange
+from domain.carbon.jobs import FEED_ENTRIES
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES, REPORTS, UNITS
 from domain.shared.error import PerennialError
 from orchestration.doctor import applications
@@ -17,10 +17,10 @@ from orchestration.health import carbon_findings
 from resources.feeds.client import Entries
 from sandbox.carbon.application import Answer, Application, Place, serving
 from services.carbon.calculate import calculate_emissions, sum_modules, sum_reports
+from services.carbon.feeds import READ_AGAIN, poll_feeds, read_feed_entries
 from services.carbon.intake import take_in_entries, take_in_units
-from services.carbon.pull import READ_AGAIN, listen, pull_entries
 from services.carbon.reconcile import reconcile
-from services.carbon.retention import forget_readings
+from services.carbon.retention import delete_superseded_readings
 from services.carbon.service import CarbonService
 from tests.command import said
 from tests.integration.carbon.office import TRAIN, YEAR, Office
@@ -50,7 +50,7 @@ def beside(office: Office, application: Application, monkeypatch: pytest.MonkeyP
 
 
 WORK = {
-    PULLED: pull_entries,
+    FEED_ENTRIES: read_feed_entries,
     UNITS.table: take_in_units,
     DATA_ENTRIES.table: take_in_entries,
     EMISSIONS.table: calculate_emissions,
@@ -59,9 +59,9 @@ WORK = {
 }
 
 
-def pulled(office: Office) -> list[str]:
-    """What was heard is read, and what follows is done, run by run; what failed, in words."""
-    listen(office.carbon, {})
+def poll_and_ingest(office: Office) -> list[str]:
+    """Poll, read and calculate, run by run; return the messages of what failed."""
+    poll_feeds(office.carbon, {})
     return settled(office.carbon)
 
 
@@ -93,11 +93,11 @@ def notes(office: Office) -> list[str]:
     return told
 
 
-def test_what_people_edit_is_added_to_what_files_say(beside: Office, application: Application) -> None:
+def test_pull__entries_beside_files__are_added(beside: Office, application: Application) -> None:
     application.save(TRAIN_2025, [journey("a", 100), journey("b", 50.5, passengers=2)])
     done = beside.run("pull")
     assert done.code == 0, done.err
-    assert done.out.startswith("manual: 1 places")
+    assert done.out.startswith("manual: 1 changes")
     assert trains(beside) == FILED_MG + (100 + 101) * 8_000
     assert beside.milligrams("PHY") == 1000 * 2 * 8_000 + 201 * 8_000
     rows = beside.sql(
@@ -106,12 +106,12 @@ def test_what_people_edit_is_added_to_what_files_say(beside: Office, application
     assert {row["source"]: row["n"] for row in rows} == {"csv": 2, "manual": 2}
 
 
-def test_an_edit_changes_its_place_and_nothing_else(beside: Office, application: Application) -> None:
+def test_read__edited_entry__changes_its_partitions_only(beside: Office, application: Application) -> None:
     application.save(TRAIN_2025, [journey("a", 100)])
-    pulled(beside)
+    poll_and_ingest(beside)
     before = beside.content()
     application.save(TRAIN_2025, [journey("a", 200)])
-    pulled(beside)
+    poll_and_ingest(beside)
     changed = {p for p in before if before[p] != beside.content().get(p)}
     assert changed == {
         ("data_entries", f"train|{YEAR}"),
@@ -122,96 +122,90 @@ def test_an_edit_changes_its_place_and_nothing_else(beside: Office, application:
     assert trains(beside) == FILED_MG + 200 * 8_000
 
 
-def test_nothing_new_is_read_once_and_changes_nothing(beside: Office, application: Application) -> None:
+def test_poll__nothing_new__reads_and_changes_nothing(beside: Office, application: Application) -> None:
     application.save(TRAIN_2025, [journey("a", 100)])
-    pulled(beside)
+    poll_and_ingest(beside)
     before, calls = beside.content(), len(application.calls)
-    assert pulled(beside) == []
+    assert poll_and_ingest(beside) == []
     assert beside.content() == before
     assert application.calls[calls:] == ["/changes"]
 
 
-def test_what_people_edit_survives_every_upload(beside: Office, application: Application) -> None:
+def test_upload__file_of_the_same_type__keeps_feed_entries(beside: Office, application: Application) -> None:
     application.save(TRAIN_2025, [journey("a", 100)])
-    pulled(beside)
+    poll_and_ingest(beside)
     assert beside.upload("data", TRAIN.replace("500", "600"), "--type", "train").code == 0
     assert settled(beside.carbon) == []
     assert trains(beside) == FILED_MG + 100 * 30_000 + 100 * 8_000
 
 
-def test_what_is_deleted_there_is_gone_here_and_the_files_stay(
-    beside: Office, application: Application
-) -> None:
+def test_read__all_entries_deleted__files_stay(beside: Office, application: Application) -> None:
     application.save(TRAIN_2025, [journey("a", 100)])
-    pulled(beside)
+    poll_and_ingest(beside)
     application.save(TRAIN_2025, [])
-    assert pulled(beside) == []
+    assert poll_and_ingest(beside) == []
     assert trains(beside) == FILED_MG
     assert not beside.due()
 
 
-def test_its_own_tables_are_only_read(beside: Office, application: Application) -> None:
+def test_read__application__is_only_read(beside: Office, application: Application) -> None:
     application.save(TRAIN_2025, [journey("a", 100)])
-    pulled(beside)
+    poll_and_ingest(beside)
     assert {call.partition("?")[0] for call in application.calls} == {"/changes", "/entries"}
     assert application.edits == [TRAIN_2025]
 
 
-def test_wrong_entries_are_told_and_the_good_ones_taken(beside: Office, application: Application) -> None:
+def test_read__wrong_entries__good_ones_are_imported(beside: Office, application: Application) -> None:
     application.save(TRAIN_2025, [journey("a", 100), journey("b", -5), journey("c", 10) | {"unit_id": "XXX"}])
-    assert pulled(beside) == []
+    assert poll_and_ingest(beside) == []
     assert trains(beside) == FILED_MG + 100 * 8_000
     health, code, why = findings()[f"pulled_entries:train|{YEAR}"]
     assert (health, code) == ("broken", "entries_refused")
     assert "2 of 3 entries of manual|main are refused" in why
     assert notes(beside) == ["train: 2 of 3 entries of manual|main are refused"]
     application.save(TRAIN_2025, [journey("a", 100), journey("b", 5)])
-    pulled(beside)
+    poll_and_ingest(beside)
     assert findings() == {}
 
 
-def test_entries_of_a_unit_that_comes_later_are_read_again_when_it_has_come(
-    beside: Office, application: Application
-) -> None:
+def test_read__unit_uploaded_later__entries_are_read_again(beside: Office, application: Application) -> None:
     application.save(TRAIN_2025, [journey("a", 100), journey("c", 10) | {"unit_id": "NEW"}])
-    pulled(beside)
+    poll_and_ingest(beside)
     assert trains(beside) == FILED_MG + 100 * 8_000
     assert beside.upload("units", TREE + "NEW,New,SCI\n").code == 0
     assert settled(beside.carbon) == []
     assert trains(beside) == FILED_MG + 110 * 8_000
 
 
-def test_a_place_of_which_nothing_can_be_taken_keeps_what_it_had(
-    beside: Office, application: Application
-) -> None:
+def test_read__no_good_entry__keeps_what_was_read_before(beside: Office, application: Application) -> None:
     application.save(TRAIN_2025, [journey("a", 100)])
-    pulled(beside)
+    poll_and_ingest(beside)
     application.save(TRAIN_2025, [journey("a", 100) | {"unit_id": "XXX"}])
-    assert pulled(beside)
+    assert poll_and_ingest(beside)
     assert trains(beside) == FILED_MG + 100 * 8_000
     assert findings()[f"pulled_entries:train|{YEAR}"][0] == "broken"
     application.save(TRAIN_2025, [journey("a", 300)])
-    assert pulled(beside) == []
+    assert poll_and_ingest(beside) == []
     assert trains(beside) == FILED_MG + 300 * 8_000
 
 
-def test_one_place_that_fails_holds_no_other_back(beside: Office, application: Application) -> None:
+def test_read__one_scope_fails__others_are_read(beside: Office, application: Application) -> None:
     assert beside.upload("units", "unit_id,name\nEPF,Other\n", "--institution", "other").code == 0
     application.save(TRAIN_2025, [journey("a", 100) | {"unit_id": "XXX"}])
     application.save(Place("train", 2025, "other"), [journey("a", 7) | {"unit_id": "EPF"}])
-    assert pulled(beside)
+    assert poll_and_ingest(beside)
     assert trains(beside) == FILED_MG + 7 * 8_000
 
 
-def test_many_pages_are_one_reading(beside: Office, application: Application) -> None:
+def test_read__many_pages__one_upload(beside: Office, application: Application) -> None:
     application.page_size = 7
     application.save(TRAIN_2025, [journey(f"j{n}", 1) for n in range(50)])
-    assert pulled(beside) == []
+    assert poll_and_ingest(beside) == []
     assert trains(beside) == FILED_MG + 50 * 8_000
     assert sum(call.startswith("/entries") for call in application.calls) == 8
 
 
-def test_an_edit_between_two_pages_is_never_half_read(beside: Office, application: Application) -> None:
+def test_read__edited_between_pages__is_deferred(beside: Office, application: Application) -> None:
     application.page_size = 2
     application.save(TRAIN_2025, [journey("a", 1), journey("b", 1), journey("c", 1)])
 
@@ -221,7 +215,7 @@ def test_an_edit_between_two_pages_is_never_half_read(beside: Office, applicatio
             application.save(TRAIN_2025, [journey(name, kilometres) for name in "abc"])
 
     application.on_page = edit
-    pulled(beside)
+    poll_and_ingest(beside)
     pages = [call for call in application.calls if call.startswith("/entries")]
     assert len(pages) == 2 * (1 + READ_AGAIN), "a few times, and no more in this run"
     assert trains(beside) == FILED_MG, "not a mixture of both"
@@ -230,24 +224,24 @@ def test_an_edit_between_two_pages_is_never_half_read(beside: Office, applicatio
     application.on_page = lambda _: None
     application.save(TRAIN_2025, [journey(name, 5) for name in "abc"])
     beside.carbon.ledger.retry(row.id)
-    assert pulled(beside) == []
+    assert poll_and_ingest(beside) == []
     assert trains(beside) == FILED_MG + 15 * 8_000
 
 
-def test_an_edit_that_is_heard_of_while_its_place_is_read_is_read_too(
+def test_read__change_polled_while_reading__is_read_too(
     beside: Office, application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     application.save(TRAIN_2025, [journey("a", 1)])
     carbon = beside.carbon
-    listen(carbon, {})
+    poll_feeds(carbon, {})
 
     read = carbon.feeds["manual"].entries
 
-    def read_and_edited(place: Heard) -> Entries:
-        found = read(place)
+    def read_and_edited(change: FeedChange) -> Entries:
+        found = read(change)
         if found.version == "1":
             application.save(TRAIN_2025, [journey("a", 5)])
-            listen(carbon, {"manual": "1"})
+            poll_feeds(carbon, {"manual": "1"})
         return found
 
     monkeypatch.setattr(carbon.feeds["manual"], "entries", read_and_edited)
@@ -255,7 +249,7 @@ def test_an_edit_that_is_heard_of_while_its_place_is_read_is_read_too(
     assert trains(beside) == FILED_MG + 5 * 8_000
 
 
-def test_what_is_edited_while_it_is_read_is_read_again_in_the_same_run(
+def test_read__edited_while_reading__is_read_again_in_the_run(
     beside: Office, application: Application
 ) -> None:
     application.page_size = 2
@@ -266,12 +260,14 @@ def test_what_is_edited_while_it_is_read_is_read_again_in_the_same_run(
             application.save(TRAIN_2025, [journey(name, 4 + len(application.edits)) for name in "abc"])
 
     application.on_page = edit
-    assert pulled(beside) == []
+    assert poll_and_ingest(beside) == []
     assert len(application.edits) == 1 + READ_AGAIN
     assert trains(beside) == FILED_MG + 3 * (4 + READ_AGAIN) * 8_000
 
 
-def test_a_feed_that_fails_is_told_and_what_is_there_stays(beside: Office, application: Application) -> None:
+def test_pull__application_down__finding_and_nothing_changes(
+    beside: Office, application: Application
+) -> None:
     before = beside.content()
     application.fault = lambda _: Answer(503, b"busy")
     done = beside.run("pull")
@@ -290,13 +286,13 @@ def test_a_feed_that_fails_is_told_and_what_is_there_stays(beside: Office, appli
     assert note.startswith("manual has not answered since 20")
 
 
-def test_an_application_that_nobody_has_heard_of_yet_is_told(beside: Office) -> None:
+def test_report__application_never_polled__is_noted(beside: Office) -> None:
     assert notes(beside) == ["manual has never answered: what changed there is not known"]
-    assert listen(beside.carbon, {})
+    assert poll_feeds(beside.carbon, {})
     assert notes(beside) == []
 
 
-def test_a_wrong_token_is_told_without_the_token(
+def test_pull__wrong_token__error_without_the_token(
     beside: Office, application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PERENNIAL_CARBON_APP_TOKEN", "0123456789wrong-token-of-ours")
@@ -306,45 +302,43 @@ def test_a_wrong_token_is_told_without_the_token(
     assert "wrong-token-of-ours" not in done.out + done.err + said("status", "--json").out
 
 
-def test_entries_that_cannot_be_read_are_put_off_and_read_when_they_can(
+def test_read__application_fails__is_deferred_and_read_later(
     beside: Office, application: Application
 ) -> None:
     application.save(TRAIN_2025, [journey("a", 100)])
     application.fault = lambda path: Answer(500, b"oops") if path == "/entries" else None
-    assert pulled(beside)
+    assert poll_and_ingest(beside)
     [row] = beside.carbon.ledger.find("carbon.api_ingest", limit=1)
     assert (row.status, row.reason_code, row.attempts) == ("deferred", "feed_down", 1)
     application.fault = lambda _: None
     beside.carbon.ledger.retry(row.id)
-    assert pulled(beside) == []
+    assert poll_and_ingest(beside) == []
     assert trains(beside) == FILED_MG + 100 * 8_000
 
 
-def test_the_look_reads_what_was_heard(beside: Office, application: Application) -> None:
+def test_reconcile__polled_change__is_read_and_calculated(beside: Office, application: Application) -> None:
     """As the daemon does it: one sensor hears, the other has it read and calculated."""
     application.save(TRAIN_2025, [journey("a", 100)])
     carbon = beside.carbon
-    [heard] = listen(carbon, {})
-    assert (heard.origin, heard.places, heard.cursor) == ("manual", 1, "1")
+    [poll] = poll_feeds(carbon, {})
+    assert (poll.origin, poll.changes, poll.cursor) == ("manual", 1, "1")
     for _ in range(4):
         beside.reconcile()
     assert not beside.due()
     assert trains(beside) == FILED_MG + 100 * 8_000
-    [again] = listen(carbon, {"manual": heard.cursor})
-    assert again.places == 0
+    [again] = poll_feeds(carbon, {"manual": poll.cursor})
+    assert again.changes == 0
 
 
-def test_readings_that_newer_ones_replaced_are_forgotten_after_a_while(
-    beside: Office, application: Application
-) -> None:
+def test_delete_superseded_readings__old_ones__are_deleted(beside: Office, application: Application) -> None:
     for distance in (1, 2, 3):
         application.save(TRAIN_2025, [journey("a", distance)])
-        assert pulled(beside) == []
+        assert poll_and_ingest(beside) == []
     carbon, before = beside.carbon, beside.content()
     readings = [u for u in carbon.ledger.uploads.find() if u.source == "manual"]
     assert len(readings) == 3
-    assert forget_readings(carbon, readings[-1].moment) == 0, "they are too young"
-    assert forget_readings(carbon, carbon.clock() + timedelta(days=1)) == 2
+    assert delete_superseded_readings(carbon, readings[-1].moment) == 0, "they are too young"
+    assert delete_superseded_readings(carbon, carbon.clock() + timedelta(days=1)) == 2
     assert [u.id for u in carbon.ledger.uploads.find() if u.source == "manual"] == [readings[0].id]
     assert not carbon.staging.holds(readings[1].pipeline_id, carbon.staging.rows(readings[0].pipeline_id))
     assert not beside.due()
@@ -355,24 +349,24 @@ def test_readings_that_newer_ones_replaced_are_forgotten_after_a_while(
     assert beside.content() == before, "it is made of what is left"
 
 
-def test_a_locked_year_reads_nothing_until_it_is_unlocked(beside: Office, application: Application) -> None:
+def test_read__locked_year__waits_for_unlock(beside: Office, application: Application) -> None:
     beside.run("lock", YEAR, "--reason", "published")
     application.save(TRAIN_2025, [journey("a", 100)])
-    pulled(beside)
+    poll_and_ingest(beside)
     assert trains(beside) == FILED_MG
     assert findings()[f"pulled_entries:train|{YEAR}"][0] == "explained"
     beside.run("unlock", YEAR, "--reason", "a mistake")
-    assert pulled(beside) == []
+    assert poll_and_ingest(beside) == []
     assert trains(beside) == FILED_MG + 100 * 8_000
 
 
-def test_a_type_that_is_not_counted_is_told(beside: Office, application: Application) -> None:
+def test_poll__unknown_type__is_a_finding(beside: Office, application: Application) -> None:
     application.save(Place("zeppelin", 2025), [journey("a", 100)])
-    assert pulled(beside) == []
+    assert poll_and_ingest(beside) == []
     assert findings()[f"pulled_entries:zeppelin|{YEAR}"][:2] == ("broken", "unknown_type")
 
 
-def test_reading_belongs_to_the_chain_of_what_it_read(beside: Office, application: Application) -> None:
+def test_pull__pipeline__includes_the_reading(beside: Office, application: Application) -> None:
     application.save(TRAIN_2025, [journey("a", 100)])
     beside.run("pull")
     newest = beside.run("pipelines", "--json").json["pipelines"][0]
@@ -381,7 +375,7 @@ def test_reading_belongs_to_the_chain_of_what_it_read(beside: Office, applicatio
     assert chain["status"] == "SUCCESS"
 
 
-def test_two_applications_are_two_sources(
+def test_read__two_applications__two_sources(
     beside: Office, application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meters = Application()
@@ -389,13 +383,13 @@ def test_two_applications_are_two_sources(
     meters.save(TRAIN_2025, [journey("a", 1)])
     with serving(meters) as address:
         monkeypatch.setenv("PERENNIAL_CARBON_API_URL", address)
-        assert pulled(beside) == []
+        assert poll_and_ingest(beside) == []
     assert trains(beside) == FILED_MG + 101 * 8_000
     rows = beside.carbon.lake.sql(f"SELECT DISTINCT source FROM {DATA_ENTRIES.name} ORDER BY 1").to_pylist()
     assert [row["source"] for row in rows] == ["api", "csv", "manual"]
 
 
-def test_the_doctor_asks_every_application(beside: Office, application: Application) -> None:
+def test_doctor__applications__asks_each(beside: Office, application: Application) -> None:
     application.save(TRAIN_2025, [])
     assert applications(load_settings()) == "manual answers (1 places)"
     application.fault = lambda _: Answer(503, b"")
@@ -404,7 +398,7 @@ def test_the_doctor_asks_every_application(beside: Office, application: Applicat
     assert "PERENNIAL_CARBON_APP_URL" in told.value.remedy
 
 
-def test_pull_without_an_application_says_what_to_set(office: Office) -> None:
+def test_pull__no_application__names_the_setting(office: Office) -> None:
     done = office.run("pull")
     assert done.code == 2
     assert "PERENNIAL_CARBON_APP_URL" in done.err

@@ -1,4 +1,4 @@
-"""What applications beside us hold, as an asset: a partition is read whole when it changed there."""
+"""The asset of entries that applications hold: a partition is read whole when it changed there."""
 
 from collections.abc import Iterator
 
@@ -7,21 +7,21 @@ import dagster as dg
 from assets.policies.definition import tableless
 from assets.policies.failure import classified
 from assets.policies.tags import DISPATCH
-from domain.carbon.jobs import PULLED
-from services.carbon.pull import Read, pull_entries
+from domain.carbon.jobs import FEED_ENTRIES
+from services.carbon.feeds import ReadScope, read_feed_entries
 from services.carbon.resource import CarbonResource
 
-PULLED_KEY = dg.AssetKey(["carbon", PULLED])
+FEED_ENTRIES_KEY = dg.AssetKey(["carbon", FEED_ENTRIES])
 
 
-def pulled_entries(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
-    """It writes no table: what is read becomes an upload of its place, and entries are made of uploads."""
+def feed_entries(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+    """It writes no table: what is read becomes an upload, and entries are made of uploads."""
 
     @dg.multi_asset(
-        name=PULLED,
+        name=FEED_ENTRIES,
         specs=[
             tableless(
-                PULLED_KEY,
+                FEED_ENTRIES_KEY,
                 "Entries of applications beside us: edited by people, or counted by systems.",
                 "json",
                 "category_year",
@@ -32,25 +32,26 @@ def pulled_entries(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
     def made(context: dg.AssetExecutionContext, office: CarbonResource) -> Iterator[dg.MaterializeResult]:
-        def tell(partition: str, read: Read) -> None:
-            context.log_event(dg.AssetMaterialization(PULLED_KEY, partition=partition, metadata=_told(read)))
+        def report(partition: str, read: ReadScope) -> None:
+            event = dg.AssetMaterialization(FEED_ENTRIES_KEY, partition=partition, metadata=_metadata(read))
+            context.log_event(event)
             refused = f", {read.refused} refused" if read.refused else ""
-            context.log.info("%s of %s: %d entries%s", partition, read.place, read.entries, refused)
+            context.log.info("%s of %s: %d entries%s", partition, read.scope, read.entries, refused)
 
         with classified():
             carbon = office.open()
             asked = [str(key) for key in context.partition_keys]
-            wanted = carbon.sent(context.run.tags.get(DISPATCH), PULLED, asked)
-            pull_entries(carbon, wanted, context.run_id, tell)
+            wanted = carbon.sent(context.run.tags.get(DISPATCH), FEED_ENTRIES, asked)
+            read_feed_entries(carbon, wanted, context.run_id, report)
         yield from ()
 
     return made
 
 
-def _told(read: Read) -> dict[str, dg.MetadataValue]:
+def _metadata(read: ReadScope) -> dict[str, dg.MetadataValue]:
     return {
         "dagster/partition_row_count": dg.MetadataValue.int(read.entries),
-        "place": dg.MetadataValue.text(read.place),
+        "scope": dg.MetadataValue.text(read.scope),
         "version": dg.MetadataValue.text(read.version),
         "refused": dg.MetadataValue.int(read.refused),
         "upload": dg.MetadataValue.int(read.upload),

@@ -1,0 +1,204 @@
+"""Feeds: polling applications for changes, and reading changed entries as uploads.
+
+A poll notes which scopes changed (`poll_feeds`); the plan decides which of them to read, and a run reads
+each scope whole (`read_feed_entries`). Good entries are imported, wrong ones are listed.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from domain.carbon.feeds import FeedChange, FeedRead, unread_changes
+from domain.carbon.jobs import API_INGEST, FEED_ENTRIES
+from domain.carbon.plan import year_of
+from domain.carbon.reading.problems import FileRefused
+from domain.carbon.tables import UNITS
+from domain.shared.error import InvalidInput, PerennialError, TransientResourceError
+from domain.shared.hashing import digest
+from domain.shared.names import LONGEST
+from resources.feeds.errors import ChangedMeanwhile
+from resources.ledger.feed_places import FeedPlace
+from resources.ledger.provenance import PartitionRecord
+from services.carbon.service import FEED_RECORD, CarbonService, YearLocked, freshness_of
+from services.carbon.upload import File, upload, upload_nothing
+
+if TYPE_CHECKING:
+    from resources.feeds.client import Entries, FeedClient
+    from resources.ledger.lease import Lease
+    from resources.ledger.uploads import Upload
+
+log = logging.getLogger("perennial.carbon")
+
+POLL_SECONDS = 10.0
+"""After so long a poll asks for no further page: a sensor's tick has a minute."""
+READ_AGAIN = 3
+"""Times a scope is read again in one run; after that its work is deferred."""
+
+
+@dataclass(frozen=True)
+class Poll:
+    """What one application answered to a poll."""
+
+    origin: str
+    changes: int
+    cursor: str
+    error: PerennialError | None = None
+
+    @property
+    def summary(self) -> str:
+        return f"{self.origin}: {self.error.message if self.error else f'{self.changes:,} changes'}"
+
+
+@dataclass(frozen=True)
+class ReadScope:
+    """What one scope came to."""
+
+    scope: str
+    version: str
+    entries: int
+    refused: int
+    upload: int
+
+
+Report = Callable[[str, ReadScope], None]
+"""Called with a partition and what was read of one of its scopes."""
+
+
+def poll_feeds(carbon: CarbonService, cursors: Mapping[str, str]) -> list[Poll]:
+    """Note what changed in each application since its cursor; without a cursor, all that it holds."""
+    found = []
+    for origin, feed in carbon.feeds.items():
+        source, cursor = freshness_of(origin), cursors.get(origin, "")
+        try:
+            asked_at = carbon.ledger.machine_clock()  # before the call: later changes are newer than it
+            answer = feed.changes(cursor, POLL_SECONDS)
+        except PerennialError as error:
+            log.warning("%s entries: %s", origin, error.message)
+            carbon.ledger.freshness.failed(source, error)
+            found.append(Poll(origin, 0, cursor, error))
+            continue
+        carbon.ledger.feed_places.hear([_row(one) for one in answer.places], asked_at)
+        carbon.ledger.freshness.succeeded(source, rows_latest=len(answer.places), rows_today=None)
+        found.append(Poll(origin, len(answer.places), answer.cursor or cursor))
+    return found
+
+
+def read_feed_entries(carbon: CarbonService, partitions: Sequence[str], run_id: str, report: Report) -> None:
+    """Read every unread scope of these partitions. A scope that fails stops no other."""
+    failures: list[PerennialError] = []
+    with carbon.ledger.lease(API_INGEST, [f"{FEED_ENTRIES}:{p}" for p in partitions], run_id) as lease:
+        failures += [YearLocked(lock) for lock in lease.locked.values()]
+        for key in lease.keys:
+            failed = _read_partition(carbon, lease, key, run_id, report)
+            _settle(lease, key, failed)
+            failures += failed
+    if failures:
+        raise failures[0]
+
+
+def _settle(lease: Lease, key: str, failed: Sequence[PerennialError]) -> None:
+    """A failure that a person must correct counts more than one that time mends."""
+    if not failed:
+        lease.complete(key)
+        return
+    worst = next((e for e in failed if not isinstance(e, TransientResourceError)), failed[0])
+    if isinstance(worst, YearLocked):
+        lease.skip(key, worst.reason_code)
+    elif isinstance(worst, TransientResourceError):
+        lease.defer(key, worst)
+    else:
+        lease.fail(key, worst)
+
+
+def _read_partition(
+    carbon: CarbonService, lease: Lease, key: str, run_id: str, report: Report
+) -> list[PerennialError]:
+    partition = key.split(":", 1)[1]
+    seen = carbon.observe()
+    units = str(seen.state(UNITS.table, str(year_of(partition))).last_known)
+    known = seen.feed_read_of(partition)
+    changes = [change for change in seen.feed_changes if change.partition == partition]
+    failed: list[PerennialError] = []
+    for change in unread_changes(changes, known, units):
+        lease.check()
+        try:
+            carbon.refuse_locked([change.year])
+            read, refused = _read_scope(carbon, change, lease.work[key].id)
+        except PerennialError as error:
+            failed.append(error)
+            continue
+        others = {scope: told for scope, told in known.refused.items() if scope != change.scope}
+        mine = {change.scope: {**refused, "units": units}} if refused else {}
+        known = FeedRead({**known.versions, change.scope: read.version}, others | mine)
+        report(partition, read)
+        carbon.provenance.record([_record(partition, known, read, run_id)])
+    return failed
+
+
+def _read_scope(carbon: CarbonService, change: FeedChange, work_id: int) -> tuple[ReadScope, dict[str, Any]]:
+    """Upload a scope as it is now; return what was read and what was refused."""
+    feed = carbon.feeds[change.source]
+    found = _entries(feed, change)
+    content = io.BytesIO()
+    pq.write_table(found.rows, content, compression="zstd")
+    file = File(
+        kind="data",
+        name=f"{change.source} entries of {change.data_entry_type} {change.year}",
+        content=content.getvalue(),
+        by=feed.shown_url[:LONGEST],
+        institution=change.institution,
+        source=change.source,
+        year=change.year,
+        data_entry_type=change.data_entry_type,
+        mark="point",
+    )
+    kept = _upload_valid(carbon, file) if found.rows.num_rows else upload_nothing(carbon, file).upload
+    carbon.ledger.pipelines.add(work_id, [kept.pipeline_id])
+    # Entries may be newer than the version that the poll noted; then they need not be read again.
+    carbon.ledger.feed_places.read(_row(change), found.version)
+    left_out = kept.rows - kept.taken
+    refused = {"entries": left_out, "of": kept.rows, "first": list(kept.problems[:3])} if left_out else {}
+    return ReadScope(change.scope, found.version, kept.taken, left_out, kept.id), refused
+
+
+def _entries(feed: FeedClient, change: FeedChange) -> Entries:
+    """Read a scope, again at once if it was edited meanwhile: all-day editing must not delay it."""
+    for _ in range(READ_AGAIN):
+        try:
+            return feed.entries(change)
+        except ChangedMeanwhile as error:
+            log.info("%s; it is read again", error.message)
+    return feed.entries(change)
+
+
+def _upload_valid(carbon: CarbonService, file: File) -> Upload:
+    try:
+        return upload(carbon, file, accept_valid=True).upload
+    except FileRefused as error:
+        raise InvalidInput(
+            f"{file.name} from {file.by}: {error.problems[0]}",
+            reason_code="entries_refused",
+            remedy="correct them in the application; they are read again once it reports a change",
+        ) from error
+
+
+def _row(change: FeedChange) -> FeedPlace:
+    return FeedPlace(change.source, change.institution, change.data_entry_type, change.year, change.version)
+
+
+def _record(partition: str, known: FeedRead, read: ReadScope, run_id: str) -> PartitionRecord:
+    return PartitionRecord(
+        table_name=FEED_RECORD,
+        partition=partition,
+        rows=read.entries,
+        digest=digest(dict(known.versions)),
+        inputs=dict(known.versions),
+        detail={"refused": {scope: dict(told) for scope, told in known.refused.items()}},
+        run_id=run_id,
+    )
