@@ -9,8 +9,8 @@ import pyarrow as pa
 from sqlalchemy import Engine, select
 
 from domain.shared.table import Version
+from resources.database.engine import reading
 from resources.lake.client import Lake
-from resources.ledger.engine import reading
 from resources.ledger.schema import work, work_event
 from services.market.service import MarketService
 

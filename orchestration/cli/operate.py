@@ -68,10 +68,10 @@ def doctor(json: Json = False) -> None:
 def migrate(json: Json = False) -> None:
     """Bring the work ledger's schema to this program's; `up` and every command that writes do it too."""
     from orchestration.services import open_ledger
-    from resources.ledger.engine import place
+    from resources.database.errors import location
 
     ledger = open_ledger(load_settings(), write=True)
-    where = place(ledger.engine)
+    where = location(ledger.engine)
     document({"ledger": where, "migrated": True}) if json else answer(f"the ledger at {where} is current")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Engine, and_, case, or_
 
-from resources.ledger.engine import reading
+from resources.database.engine import reading
 from resources.ledger.model import Work
 from resources.ledger.rows import as_work, select_work
 from resources.ledger.schema import ACTIVE, CANCELLED, FAILED, work

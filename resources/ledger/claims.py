@@ -9,10 +9,11 @@ from datetime import datetime
 from sqlalchemy import Connection, Engine
 
 from domain.shared.work import Kind, WorkRequest
-from resources.ledger.engine import reading, writing
+from resources.database.engine import reading, writing
+from resources.database.statements import lock_name
 from resources.ledger.model import Work
 from resources.ledger.outcome import Outcome
-from resources.ledger.rows import Change, KeyState, create, lock_name, read_keys, write
+from resources.ledger.rows import Change, KeyState, create, read_keys, write
 from resources.ledger.schema import COMPLETED, DEFERRED, SKIPPED
 from resources.ledger.transitions import claimed, first_generation
 from resources.ledger.transitions import settled as settled_as

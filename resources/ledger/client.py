@@ -16,11 +16,12 @@ from sqlalchemy import Engine
 from domain.shared import clock as clocks
 from domain.shared.clock import Clock
 from domain.shared.work import Kind, WorkRequest
+from resources.database.engine import open_engine, reading
+from resources.database.errors import driver_errors
 from resources.ledger import dispatch as dispatching
 from resources.ledger import enqueue as requests
 from resources.ledger import pauses, person, queries, sweep
 from resources.ledger.dropped_files import DroppedFiles
-from resources.ledger.engine import open_engine, reading, speaking
 from resources.ledger.feed_places import FeedPlaces
 from resources.ledger.freshness import Freshness
 from resources.ledger.lease import Lease, LeaseRequest
@@ -84,13 +85,13 @@ class Ledger:
 
     def migrate(self) -> None:
         """Bring the schema to this program's. Several processes may do so at once."""
-        from resources.ledger.migrate import migrate
+        from resources.database.migrate import migrate
 
         migrate(self.engine)
 
     def reach(self) -> None:
         """Connect, whatever the schema."""
-        with speaking(self.engine), self.engine.connect():
+        with driver_errors(self.engine), self.engine.connect():
             pass
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, Engine, and_, case, func, not_, or_, select
 
-from resources.ledger.engine import reading, writing
+from resources.database.engine import reading, writing
 from resources.ledger.model import Dispatch, Work
 from resources.ledger.rows import Change, as_work, lock_ids, select_work, write
 from resources.ledger.schema import RUNNING, WAITING, is_running, is_waiting, work

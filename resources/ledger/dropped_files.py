@@ -14,8 +14,8 @@ from typing import Any
 from sqlalchemy import Connection, Engine, and_, delete, exists, func, insert, select, update
 
 from domain.shared.clock import Clock
-from resources.ledger.engine import reading, writing
-from resources.ledger.rows import chunks, lock_name
+from resources.database.engine import reading, writing
+from resources.database.statements import chunks, lock_name
 from resources.ledger.schema import dropped_file, upload
 
 

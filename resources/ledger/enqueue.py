@@ -11,10 +11,11 @@ from sqlalchemy import Connection, Engine
 
 from domain.shared.error import InvalidInput
 from domain.shared.work import Kind, WorkRequest
-from resources.ledger.engine import writing
+from resources.database.engine import writing
+from resources.database.statements import lock_name
 from resources.ledger.model import EnqueueReport, Work
 from resources.ledger.pipelines import join
-from resources.ledger.rows import Change, create, lock_name, read_keys, write
+from resources.ledger.rows import Change, create, read_keys, write
 from resources.ledger.schema import ACTIVE
 from resources.ledger.transitions import judge_request
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import Engine, select, update
 
-from resources.ledger.engine import reading, writing
+from resources.database.engine import reading, writing
+from resources.database.statements import insert_into
 from resources.ledger.schema import feed_place
-from resources.ledger.upsert import insert_into
 
 
 @dataclass(frozen=True, slots=True, order=True)

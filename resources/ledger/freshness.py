@@ -9,11 +9,12 @@ from typing import Any
 from sqlalchemy import Engine, case, literal, select
 
 from domain.shared.clock import Clock
-from resources.ledger.engine import reading, writing
+from resources.database.engine import reading, writing
+from resources.database.schema import UtcDateTime
+from resources.database.statements import insert_into
 from resources.ledger.outcome import cause_of
-from resources.ledger.schema import UtcDateTime, source_freshness
+from resources.ledger.schema import source_freshness
 from resources.ledger.transitions import CLOCKS_APART
-from resources.ledger.upsert import insert_into
 
 
 @dataclass(frozen=True, slots=True)

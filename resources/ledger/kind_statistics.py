@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import Engine, Float, bindparam, text
 
 from domain.shared.error import InvalidInput
-from resources.ledger.engine import reading
-from resources.ledger.schema import UtcDateTime
+from resources.database.engine import reading
+from resources.database.schema import UtcDateTime
 
 _SECONDS = {
     "sqlite": "(julianday(finished_at) - julianday(started_at)) * 86400.0",

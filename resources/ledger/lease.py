@@ -20,9 +20,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from domain.shared.clock import Clock
 from domain.shared.error import PerennialError
 from domain.shared.work import Kind
+from resources.database.engine import writing
 from resources.ledger import pauses
 from resources.ledger.claims import Claimant, Claims, take
-from resources.ledger.engine import writing
 from resources.ledger.model import HeldElsewhere, LeaseLost, Work
 from resources.ledger.outcome import Outcome, cause_of, outcome_of
 from resources.ledger.rows import Change, lock_ids, renew, write

@@ -9,12 +9,13 @@ from sqlalchemy import Connection, Engine
 
 from domain.shared.error import InvalidInput
 from domain.shared.work import Kind, WorkRequest
-from resources.ledger.engine import reading, writing
+from resources.database.engine import reading, writing
+from resources.database.statements import lock_name
 from resources.ledger.enqueue import kind_named
 from resources.ledger.model import Work
 from resources.ledger.pipelines import inherit
 from resources.ledger.queries import get
-from resources.ledger.rows import Change, create, lock_ids, lock_name, read_keys, write
+from resources.ledger.rows import Change, create, lock_ids, read_keys, write
 from resources.ledger.schema import CANCELLED, FINISHED, WAITING
 from resources.ledger.standing import RETRIED
 from resources.ledger.transitions import cancelled, first_generation, made_due

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine, func, select
 
-from resources.ledger.engine import reading, writing
+from resources.database.engine import reading, writing
+from resources.database.statements import chunks, insert_into
 from resources.ledger.model import Work
-from resources.ledger.rows import chunks, select_work
+from resources.ledger.rows import select_work
 from resources.ledger.schema import CANCELLED, COMPLETED, FAILED, pipeline_member, work
-from resources.ledger.upsert import insert_into
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 

@@ -15,10 +15,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Engine, and_, case, insert, select, update
 
 from domain.shared.clock import Clock
-from resources.ledger.engine import reading, writing
-from resources.ledger.rows import chunks, lock_name
+from resources.database.engine import reading, writing
+from resources.database.statements import chunks, insert_into, lock_name
 from resources.ledger.schema import partition_fact, partition_revision
-from resources.ledger.upsert import insert_into
 
 
 @dataclass(frozen=True, slots=True)

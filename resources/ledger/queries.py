@@ -7,9 +7,10 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Engine, and_, delete, func, not_, or_, select
 
-from resources.ledger.engine import reading, writing
+from resources.database.engine import reading, writing
+from resources.database.statements import chunks
 from resources.ledger.model import Event, Work
-from resources.ledger.rows import as_work, chunks, select_work
+from resources.ledger.rows import as_work, select_work
 from resources.ledger.schema import ACTIVE, CANCELLED, FAILED, is_running, work, work_event
 from resources.ledger.standing import BY_A_PERSON, stands
 

@@ -7,26 +7,20 @@ wait for each other.
 
 from __future__ import annotations
 
-import zlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, or_, select, text, update
+from sqlalchemy import Connection, bindparam, insert, or_, select, update
 from sqlalchemy import Select as SqlSelect
 from sqlalchemy.engine import Row
 
+from resources.database.statements import CHUNK, chunks
 from resources.ledger.model import Work
 from resources.ledger.schema import ACTIVE, RUNNING, WAITING, is_waiting, work, work_event
 from resources.ledger.standing import may_stand, standing
-
-CHUNK = 1_000
-"""Values in one IN list."""
-
-T = TypeVar("T")
 
 _COLUMNS = [one.name for one in fields(Work)]
 _FIXED = {"id", "kind", "key", "created_at", "max_attempts"}
@@ -69,12 +63,6 @@ class KeyState:
         return next((row for row in reversed(self.finished) if row.run_id == run_id), None)
 
 
-def chunks(values: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
-    iterator = iter(values)
-    while chunk := list(islice(iterator, size)):
-        yield chunk
-
-
 def as_work(row: Row[Any]) -> Work:
     values: tuple[Any, ...] = tuple(row)
     return Work(*values)
@@ -82,19 +70,6 @@ def as_work(row: Row[Any]) -> Work:
 
 def select_work() -> SqlSelect[Any]:
     return select(*[work.c[name] for name in _COLUMNS])
-
-
-def lock_name(connection: Connection, name: str) -> None:
-    """Nobody else passes here with this name until the transaction ends.
-
-    For rows that do not exist yet: Postgres cannot lock those, and on SQLite a writer is alone anyway.
-    """
-    if connection.dialect.name == "postgresql":
-        number = zlib.crc32(name.encode())
-        connection.execute(
-            text("SELECT pg_advisory_xact_lock(:ledger, :name)"),
-            {"ledger": 0x1ED6E4, "name": number - 2**32 if number >= 2**31 else number},
-        )
 
 
 def read_keys(

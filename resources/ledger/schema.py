@@ -1,41 +1,25 @@
-"""The tables of the ledger's database and the types their columns have. Nothing here connects.
-
-The metadata is what the code believes; `migrations/` is how a database gets there, and a test holds the
-two together. `HEAD` names the newest migration, so that a reader learns whether the schema fits without
-importing Alembic.
-"""
+"""The ledger's tables. Nothing here connects."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Any
-
 from sqlalchemy import (
-    JSON,
     BigInteger,
     Boolean,
     CheckConstraint,
     Column,
     ColumnElement,
-    DateTime,
-    Dialect,
     ForeignKey,
     FromClause,
     Index,
     Integer,
-    MetaData,
     String,
     Table,
     Text,
-    TypeDecorator,
     literal_column,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
 
-HEAD = "0005"
-VERSION_TABLE = "ledger_version"
-"""Not Alembic's default name: Dagster keeps its own `alembic_version`, often in the same database."""
+from resources.database.schema import BigId, Json, UtcDateTime, listed, metadata, partial
 
 QUEUED = "queued"
 RUNNING = "running"
@@ -49,49 +33,6 @@ WAITING = (QUEUED, DEFERRED)
 ACTIVE = (*WAITING, RUNNING)
 FINISHED = (COMPLETED, FAILED, SKIPPED, CANCELLED)
 STATUSES = (*ACTIVE, *FINISHED)
-
-
-class UtcDateTime(TypeDecorator[datetime]):
-    """An aware moment in UTC on every database. SQLite forgets time zones silently; this one does not."""
-
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        if value is None:
-            return None
-        if value.tzinfo is None:
-            raise ValueError(f"{value.isoformat()} has no time zone")
-        moment = value.astimezone(UTC)
-        return moment.replace(tzinfo=None) if dialect.name == "sqlite" else moment
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-
-
-# SQLite counts only an INTEGER key by itself; elsewhere ids outgrow 32 bits.
-BigId = BigInteger().with_variant(Integer, "sqlite")
-Json = JSON().with_variant(JSONB, "postgresql")
-
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(column_0_N_label)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
-
-
-def _listed(words: tuple[str, ...]) -> str:
-    return ", ".join(f"'{word}'" for word in words)
-
-
-def _where(condition: str) -> dict[str, Any]:
-    return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
 
 
 work = Table(
@@ -125,12 +66,12 @@ work = Table(
     Column("started_at", UtcDateTime),
     Column("updated_at", UtcDateTime, nullable=False),
     Column("finished_at", UtcDateTime),
-    CheckConstraint(f"status IN ({_listed(STATUSES)})", name="status"),
+    CheckConstraint(f"status IN ({listed(STATUSES)})", name="status"),
     # People quote these ids: a purged one must not come back as something else.
     sqlite_autoincrement=True,
 )
-Index("uq_work_waiting", work.c.kind, work.c.key, unique=True, **_where(f"status IN ({_listed(WAITING)})"))
-Index("uq_work_running", work.c.kind, work.c.key, unique=True, **_where("status = 'running'"))
+Index("uq_work_waiting", work.c.kind, work.c.key, unique=True, **partial(f"status IN ({listed(WAITING)})"))
+Index("uq_work_running", work.c.kind, work.c.key, unique=True, **partial("status = 'running'"))
 Index("ix_work_kind_key_id", work.c.kind, work.c.key, work.c.id)
 Index(
     "ix_work_due",
@@ -138,11 +79,11 @@ Index(
     work.c.tenant,
     work.c.priority.desc(),
     work.c.id,
-    **_where(f"status IN ({_listed(WAITING)})"),
+    **partial(f"status IN ({listed(WAITING)})"),
 )
-Index("ix_work_finished_at", work.c.finished_at, **_where("finished_at IS NOT NULL"))
+Index("ix_work_finished_at", work.c.finished_at, **partial("finished_at IS NOT NULL"))
 Index(
-    "ix_work_unfinished", work.c.kind, work.c.status, work.c.id, **_where("finished_at IS NULL")
+    "ix_work_unfinished", work.c.kind, work.c.status, work.c.id, **partial("finished_at IS NULL")
 )  # every look asks what is under way; what ever was grows with the years
 
 
@@ -231,7 +172,7 @@ dropped_file = Table(
     Column("finished_at", UtcDateTime),
     sqlite_autoincrement=True,
 )
-Index("uq_dropped_file_open", dropped_file.c.key, unique=True, **_where("finished_at IS NULL"))
+Index("uq_dropped_file_open", dropped_file.c.key, unique=True, **partial("finished_at IS NULL"))
 Index("ix_dropped_file_key_id", dropped_file.c.key, dropped_file.c.id)
 Index("ix_dropped_file_upload_id", dropped_file.c.upload_id)
 Index("ix_dropped_file_moved_at", dropped_file.c.moved_at)
@@ -249,7 +190,7 @@ year_lock = Table(
     Column("unlock_reason", Text),
     sqlite_autoincrement=True,
 )
-Index("uq_year_lock_held", year_lock.c.year, unique=True, **_where("unlocked_at IS NULL"))
+Index("uq_year_lock_held", year_lock.c.year, unique=True, **partial("unlocked_at IS NULL"))
 
 feed_place = Table(
     "feed_place",
@@ -260,14 +201,6 @@ feed_place = Table(
     Column("year", Integer, primary_key=True),
     Column("version", String, nullable=False),
     Column("heard_at", UtcDateTime, nullable=False),
-)
-
-pace = Table(
-    "pace",
-    metadata,
-    Column("source", String, primary_key=True),
-    Column("window_start", UtcDateTime, primary_key=True),
-    Column("used", Integer, nullable=False),
 )
 
 partition_fact = Table(

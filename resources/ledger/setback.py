@@ -12,9 +12,10 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, Engine, select
 
-from resources.ledger.engine import reading, writing
+from resources.database.engine import reading, writing
+from resources.database.statements import chunks
 from resources.ledger.model import WORKER, Work
-from resources.ledger.rows import Change, append_events, chunks, lock_ids, renew, write
+from resources.ledger.rows import Change, append_events, lock_ids, renew, write
 from resources.ledger.schema import RUNNING, WAITING, is_waiting, work, work_event
 from resources.ledger.transitions import CLOCKS_APART, LEASE, LONGEST_LEASE, reckoned
 

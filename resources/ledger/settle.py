@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection, Engine
 
 from domain.shared.work import UNCLASSIFIED, Kind
-from resources.ledger.engine import writing
+from resources.database.engine import writing
 from resources.ledger.model import Work
 from resources.ledger.outcome import Outcome
 from resources.ledger.pipelines import inherit

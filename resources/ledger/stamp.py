@@ -5,9 +5,10 @@ from __future__ import annotations
 from sqlalchemy import Engine, select
 
 from domain.shared.error import InvalidInput
-from resources.ledger.engine import place, reading, writing
+from resources.database.engine import reading, writing
+from resources.database.errors import location
+from resources.database.statements import insert_into
 from resources.ledger.schema import setting
-from resources.ledger.upsert import insert_into
 
 SOURCE = "source"
 
@@ -27,7 +28,7 @@ def check_source(engine: Engine, source: str) -> None:
     stamped = stamped_source(engine)
     if stamped not in (None, source):
         raise InvalidInput(
-            f"the state at {place(engine)} belongs to source {stamped!r}, not {source!r}",
+            f"the state at {location(engine)} belongs to source {stamped!r}, not {source!r}",
             reason_code="source_mismatch",
             remedy=f"set PERENNIAL_HOME to another folder for {source!r}, or PERENNIAL_SOURCE={stamped}",
         )

@@ -12,7 +12,7 @@ from typing import Literal
 from sqlalchemy import Engine
 
 from domain.shared.work import Kind
-from resources.ledger.engine import reading, writing
+from resources.database.engine import reading, writing
 from resources.ledger.model import WORKER, Swept, Work
 from resources.ledger.rows import Change, as_work, lock_ids, select_work
 from resources.ledger.schema import FAILED, RUNNING, is_running

@@ -14,15 +14,7 @@ from domain.shared.backoff import Backoff
 from domain.shared.work import Kind, WorkRequest
 from resources.ledger.model import WORKER, Work
 from resources.ledger.outcome import Outcome
-from resources.ledger.schema import (
-    CANCELLED,
-    COMPLETED,
-    DEFERRED,
-    FAILED,
-    QUEUED,
-    RUNNING,
-    SKIPPED,
-)
+from resources.ledger.schema import CANCELLED, COMPLETED, DEFERRED, FAILED, QUEUED, RUNNING, SKIPPED
 from resources.ledger.standing import BY_A_PERSON, RETRIED, SUPERSEDED
 
 LEASE = timedelta(seconds=60)

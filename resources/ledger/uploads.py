@@ -24,8 +24,8 @@ from sqlalchemy import (
 from sqlalchemy.engine import Row
 
 from domain.shared.clock import Clock
-from resources.ledger.engine import reading, writing
-from resources.ledger.rows import chunks, lock_name
+from resources.database.engine import reading, writing
+from resources.database.statements import chunks, lock_name
 from resources.ledger.schema import dropped_file, pipeline_member, upload, upload_year
 
 

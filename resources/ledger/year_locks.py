@@ -18,9 +18,10 @@ from domain.shared.clock import Clock
 from domain.shared.error import InvalidInput
 from domain.shared.names import fault_of_text
 from domain.shared.work import Kind
-from resources.ledger.engine import reading, writing
+from resources.database.engine import reading, writing
+from resources.database.statements import lock_name
 from resources.ledger.model import Work
-from resources.ledger.rows import as_work, lock_name, select_work
+from resources.ledger.rows import as_work, select_work
 from resources.ledger.schema import is_running, work, year_lock
 
 LONGEST_REASON = 1_000

@@ -15,9 +15,9 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from domain.shared.clock import Clock, machine_clock
-from resources.ledger.engine import writing
-from resources.ledger.schema import pace
-from resources.ledger.upsert import insert_into
+from resources.database.engine import writing
+from resources.database.schema import UtcDateTime, metadata
+from resources.database.statements import insert_into
 from resources.tushare.errors import RateLimited
 
 WINDOW = timedelta(minutes=1)
@@ -29,6 +29,14 @@ _GUARD = timedelta(milliseconds=250)
 """No call starts this close to a window's end: the server would count it in the next one."""
 _PATIENCE = 2 * WINDOW
 """How long one call waits, at most."""
+
+pace = sa.Table(
+    "pace",
+    metadata,
+    sa.Column("source", sa.String, primary_key=True),
+    sa.Column("window_start", UtcDateTime, primary_key=True),
+    sa.Column("used", sa.Integer, nullable=False),
+)
 
 
 def calls_per_minute(points: int) -> int:

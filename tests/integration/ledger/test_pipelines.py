@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from domain.shared.work import WorkRequest
-from resources.ledger.engine import writing
+from resources.database.engine import writing
 from resources.ledger.pipelines import join, new_pipeline_id
 
 FILL, HOOK = "market.fill", "records.hook"

@@ -206,9 +206,6 @@ def test_a_disk_that_cannot_be_written_is_named(house: House, tmp_path: Path) ->
     assert found["action"] == f"make {house.home} writable, or set PERENNIAL_HOME to another folder"
     assert found["since"] is not None
 
-    for words in (("plan", "market"), ("work", "list"), ("check", "market")):
-        assert on_a_read_only_disk(*words).returncode == 0, words
-
     healed = on_a_read_only_disk("market", "heal")
     assert healed.returncode == 1
     assert "Traceback" not in healed.stderr, healed.stderr

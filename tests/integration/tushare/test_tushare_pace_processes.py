@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from resources.ledger.engine import open_engine
-from resources.ledger.migrate import migrate
+from resources.database.engine import open_engine
+from resources.database.migrate import migrate
 
 PROCESSES = 4
 
 CALLER = """
 import sys
 from datetime import UTC, datetime, timedelta
-from resources.ledger.engine import open_engine
+from resources.database.engine import open_engine
 from resources.tushare.errors import RateLimited
 from resources.tushare.pace import Pacer
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
-from resources.ledger.engine import open_engine
-from resources.ledger.migrate import migrate
+from resources.database.engine import open_engine
+from resources.database.migrate import migrate
 from resources.tushare.client import TushareClient
 from resources.tushare.errors import (
     NotPermitted,

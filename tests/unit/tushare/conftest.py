@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from resources.ledger.engine import open_engine
-from resources.ledger.migrate import migrate
+from resources.database.engine import open_engine
+from resources.database.migrate import migrate
 
 
 @dataclass

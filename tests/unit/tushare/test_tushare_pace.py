@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from resources.ledger.schema import pace
 from resources.tushare.errors import RateLimited
-from resources.tushare.pace import Pacer, calls_per_minute
+from resources.tushare.pace import Pacer, calls_per_minute, pace
 
 FIRST = datetime(2026, 11, 17, 10, 0, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from resources.ledger.schema import VERSION_TABLE, metadata
+from resources.database.schema import VERSION_TABLE, metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -11,34 +11,34 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import Connection, Engine, inspect
 
-from resources.ledger.engine import (
-    forget_schema,
-    half_migrated,
-    schema_mismatch,
-    schema_version,
-    speaking,
-    writing_unchecked,
-)
-from resources.ledger.schema import HEAD, VERSION_TABLE, metadata
+from resources.database.engine import forget_schema, schema_version, writing_unchecked
+from resources.database.errors import driver_errors, half_migrated, schema_mismatch
+from resources.database.schema import HEAD, VERSION_TABLE, metadata
+from resources.database.statements import lock_name
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
 SCRIPTS = Path(__file__).parent / "migrations"
-_LOCK = 0x1ED6E4
 
 
 def migrate(engine: Engine) -> None:
-    """Bring the schema to HEAD. Where it is there already this is one short look, without Alembic."""
-    with speaking(engine):
+    """Bring the schema to HEAD. Where it is there already this is one short read, without Alembic."""
+    with driver_errors(engine):
         if _fits_already(engine):
             return
-        with _alone(engine) as connection:
-            if _version_or_refusal(connection, engine) != HEAD:
-                _alembic(connection, "upgrade", "head")
-                _require_whole(connection, engine)
+        with _exclusive(engine) as connection:
+            if (version := _current_version(connection, engine)) != HEAD:
+                _upgrade(connection, engine, version)
+    forget_schema(engine)
+
+
+def downgrade(engine: Engine, revision: str) -> None:
+    """Back to an older schema ("base": none at all). What only the newer one keeps is lost."""
+    with driver_errors(engine), _exclusive(engine) as connection:
+        _alembic(connection, "downgrade", revision)
     forget_schema(engine)
 
 
@@ -46,45 +46,33 @@ def _fits_already(engine: Engine) -> bool:
     if engine.dialect.name == "sqlite" and not Path(str(engine.url.database)).exists():
         return False
     with engine.connect() as connection, connection.begin():
-        tables = inspect(connection).get_table_names()
-        return (
-            VERSION_TABLE in tables
-            and schema_version(connection) == HEAD
-            and set(metadata.tables) <= set(tables)
-        )
+        return inspect(connection).has_table(VERSION_TABLE) and schema_version(connection) == HEAD
 
 
-def downgrade(engine: Engine, revision: str) -> None:
-    """Back to an older schema ("base": none at all). What the newer one kept is lost."""
-    with speaking(engine), _alone(engine) as connection:
-        _alembic(connection, "downgrade", revision)
-    forget_schema(engine)
-
-
-def _version_or_refusal(connection: Connection, engine: Engine) -> str | None:
+def _current_version(connection: Connection, engine: Engine) -> str | None:
+    """The version to migrate from; raises where no migration leads on from what is there."""
     tables = set(inspect(connection).get_table_names())
     version = schema_version(connection) if VERSION_TABLE in tables else None
     ours = sorted(tables & set(metadata.tables))
     if version is None and ours:
         raise half_migrated(engine, f"it has tables of ours ({', '.join(ours)}) but no version")
-    if version is not None and version not in _known_revisions():
-        if version < HEAD:  # older, and yet no migration leads on from there: `schema_mismatch` says migrate
-            raise half_migrated(engine, f"its version {version} was never one of this program's")
+    if version is not None and version > HEAD:
         raise schema_mismatch(engine, version)
-    if version == HEAD:
-        _require_whole(connection, engine)
     return version
 
 
-def _require_whole(connection: Connection, engine: Engine) -> None:
-    missing = set(metadata.tables) - set(inspect(connection).get_table_names())
-    if missing:
-        raise half_migrated(engine, f"it lacks {', '.join(sorted(missing))}")
+def _upgrade(connection: Connection, engine: Engine, version: str | None) -> None:
+    from alembic.util import CommandError
+
+    try:
+        _alembic(connection, "upgrade", "head")
+    except CommandError as error:
+        raise half_migrated(engine, f"no migration leads on from its version {version}") from error
 
 
 @contextmanager
-def _alone(engine: Engine) -> Iterator[Connection]:
-    """One transaction, and nobody else migrates meanwhile."""
+def _exclusive(engine: Engine) -> Iterator[Connection]:
+    """One transaction, while no other process migrates."""
     if engine.dialect.name == "sqlite":
         from filelock import FileLock
 
@@ -99,7 +87,7 @@ def _alone(engine: Engine) -> Iterator[Connection]:
                 yield connection
         return
     with writing_unchecked(engine) as connection:
-        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+        lock_name(connection, "migration")
         yield connection
 
 
@@ -109,13 +97,6 @@ def _alembic(connection: Connection, direction: str, revision: str) -> None:
     config = alembic_config()
     config.attributes["connection"] = connection
     getattr(command, direction)(config, revision)
-
-
-def _known_revisions() -> set[str]:
-    from alembic.script import ScriptDirectory
-
-    scripts = ScriptDirectory.from_config(alembic_config())
-    return {script.revision for script in scripts.walk_revisions()}
 
 
 def alembic_config() -> Config:

@@ -12,13 +12,12 @@ import psycopg2
 import pytest
 from sqlalchemy import event, text
 
-from domain.market.plan import FILL, KINDS
 from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput, PermanentRunnerError, TransientResourceError
-from domain.shared.work import WorkRequest
+from resources.database.engine import normalise_url, open_engine, reading, writing
+from resources.database.errors import location
+from resources.database.schema import UtcDateTime
 from resources.ledger.client import Ledger
-from resources.ledger.engine import normalise_url, open_engine, place, reading, writing
-from resources.ledger.schema import UtcDateTime
 
 ROOT = Path(__file__).parents[3]
 
@@ -47,7 +46,7 @@ def test_a_password_is_in_no_message():
     with pytest.raises(TransientResourceError) as failure:
         ledger.counts()
     assert failure.value.reason_code == "ledger_unavailable"
-    assert "s3cret" not in f"{failure.value} {place(ledger.engine)} {ledger!r}"
+    assert "s3cret" not in f"{failure.value} {location(ledger.engine)} {ledger!r}"
 
 
 def test_a_read_only_disk_is_said_to_be_one(tmp_path):
@@ -148,44 +147,6 @@ def test_importing_and_reading_needs_no_heavy_package(tmp_path):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert told.stdout == "[]\n"
-
-
-@pytest.fixture
-def shut_in(tmp_path, monkeypatch):
-    """A ledger at rest whose folder nobody may write; called, it may be written again."""
-    ledger = Ledger.open(f"sqlite:///{tmp_path}/l.db", kinds=KINDS, clock=machine_clock)
-    ledger.migrate()
-    ledger.enqueue([WorkRequest(kind=FILL, key="a", fingerprint="1")])
-    ledger.close()
-    assert not (tmp_path / "l.db-wal").exists()
-    allowed = os.access
-    monkeypatch.setattr(os, "access", lambda path, how: how != os.W_OK and allowed(path, how))
-    return lambda: monkeypatch.setattr(os, "access", allowed)
-
-
-def test_a_ledger_that_cannot_be_written_can_be_read(tmp_path, shut_in):
-    ledger = Ledger.open(f"sqlite:///{tmp_path}/l.db", kinds=KINDS, clock=machine_clock)
-    assert [row.key for row in ledger.find(FILL)] == ["a"]
-    assert {p.name for p in tmp_path.iterdir()} <= {"l.db", "l.db.lock"}, "nothing was made beside it"
-    with pytest.raises(PermanentRunnerError) as failure:
-        ledger.enqueue([WorkRequest(kind=FILL, key="b", fingerprint="1")])
-    assert failure.value.reason_code == "ledger_read_only"
-
-    shut_in()
-    ledger.enqueue([WorkRequest(kind=FILL, key="b", fingerprint="1")])
-    assert [row.key for row in ledger.find(FILL)] == ["b", "a"], "by the same engine, once it can be"
-    ledger.close()
-
-
-def test_what_was_read_while_somebody_wrote_is_no_answer(tmp_path, shut_in):
-    ledger = Ledger.open(f"sqlite:///{tmp_path}/l.db", kinds=KINDS, clock=machine_clock)
-
-    def read() -> None:
-        with reading(ledger.engine):
-            (tmp_path / "l.db-wal").touch()
-
-    with pytest.raises(TransientResourceError, match="written while it was read"):
-        read()
 
 
 @pytest.mark.parametrize(("asked", "waits"), [("", 10), ("?connect_timeout=3", 3)])

@@ -1,0 +1,35 @@
+"""Tables of the database as Arrow, for people who ask in SQL. Read when called, never at import."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+from sqlalchemy import Boolean, DateTime, Engine, Integer, Table, select
+from sqlalchemy.types import JSON, TypeDecorator, TypeEngine
+
+from resources.database.engine import reading
+
+
+def read_arrow(engine: Engine, table: Table) -> pa.Table:
+    """The whole table, JSON columns as text."""
+    with reading(engine) as connection:
+        rows = connection.execute(select(table)).all()
+    columns = list(zip(*rows, strict=True)) or [()] * len(table.columns)
+    arrays = [_array(column.type, values) for column, values in zip(table.columns, columns, strict=True)]
+    return pa.table(arrays, names=[column.name for column in table.columns])
+
+
+def _array(column_type: TypeEngine[Any], values: tuple[Any, ...]) -> pa.Array:
+    plain = column_type.impl if isinstance(column_type, TypeDecorator) else column_type
+    if isinstance(plain, JSON):
+        texts = [json.dumps(value, ensure_ascii=False, sort_keys=True) for value in values]
+        return pa.array(texts, pa.string())
+    if isinstance(plain, DateTime):
+        return pa.array(values, pa.timestamp("us", tz="UTC"))
+    if isinstance(plain, Boolean):
+        return pa.array(values, pa.bool_())
+    if isinstance(plain, Integer):
+        return pa.array(values, pa.int64())
+    return pa.array(values, pa.string())

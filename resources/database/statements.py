@@ -1,0 +1,43 @@
+"""SQL that SQLite and Postgres express differently, and lists too long for one statement."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine, Table, text
+from sqlalchemy.dialects import postgresql, sqlite
+
+CHUNK = 1_000
+"""Values in one IN list."""
+
+_LOCKS = 0x1ED6E4
+"""The first number of our advisory locks: other programs may lock names of their own."""
+
+T = TypeVar("T")
+
+
+def insert_into(table: Table, on: Engine | Connection) -> sqlite.Insert | postgresql.Insert:
+    """An INSERT that may say what happens where a row exists already."""
+    return postgresql.insert(table) if on.dialect.name == "postgresql" else sqlite.insert(table)
+
+
+def chunks(values: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
+    iterator = iter(values)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+def lock_name(connection: Connection, name: str) -> None:
+    """Lock a name until the transaction ends; other transactions that lock it wait.
+
+    For rows that do not exist yet: Postgres cannot lock those, and on SQLite a writer is alone anyway.
+    """
+    if connection.dialect.name == "postgresql":
+        number = zlib.crc32(name.encode())
+        connection.execute(
+            text("SELECT pg_advisory_xact_lock(:ours, :name)"),
+            {"ours": _LOCKS, "name": number - 2**32 if number >= 2**31 else number},
+        )

@@ -1,0 +1,135 @@
+"""Migrations: up, down and up again; what they build is what the code believes; wrong schemas are refused."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, inspect, text
+
+import resources.ledger.schema
+import resources.tushare.pace  # noqa: F401 - its table
+from domain.shared.error import InvalidInput
+from resources.database.engine import forget_schema, open_engine, reading
+from resources.database.migrate import alembic_config, downgrade, migrate
+from resources.database.schema import HEAD, VERSION_TABLE, metadata
+
+
+def shape(engine: Engine) -> dict[str, object]:
+    """Everything a database says of our tables, definitions word for word."""
+    with engine.connect() as connection:
+        if engine.dialect.name == "sqlite":
+            query = (
+                "SELECT name, sql FROM sqlite_master WHERE tbl_name <> :version AND name NOT LIKE 'sqlite_%'"
+            )
+        else:
+            query = (
+                "SELECT indexname, indexdef FROM pg_indexes"
+                " WHERE schemaname = 'public' AND tablename <> :version"
+                " UNION ALL SELECT table_name || '.' || column_name, concat_ws(' ', ordinal_position,"
+                " data_type, is_nullable, column_default, is_identity) FROM information_schema.columns"
+                " WHERE table_schema = 'public' AND table_name <> :version"
+                " UNION ALL SELECT conrelid::regclass || '.' || conname, pg_get_constraintdef(oid)"
+                " FROM pg_constraint WHERE connamespace = 'public'::regnamespace"
+                " AND conrelid::regclass::text <> :version"
+            )
+        rows = connection.execute(text(query), {"version": VERSION_TABLE})
+        return {name: " ".join(definition.split()) for name, definition in rows if definition}
+
+
+def test_downgrade__to_base__leaves_no_table_and_builds_the_same_again(engine: Engine):
+    migrate(engine)
+    once = shape(engine)
+    downgrade(engine, "base")
+    assert shape(engine) == {}
+    migrate(engine)
+    assert shape(engine) == once
+
+
+def test_migrate__empty_database__builds_what_the_metadata_says(engine: Engine):
+    migrate(engine)
+    migrated = shape(engine)
+    downgrade(engine, "base")
+    metadata.create_all(engine)
+    assert migrated == shape(engine)
+
+
+def test_head__is_the_newest_migration():
+    from alembic.script import ScriptDirectory
+
+    assert ScriptDirectory.from_config(alembic_config()).get_current_head() == HEAD
+
+
+def test_migrate__many_processes_at_once__builds_it_once(database_url: str):
+    def one(_: int) -> None:
+        engine = open_engine(database_url)
+        migrate(engine)
+        engine.dispose()
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(one, range(12)))
+
+
+def test_migrate__database_shared_with_dagster__leaves_its_tables_alone(engine: Engine):
+    if engine.dialect.name == "sqlite":
+        Path(str(engine.url.database)).parent.mkdir(parents=True)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE alembic_version (version_num VARCHAR)")
+        connection.exec_driver_sql("INSERT INTO alembic_version VALUES ('dagster')")
+    migrate(engine)
+    downgrade(engine, "base")
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT * FROM alembic_version").scalar() == "dagster"
+
+
+def read(engine: Engine) -> None:
+    with reading(engine):
+        pass
+
+
+def test_reading_and_migrate__newer_schema__are_refused(engine: Engine):
+    migrate(engine)
+    with engine.begin() as connection:
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
+    forget_schema(engine)
+    for action in (read, migrate):
+        with pytest.raises(InvalidInput, match="newer than this program") as refusal:
+            action(engine)
+        assert refusal.value.reason_code == "ledger_schema"
+
+
+def test_migrate__tables_without_a_version__is_refused(engine: Engine):
+    migrate(engine)
+    with engine.begin() as connection:
+        connection.execute(text(f"DROP TABLE {VERSION_TABLE}"))
+    forget_schema(engine)
+    with pytest.raises(InvalidInput, match="schema none"):
+        read(engine)
+    with pytest.raises(InvalidInput, match="half-migrated"):
+        migrate(engine)
+
+
+def test_reading__no_schema__is_refused_and_leaves_nothing_behind(engine: Engine):
+    with pytest.raises(InvalidInput) as refusal:
+        read(engine)
+    assert "migrate" in refusal.value.remedy
+    if engine.dialect.name == "sqlite":
+        assert not Path(str(engine.url.database)).exists()
+    else:
+        assert inspect(engine).get_table_names() == []
+
+
+def test_migrate__interrupted__leaves_the_old_schema(engine: Engine, monkeypatch: pytest.MonkeyPatch):
+    from resources.database import migrate as module
+
+    run = module._alembic
+
+    def die(*arguments: object) -> None:
+        run(*arguments)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "_alembic", die)
+    with pytest.raises(KeyboardInterrupt):
+        migrate(engine)
+    assert inspect(engine).get_table_names() == []
