@@ -76,6 +76,8 @@ docs: setup ## write the generated pages of docs/ anew
 	@mv docs/carbon-types.md.new docs/carbon-types.md
 	$(BIN)/python -m orchestration.reasons_page > docs/reason-codes.md.new
 	@mv docs/reason-codes.md.new docs/reason-codes.md
+	$(BIN)/python -m typer orchestration.cli.main utils docs --name perennial > docs/cli.md.new
+	@mv docs/cli.md.new docs/cli.md
 
 lock: setup ## resolve requirements.lock anew, keeping the versions it holds
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
