@@ -1,16 +1,19 @@
-"""The page of a report, filled from the lake."""
+"""The page of a report, filled from the lake: as the report is, or as it was."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 from domain.carbon.observed import Observed
 from domain.carbon.standing import Standing, moved_on, standing
-from domain.carbon.tables import DATA_ENTRIES, FACTORS, REPORTS, UNITS
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
+from domain.carbon.verdict import year_of
 from domain.shared.compute import packaged
-from services.carbon.page import Lock, page, page_data
 from services.carbon.report import Report, report_of, report_rows
+from services.carbon.report_html import render
+from services.carbon.report_view import PageContext, PageRows, Row, view_of
 from services.carbon.service import CarbonService
 from services.carbon.steady import steadily
 
@@ -18,82 +21,108 @@ from services.carbon.steady import steadily
 def report_page(
     carbon: CarbonService, year: int, unit: str | None = None, as_of: datetime | None = None
 ) -> str:
-    """The HTML of a report, as it is or as it was. What factors were used is told of the present only: older
-    results are not kept as long as older reports."""
+    """The HTML of a report.
+
+    A past report names neither factors nor files: older results are not kept as long as older reports.
+    """
     if as_of is not None:
-        report = report_of(carbon, year, unit, as_of)
-        return _page(carbon, report, carbon.observe(), Standing(year), as_of)
+        return _past(carbon, report_of(carbon, year, unit, as_of), as_of)
 
     def read(seen: Observed, standing: Standing) -> str:
-        report = report_rows(carbon, year, unit, notes=standing.notes)
-        return _page(carbon, report, seen, standing)
+        return _present(carbon, report_rows(carbon, year, unit, notes=standing.notes), seen, standing)
 
     return steadily(carbon, year, read)
 
 
-def _page(
-    carbon: CarbonService, report: Report, seen: Observed, standing: Standing, as_of: datetime | None = None
-) -> str:
-    year, unit = report.year, report.unit
-    units = carbon.units(year, as_of).to_pylist()
-    lock = carbon.ledger.year_locks.held().get(year)
-    tops = [u["name"] for u in units if u["parent_id"] is None]
-
-    def rows(name: str, **more: Any) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = carbon.lake.query(
-            packaged(__file__, name), params={"year": year, "unit": unit} | more, as_of=as_of
-        ).to_pylist()
-        return found
-
-    years = rows("page_years" if unit is None else "page_years_of_unit")
-    data = page_data(
-        carbon.catalogue,
-        institution=unit or (tops[0] if len(tops) == 1 else "All units"),
-        moment=carbon.clock(),
-        units=units,
-        years=years,
-        old_years=_old(carbon, seen, {row["year"] for row in years} - {year}) if as_of is None else (),
-        results=rows("page_results"),
-        factors=rows("page_factors") if as_of is None else (),
-        files=_files(carbon, seen, year) if as_of is None else (),
-        unmatched=rows("page_unmatched", moved_on=moved_on(carbon.catalogue, seen, year))
-        if as_of is None
-        else (),
-        standing=standing,
-        lock=None if lock is None else Lock(lock.reason, lock.locked_by, lock.locked_at),
-        as_of=as_of,
-        versions={REPORTS.name: str(seen.state(REPORTS.table, str(year)).version)} if as_of is None else {},
+def _past(carbon: CarbonService, report: Report, as_of: datetime) -> str:
+    rows = PageRows(
+        units=carbon.units(report.year, as_of).to_pylist(),
+        years=_rows(carbon, "page_years", report, as_of=as_of),
+        results=_rows(carbon, "page_results", report, as_of=as_of),
     )
-    return page(report, data)
+    return _rendered(carbon, report, rows, as_of=as_of)
 
 
-def _old(carbon: CarbonService, seen: Observed, years: set[int]) -> list[int]:
-    """Those that have something coming or that another hand altered. What a lock keeps as it was calculated,
-    is what people compare with."""
+def _present(carbon: CarbonService, report: Report, seen: Observed, standing: Standing) -> str:
+    year = report.year
+    rows = PageRows(
+        units=carbon.units(year).to_pylist(),
+        years=_rows(carbon, "page_years", report),
+        results=_rows(carbon, "page_results", report),
+        factors=_rows(carbon, "page_factors", report),
+        files=_files(carbon, seen, year),
+        unmatched=_rows(carbon, "page_unmatched", report, moved_on=moved_on(carbon.catalogue, seen, year)),
+    )
+    return _rendered(
+        carbon,
+        report,
+        rows,
+        standing=standing,
+        lock=carbon.ledger.year_locks.held().get(year),
+        outdated_years=_outdated(carbon, seen, {row["year"] for row in rows.years} - {year}),
+        versions={REPORTS.name: str(seen.state(REPORTS.table, str(year)).version)},
+    )
+
+
+def _rendered(carbon: CarbonService, report: Report, rows: PageRows, **known: Any) -> str:
+    tops = [unit["name"] for unit in rows.units if unit["parent_id"] is None]
+    institution = report.unit or (tops[0] if len(tops) == 1 else "All units")
+    context = PageContext(institution=institution, made_at=carbon.clock(), **known)
+    return render(view_of(carbon.catalogue, report, rows, context))
+
+
+def _rows(
+    carbon: CarbonService, name: str, report: Report, as_of: datetime | None = None, **more: Any
+) -> list[Row]:
+    found: list[Row] = carbon.lake.query(
+        packaged(__file__, name),
+        params={"year": report.year, "unit": report.unit} | more,
+        as_of=as_of,
+        partitions=_partitions(carbon, report.year),
+    ).to_pylist()
+    return found
+
+
+def _partitions(carbon: CarbonService, year: int) -> dict[str, list[str]]:
+    """The year's partitions of each table that the page reads a single year of."""
+    types, modules = carbon.catalogue.types, [module.name for module in carbon.catalogue.modules]
+    found = {table.name: [str(year)] for table in (UNITS, FACTORS)}
+    for table, names in ((DATA_ENTRIES, types), (EMISSIONS, types), (REPORT_MODULES, modules)):
+        present = {p for p in carbon.lake.partitions(table.name) if year_of(p) == year}
+        found[table.name] = sorted(present | {f"{name}|{year}" for name in names})
+    return found
+
+
+def _outdated(carbon: CarbonService, seen: Observed, years: set[int]) -> frozenset[int]:
+    """Years that were altered, or for which work is due. People compare with a locked year as it is."""
     verdicts = carbon.plan_of(seen).verdicts
-    found = [standing(carbon.catalogue, seen, verdicts, year) for year in sorted(years)]
-    return [one.year for one in found if one.altered or not (one.current or one.locked is not None)]
+    found = [standing(carbon.catalogue, seen, verdicts, year) for year in years]
+    return frozenset(one.year for one in found if one.altered or not (one.current or one.locked is not None))
 
 
-def _files(carbon: CarbonService, seen: Observed, year: int) -> list[dict[str, Any]]:
-    """The uploads that are in the tables now, as these recorded it: units, factors, data by type. Of a file
-    of factors that came more than once, the last time."""
-    places = [(UNITS.table, str(year)), (FACTORS.table, str(year))]
-    places += [(DATA_ENTRIES.table, f"{name}|{year}") for name in carbon.catalogue.types]
-    told = {place: seen.state(*place).inputs.get("uploads", "") for place in places}
-    numbers = {int(number) for words in told.values() for number in words.split(",") if number}
-    uploads = {u.id: u for u in carbon.ledger.uploads.find(ids=numbers)}
-    found: dict[tuple[str, ...], dict[str, Any]] = {}
-    for place in places:
-        for number in seen.state(*place).inputs.get("uploads", "").split(","):
-            if number and (one := uploads.get(int(number))) is not None:
-                found[(*one.place, one.sha256)] = {
-                    "kind": one.kind,
-                    "data_entry_type": one.topic,
-                    "file": one.name,
-                    "by": one.uploaded_by,
-                    "at": one.moment,
-                    "rows": one.rows,
-                    "taken": one.taken,
-                }
+def _files(carbon: CarbonService, seen: Observed, year: int) -> list[Row]:
+    """The uploads in the year's tables: units, factors, data by type. Of the same file the last upload."""
+    partitions = [(UNITS.table, str(year)), (FACTORS.table, str(year))]
+    partitions += [(DATA_ENTRIES.table, f"{name}|{year}") for name in carbon.catalogue.types]
+
+    numbers = [number for partition in partitions for number in _uploads_in(seen, *partition)]
+    uploads = {upload.id: upload for upload in carbon.ledger.uploads.find(ids=set(numbers))}
+    found = {
+        (*upload.place, upload.sha256): {
+            "kind": upload.kind,
+            "data_entry_type": upload.topic,
+            "file": upload.name,
+            "by": upload.uploaded_by,
+            "at": upload.moment,
+            "rows": upload.rows,
+            "taken": upload.taken,
+        }
+        for number in numbers
+        if (upload := uploads.get(number)) is not None
+    }
     return list(found.values())
+
+
+def _uploads_in(seen: Observed, table: str, partition: str) -> Iterator[int]:
+    recorded = seen.state(table, partition).inputs.get("uploads", "")
+    yield from (int(number) for number in recorded.split(",") if number)

@@ -244,7 +244,11 @@ def test_a_result_is_never_told_to_come_from_an_entry_that_has_changed_since(off
     assert "old in this report: paper" in said.err
     page = office.folder / "page.html"
     assert office.run("report", YEAR, "--html", str(page)).code == 0
-    missing = page.read_text(encoding="utf-8").partition("What no factor fits")[2].partition("</table>")[0]
+    missing = (
+        page.read_text(encoding="utf-8")
+        .partition("Entries that no factor matches")[2]
+        .partition("</table>")[0]
+    )
     assert "entries that have changed since" in missing
     assert "recycled" not in missing
     assert office.run("heal").code == 0

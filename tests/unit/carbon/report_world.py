@@ -1,9 +1,9 @@
-"""Reports as values, summed by the domain's own queries, and everything a page shows beside them."""
+"""Reports of small and large institutions, summed by the domain's own queries, with all that a page shows."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
@@ -16,8 +16,10 @@ from domain.carbon.catalogue import catalogue
 from domain.carbon.reports import report_rows
 from domain.carbon.standing import Line, Standing
 from domain.carbon.tables import UNITS
-from services.carbon.page import Lock, PageData, page, page_data
+from resources.ledger.year_locks import YearLock
 from services.carbon.report import Report
+from services.carbon.report_html import render
+from services.carbon.report_view import PageContext, PageRows, ReportView, view_of
 
 CATALOGUE = catalogue()
 MOMENT = datetime(2026, 3, 2, 14, 5, tzinfo=UTC)
@@ -36,7 +38,7 @@ _SUMS = pa.schema(
 
 @dataclass
 class World:
-    """An institution in one year. Nothing was emitted until `emit` says so."""
+    """An institution in one year."""
 
     year: int = 2025
     institution: str = "Example University"
@@ -44,10 +46,10 @@ class World:
     sums: list[dict[str, Any]] = field(default_factory=list)
     before: dict[int, Sequence[int]] = field(default_factory=dict)
     """Milligrams of other years, by scope."""
-    old_years: tuple[int, ...] = ()
+    outdated_years: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     old: Mapping[str, str] = field(default_factory=dict)
-    lock: Lock | None = None
+    lock: YearLock | None = None
     factors: list[dict[str, Any]] = field(default_factory=list)
     files: list[dict[str, Any]] = field(default_factory=list)
     unmatched: list[dict[str, Any]] = field(default_factory=list)
@@ -103,31 +105,37 @@ class World:
         ]
         return pa.Table.from_pylist(rows, UNITS.schema)
 
-    def data(self) -> PageData:
-        return page_data(
-            CATALOGUE,
-            institution=self.institution,
-            moment=MOMENT,
+    def view(self, unit: str | None = None) -> ReportView:
+        return view_of(CATALOGUE, self.report(unit), self.rows(), self.context())
+
+    def rows(self) -> PageRows:
+        return PageRows(
             units=self._units().to_pylist(),
             years=[
                 {"year": year, "scope": scope, "mg": mg, "unmatched": 0}
                 for year, scopes in self.before.items()
                 for scope, mg in zip((1, 2, 3), scopes, strict=True)
             ],
-            old_years=self.old_years,
             results=self._results(),
             factors=self.factors,
             files=self.files,
             unmatched=self.unmatched,
+        )
+
+    def context(self) -> PageContext:
+        return PageContext(
+            institution=self.institution,
+            made_at=MOMENT,
             standing=Standing(
                 self.year,
                 tuple(Line(f"data_entry_emissions {n}|{self.year}", why, n) for n, why in self.old.items()),
             ),
             lock=self.lock,
+            outdated_years=frozenset(self.outdated_years),
             versions={"carbon_reports 2025": "5f0c1a9be2d34d71", "units 2025": "91ab20c4e7710f3d"},
         )
 
-    def _results(self) -> Iterable[dict[str, Any]]:
+    def _results(self) -> list[dict[str, Any]]:
         kinds: dict[tuple[str, str], dict[str, Any]] = {}
         for row in self.sums:
             key = row["data_entry_type"], row["emission_type"]
@@ -136,10 +144,10 @@ class World:
             place["mg"] += row["mg_co2e"]
             for what in ("entries", "unmatched", "overridden"):
                 place[what] += row[what]
-        return kinds.values()
+        return list(kinds.values())
 
     def page(self, unit: str | None = None) -> str:
-        return page(self.report(unit), self.data())
+        return render(self.view(unit))
 
     def shown(self, unit: str | None = None) -> Element:
         """The page as a strict reader sees it."""
@@ -147,7 +155,7 @@ class World:
 
 
 def words(element: Element) -> str:
-    """What it says, one space between any two words."""
+    """The text of an element, one space between any two words."""
     return " ".join(" ".join(element.itertext()).split())
 
 
@@ -157,9 +165,10 @@ def part(shown: Element, name: str) -> Element:
     return found
 
 
-def masses(element: Element) -> list[int]:
-    """The whole milligrams behind the figures that it shows."""
-    return [int(d.get("value", "")) for d in element.iter("data")]
+def cells(table: Element) -> dict[str, list[str]]:
+    """The cells of a table by the head of their row."""
+    rows = [[words(cell) for cell in row] for row in table.iter("tr")]
+    return {row[0]: row[1:] for row in rows}
 
 
 _LEVELS = ("University", "Faculty", "Department", "Institute", "Group", "Laboratory")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from services.carbon.page import page
-from tests.unit.carbon.page_world import World, university
+from services.carbon.report_html import render
+from tests.unit.carbon.report_world import World, university
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -37,12 +37,9 @@ def world() -> World:
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     file = tmp_path_factory.mktemp("page") / "report.html"
-    of = world()
-    data = of.data()
-    titles = [
-        replace(title, title=f"{title.title} and whatever else belongs to it") for title in data.modules
-    ]
-    file.write_text(page(of.report(), replace(data, modules=tuple(titles))), encoding="utf-8")
+    view = world().view()
+    long = [replace(line, title=f"{line.title} and whatever else belongs to it") for line in view.modules]
+    file.write_text(render(replace(view, modules=tuple(long))), encoding="utf-8")
     return file.as_uri()
 
 
