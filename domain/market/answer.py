@@ -1,4 +1,4 @@
-"""What the source answered for a day: is it data? Only a checked answer may reach the lake."""
+"""Checks of what the source answered: only a checked answer may be committed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from domain.shared.distinct import are_distinct
 from domain.shared.error import TransientResourceError
 
 PATIENCE = timedelta(hours=3)
-"""How long after publication an empty answer is merely early."""
+"""How long after publication an empty answer is only early."""
 EARLY = "empty_answer"
-"""Nothing yet, and it may still come: no failure of the source."""
+"""Reason code of an empty answer that may still be filled: no failure of the source."""
 NOT_ANNOUNCED = "not_announced"
 
 
 class NotYetData(TransientResourceError):
-    """The source answered, but not with a whole day. Seconds will not help; the ledger asks again later."""
+    """The source answered with an incomplete day; the ledger defers it."""
 
     retry_in_run = False
 
@@ -29,7 +29,7 @@ class NotYetData(TransientResourceError):
 def check_answer(
     endpoint: Endpoint, day: date, frame: pa.Table, expected: int | None, now: datetime
 ) -> Judgement:
-    """Judge an answer; raise where it is not data."""
+    """Return the judgement of an answer; raise if it is not data."""
     where = f"{endpoint.endpoint} {day}"
     _check_rows(endpoint, day, frame, where)
     judgement = judge(endpoint, frame.num_rows, expected)
@@ -45,7 +45,7 @@ def check_answer(
         raise NotYetData(f"{where}: only {judgement}; too few, not kept", reason_code="incomplete")
     if judgement.status == "unjudged":
         raise NotYetData(
-            f"{where}: nothing tells how many rows there should be before the stock list is there",
+            f"{where}: the stock list is missing, so the expected rows are unknown",
             reason_code="stock_list_missing",
             remedy="materialise normalized_stock_basic",
         )
@@ -53,18 +53,18 @@ def check_answer(
 
 
 def check_calendar(endpoint: Endpoint, exchange: str, year: int, frame: pa.Table, now: datetime) -> None:
-    """A year of an exchange is data once it has every day from January, or from the opening, to December."""
+    """Raise unless the year has every day from January, or from the exchange's opening, to December."""
     where = f"{endpoint.endpoint} {exchange} {year}"
     check_distinct(endpoint, frame, where)
     first, owed = calendar_owed(exchange, year)
     day = frame["cal_date"]
-    if strays := frame.num_rows - _count(pc.equal(pc.year(day), year)):
-        raise NotYetData(f"{where}: {strays} days of other years", reason_code="bad_answer")
-    held = _count(pc.greater_equal(day, pa.scalar(first)))
-    if held != owed:
+    if other_years := frame.num_rows - _count(pc.equal(pc.year(day), year)):
+        raise NotYetData(f"{where}: {other_years} days of other years", reason_code="bad_answer")
+    days = _count(pc.greater_equal(day, pa.scalar(first)))
+    if days != owed:
         ahead = year > shanghai(now).year
         raise NotYetData(
-            f"{where}: {held} of {owed} days" + (", not announced yet" if ahead else ""),
+            f"{where}: {days} of {owed} days" + (", not announced yet" if ahead else ""),
             reason_code=NOT_ANNOUNCED if ahead else "incomplete",
         )
 
@@ -74,19 +74,19 @@ def _count(condition: pa.ChunkedArray) -> int:
 
 
 def _check_rows(endpoint: Endpoint, day: date, frame: pa.Table, where: str) -> None:
-    """Rows of another day, or the same row twice: the answer is broken, whatever its size."""
+    """Raise if rows are of another day or come twice."""
     elsewhere = pc.not_equal(frame["trade_date"], pa.scalar(day, pa.date32()))
-    strays = frame.filter(pc.fill_null(elsewhere, True))  # no date is another date
-    if strays.num_rows:
+    other_days = frame.filter(pc.fill_null(elsewhere, True))  # no date is another date
+    if other_days.num_rows:
         raise NotYetData(
-            f"{where}: {strays.num_rows} rows of another day, the first of {strays['trade_date'][0]}",
+            f"{where}: {other_days.num_rows} rows of another day (first: {other_days['trade_date'][0]})",
             reason_code="bad_answer",
         )
     check_distinct(endpoint, frame, where)
 
 
 def check_distinct(endpoint: Endpoint, frame: pa.Table, where: str) -> None:
-    """The same row twice is the source's slip, not a person's mistake: asked again, it is right."""
+    """Raise if a row comes twice. That is an error of the source: the call is retried."""
     keys = frame.select(list(endpoint.table.key))
     if not are_distinct(keys):
         doubled = frame.num_rows - keys.group_by(keys.column_names).aggregate([]).num_rows

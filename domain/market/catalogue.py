@@ -1,6 +1,6 @@
 """The market catalogue as values: endpoints, their tables, their rules. The rows live in `catalogue.yaml`.
 
-Nothing here knows how an endpoint is fetched or where its table is kept.
+Fetching and storing are no business of this module.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ class Endpoint:
 
     @property
     def name(self) -> str:
-        """The word people use: the asset's last key part."""
+        """The table name, which is the last part of the asset key."""
         return self.table.table
 
     @property
     def source(self) -> str:
-        """The name of its freshness row."""
+        """The name of its row in `source_freshness`."""
         return f"tushare.{self.endpoint}"
 
     @property
     def source_schema(self) -> pa.Schema:
-        """The fields to ask the source for. A year table's partition column is ours."""
+        """The fields to request. The partition column of a year table is not the source's."""
         ours = self.table.partition_columns if self.table.partition_kind == "year" else ()
         return pa.schema([f for f in self.table.schema if f.name not in ours])
 

@@ -1,4 +1,4 @@
-"""Is a day of a table whole? One judgement, used before a commit and at every look after it."""
+"""Completeness of a day: one judgement, used before a commit and in every later plan."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ REFUSED_BELOW = 0.90
 COMPLETE_FROM = 0.99
 REFETCH_AFTER = (timedelta(hours=1), timedelta(hours=6), timedelta(hours=24))
 SAYS_SO = 2
-"""How many times in a row the same partial day must come before it is explained."""
+"""How often the same partial day must come before it is explained."""
 
 Status = Literal["complete", "asked", "partial", "refused", "empty", "unjudged"]
-"""complete   whole, or nothing tells otherwise
-asked      empty, and an empty answer is an answer
-partial    0.90 to 0.99 of what is expected: kept, and fetched again
-refused    less: never data
-empty      nothing where there must be something
-unjudged   the reference (stock list) is not there yet
+"""complete   at least 99 % of the expected rows, or nothing to compare with
+asked      empty, which this table may be
+partial    0.90 to 0.99 of the expected rows: stored, and fetched again
+refused    fewer rows: never stored
+empty      no rows where there must be some
+unjudged   the stock list is missing
 """
 
 
@@ -38,7 +38,7 @@ class Judgement:
 
 
 def judge(endpoint: Endpoint, rows: int, expected: int | None) -> Judgement:
-    """Judge a day of `endpoint` with `rows` rows, of which `expected` should be there."""
+    """Return the judgement of a day with `rows` rows of `expected`."""
     if rows == 0 and endpoint.may_be_empty:
         return Judgement("asked", 0, expected, None)
     if rows == 0 and expected != 0:
@@ -60,5 +60,5 @@ def _by_floor(endpoint: Endpoint, rows: int) -> Judgement:
 
 
 def refetch_at(fetches: int, checked_at: datetime) -> datetime:
-    """When a partial day is asked for again, after `fetches` fetches, the last at `checked_at`."""
+    """Return when a partial day is fetched again, after `fetches` fetches, the last at `checked_at`."""
     return checked_at + REFETCH_AFTER[min(max(fetches, 1), len(REFETCH_AFTER)) - 1]

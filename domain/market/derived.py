@@ -29,19 +29,18 @@ def adjusted_inputs(seen: Observed, partition: str) -> dict[str, str] | None:
 
 
 def coverage_sources(catalogue: Catalogue) -> tuple[str, ...]:
-    """The tables that coverage of a day is made from: those of the day, and what tells how many it should
-    have."""
+    """The tables that coverage is made from: the daily tables and the stock list."""
     return (*(e.name for e in catalogue.daily), catalogue.stocks.name)
 
 
 def references(catalogue: Catalogue, endpoint: Endpoint) -> tuple[str, ...]:
-    """The tables that tell how many rows a day of this one should have."""
+    """The tables from which the expected rows of this one are counted."""
     stocks = catalogue.stocks.name
     return {"listed": (stocks,), "listed_less_suspended": (stocks, "suspensions")}.get(endpoint.expected, ())
 
 
 def first_unavailable(seen: Observed, tables: Iterable[str], partition: str) -> str | None:
-    """Which of these cannot be read now: what is made from them waits for it."""
+    """Return the first of these tables that cannot be read now."""
     return next((name for name in tables if seen.source(name, partition).version.unavailable), None)
 
 
@@ -50,7 +49,7 @@ def _usable(state: PartitionState) -> bool:
 
 
 def coverage_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> dict[str, str] | None:
-    """Coverage speaks of every table of the day, so it is made from all of them and from what is expected."""
+    """Coverage describes every table of the day, so its inputs are all of them and the expected rows."""
     states = {e.name: seen.state(e.name, partition) for e in catalogue.daily}
     if first_unavailable(seen, coverage_sources(catalogue), partition):
         return None
@@ -64,7 +63,7 @@ def coverage_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> dic
 
 
 def coverage_status(endpoint: Endpoint, state: PartitionState, expected: int | None) -> str:
-    """The word of the coverage table for one table of one day."""
+    """Return the status that the coverage table stores for one table and day."""
     if not state.version.readable:
         return str(state.version)
     if state.version == ABSENT and state.recorded != ABSENT:

@@ -1,4 +1,4 @@
-"""How fresh a source is, judged on the time in which it was due to publish."""
+"""Freshness of a source, counted in the time in which it was due to publish."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def freshness(source: SourceRow, calendar: TradingCalendar, now: datetime) -> Fr
 def due_age(calendar: TradingCalendar, since: datetime, now: datetime) -> timedelta:
     """Time from `since` to `now` that fell on open days. A weekend or a holiday makes nothing old.
 
-    Where the calendar says nothing, weekdays count as open.
+    Weekdays count as open where the calendar has no data.
     """
     if since >= now:
         return timedelta(0)
@@ -46,8 +46,8 @@ def due_age(calendar: TradingCalendar, since: datetime, now: datetime) -> timede
     day = first
     while day <= last:
         if _counts(calendar, day):
-            begins, ends = at(day, _MIDNIGHT), at(day + timedelta(days=1), _MIDNIGHT)
-            age += min(now, ends) - max(since, begins)
+            start, end = at(day, _MIDNIGHT), at(day + timedelta(days=1), _MIDNIGHT)
+            age += min(now, end) - max(since, start)
         if age > SILENT_BEYOND:
             break
         day += timedelta(days=1)

@@ -1,6 +1,6 @@
-"""The market's health: the plan's verdicts, the ledger's work and the sources' freshness told as findings.
+"""Findings of the market: from the plan's verdicts, the work items and the sources' freshness.
 
-Computed here once; status, checks, watchdog and pages only show it.
+Status, checks, watchdog and pages only show what is computed here.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def findings(
     history_gaps: int = 0,
     lost: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Finding]:
-    """Everything that is not plainly healthy, the worst first. `work` holds what the ledger says of keys.
+    """Return everything that is not healthy, the worst first. `work` are the work items that are not done.
 
     `lost` names, by table, the days that were fetched and are gone from the lake.
     """
     judged = {v.key: v for v in plan.verdicts}
     latest = latest_rows(work, judged)
     found = [_from_verdict(v, latest.pop(v.key, None), now, machine_now) for v in plan.verdicts if _tells(v)]
-    # Work that no verdict speaks of: days that left the window, or that are not due any more.
+    # Work without a verdict: days that left the gap window or are no longer due.
     found += [
         told_of_work("market", row, judged.get(key), now, machine_now)
         for key, row in latest.items()
@@ -52,15 +52,15 @@ def findings(
     found += _sources(sources, calendar, now)
     if history_gaps:
         found.append(_history(history_gaps))
-    in_hand = judged.keys() | {row.key for row in work if row.status not in ("failed", "cancelled")}
+    known = judged.keys() | {row.key for row in work if row.status not in ("failed", "cancelled")}
     for table, days in (lost or {}).items():
-        if older := [d for d in days if f"{table.split('.', 1)[1]}:{d}" not in in_hand]:
+        if older := [d for d in days if f"{table.split('.', 1)[1]}:{d}" not in known]:
             found.append(_lost(table, older))
     return sorted(_with_causes(found), key=lambda f: f.rank)
 
 
 def _with_causes(found: Sequence[Finding]) -> Iterator[Finding]:
-    """What is out of date because of another trouble of its day names it, and comes after it."""
+    """Findings of derived tables name the finding of their day that causes them."""
     derived = {t.table for t in DERIVED}
     causes = {f.subject: f for f in found if f.subject.split(":")[0] not in derived and ":" in f.subject}
     by_day: dict[str, str] = {}
@@ -99,7 +99,7 @@ def _action(reason_code: str) -> str:
 
 
 def _health(verdict: Verdict) -> Health:
-    """What cannot be read is nobody's work here, and somebody's if it lasts."""
+    """A partition that cannot be read needs a person if it lasts."""
     if verdict.reason_code == UNAVAILABLE:
         return "broken"
     return "explained" if verdict.state == "explained" else "healing"
@@ -135,7 +135,7 @@ def _lost(table: str, days: Sequence[str]) -> Finding:
         reason=f"{len(days)} older days that were fetched are gone from the lake: {days[0]} to {days[-1]}",
         since=None,
         next_attempt=None,
-        action=f"look at the disk, then run `perennial market backfill --from {days[0]} --to {days[-1]}`",
+        action=f"check the disk, then run `perennial market backfill --from {days[0]} --to {days[-1]}`",
     )
 
 

@@ -1,4 +1,4 @@
-"""What a look sees: the state of the market domain as plain values, input of the plan and of health."""
+"""The observed state of the market as plain values: input of the plan and of the findings."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Rules:
     daily_at: time = time(18, 30)
     recheck_days: int = 3
     first_day: date = date.min
-    """The warehouse's first day: what is older is not ours to fill."""
+    """The first day of the warehouse; older days are never filled."""
     configuration: str = ""
-    """Digest of what a person changes to mend a permanent failure: source, address, token, points."""
+    """Digest of what a person changes to correct a permanent failure: source, address, token, points."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Observed:
     expected: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
     pending_revisions: frozenset[date] = frozenset()
     busy_days: frozenset[date] = frozenset()
-    """Days with a fill under way: what derives from them is that run's business."""
+    """Days with a running fill, which also makes what derives from them."""
 
     def state(self, table: str, partition: str) -> PartitionState:
         return self.states.get((table, partition), NOTHING)
 
     def source(self, table: str, partition: str) -> PartitionState:
-        """Of what a day is derived from: the day's own, or that of a table which is one whole."""
+        """The state of an input: of the day, or of the whole table if it has no days."""
         return self.states.get((table, partition)) or self.state(table, ALL)

@@ -1,7 +1,7 @@
-"""The market plan: from what was observed and a moment, what should be done and why.
+"""The market plan: from the observed state and a moment, what is due and why.
 
-A pure function. Everything that wants work done (sensor, schedule, command) calls it, and `perennial plan
-market` prints it; so a day is a gap for the same reason everywhere.
+A pure function. Sensor, schedule and command call it and `perennial plan market` prints it, so a day is
+a gap for the same reason everywhere.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ WAITS_FOR = "input_missing"
 PRIORITY = {"refresh": 30, "gap": 20, "derive": 10, "recheck": 0}
 
 REFERENCES_FROM = time(9)
-"""References are asked for once a day, from this hour in Shanghai or their publication if that is later."""
+"""References are fetched once a day, from this hour in Shanghai or from their publication if later."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the plan thinks of one partition of one table."""
+    """The verdict on one partition of one table."""
 
     table: str
     partition: str
@@ -66,7 +66,7 @@ class Verdict:
     fingerprint: str = ""
     since: datetime | None = None
     next_attempt: datetime | None = None
-    """Of what waits by itself, without a row in the ledger."""
+    """Set where the partition waits without a work item."""
 
     @property
     def key(self) -> str:
@@ -95,7 +95,7 @@ class Plan:
         return tuple(v for v in self.verdicts if v.due)
 
     def take(self, limit: int, live: Callable[[str], bool]) -> tuple[Verdict, ...]:
-        """What one look asks for: work already known, and at most `limit` further days, newest first.
+        """Return what one pass enqueues: known work, and at most `limit` further days, newest first.
 
         `live` says whether the ledger knows the key: a row waiting, running, failed for good, or called off
         by a person. What is given up must not count as a further day, or three hopeless days would hide
@@ -111,7 +111,7 @@ class Plan:
 
 
 def plan(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rules) -> Plan:
-    """Everything the look at `now` has an opinion on: references first, then days, newest first."""
+    """Return the verdicts at `now`: references first, then days, newest first."""
     verdicts = list(_references(catalogue, seen, now, rules))
     for day in reversed(window(seen, now, rules)):
         verdicts += judge_day(catalogue, day, seen, now, rules)
@@ -125,13 +125,13 @@ def plan(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rules) -> P
 
 
 def judge_day(catalogue: Catalogue, day: date, seen: Observed, now: datetime, rules: Rules) -> list[Verdict]:
-    """What the plan thinks of one open day: its fetched tables, then what derives from them."""
+    """Return the verdicts of one open day: its fetched tables, then what derives from them."""
     fetched = [_judge_table(e, day, seen, now, rules, references(catalogue, e)) for e in catalogue.daily]
     return [*fetched, *_derived(catalogue, day, seen)]
 
 
 def window(seen: Observed, now: datetime, rules: Rules) -> tuple[date, ...]:
-    """The open days a look judges, oldest first.
+    """Return the open days that a pass judges, oldest first.
 
     The last `window_days` days up to today, and never fewer than `limit` open days: a long holiday must not
     hide the days before it. A lost calendar must: beyond its hole lie days of another year.
@@ -180,7 +180,7 @@ def _reference(endpoint: Endpoint, partition: str, seen: Observed, now: datetime
     last = hour if now >= hour else hour - timedelta(days=1)
     if state.checked_at is None or state.checked_at < last:
         asked = f"{shanghai(state.checked_at):%Y-%m-%d %H:%M}" if state.checked_at else "never"
-        why = f"last asked {asked}, due since {last:%Y-%m-%d %H:%M}"
+        why = f"last fetched {asked}, due since {last:%Y-%m-%d %H:%M}"
         return _wanted(endpoint.name, partition, "refresh", "daily_refresh", why, *found, str(last))
     return Verdict(endpoint.name, partition, "healthy", "", f"{state.version.rows:,} rows")
 
@@ -188,7 +188,7 @@ def _reference(endpoint: Endpoint, partition: str, seen: Observed, now: datetime
 def _judge_table(
     endpoint: Endpoint, day: date, seen: Observed, now: datetime, rules: Rules, judged_by: Sequence[str]
 ) -> Verdict:
-    """One fetched table of a day: is it due, what we fetched, enough, and is it time to ask again?"""
+    """Return the verdict on one fetched table of a day."""
     name, partition = endpoint.name, str(day)
     due = due_at(endpoint, day, rules.daily_at)
     if now < due:
@@ -198,7 +198,7 @@ def _judge_table(
     if state.version.unavailable:
         return _unknown(name, partition, state)
     if unavailable := first_unavailable(seen, judged_by, partition):
-        # Nothing tells whether it is whole, nor would an answer of the source be taken.
+        # Completeness is unknown, so an answer of the source could not be checked either.
         return _waiting(name, partition, seen, unavailable)
     judgement = judge(endpoint, state.version.rows, seen.expected.get((name, partition)))
     if wrong := fault(state):
@@ -212,11 +212,11 @@ def _judge_table(
     if judgement.status == "partial" and state.seen_count < SAYS_SO:
         again = refetch_at(fetches, state.checked_at or now)
         if now < again:
-            why = f"{judgement}, asked again from {shanghai(again):%Y-%m-%d %H:%M}"
+            why = f"{judgement}, fetched again from {shanghai(again):%Y-%m-%d %H:%M}"
             return Verdict(
                 name, partition, "early", "partial", why, since=state.committed_at, next_attempt=again
             )
-        why = f"{judgement}, asked {fetches}×, time to ask again"
+        why = f"{judgement}, fetched {fetches}×, due again"
         return _wanted(name, partition, "gap", "partial", why, *found, str(fetches))
     if _recheck_due(day, state, seen, now, rules):
         why = f"{judgement}; once more, for revisions"
@@ -228,7 +228,7 @@ def _judge_table(
 
 
 def _counted(wrong: tuple[str, str], judgement: Judgement) -> tuple[str, str]:
-    """A fault told with what the counts say about it."""
+    """Return a fault with the row counts in its reason."""
     code, why = wrong
     if judgement.status == "refused":
         return "incomplete", f"{judgement} are left"
@@ -238,7 +238,7 @@ def _counted(wrong: tuple[str, str], judgement: Judgement) -> tuple[str, str]:
 
 
 def _recheck_due(day: date, state: PartitionState, seen: Observed, now: datetime, rules: Rules) -> bool:
-    """The newest days are asked for once more at each daily look: sources revise what they published."""
+    """Whether a day is fetched once more: sources revise their newest days."""
     newest = newest_published(seen.calendar, now, rules.daily_at)
     if newest is None or day not in seen.calendar.newest(rules.recheck_days, newest):
         return False
@@ -246,7 +246,7 @@ def _recheck_due(day: date, state: PartitionState, seen: Observed, now: datetime
 
 
 def _derived(catalogue: Catalogue, day: date, seen: Observed) -> Iterator[Verdict]:
-    """What is computed from a day; not while a fill of that day is under way, which ends with it."""
+    """Yield the verdicts on derived tables, unless a running fill makes them."""
     if day in seen.busy_days:
         return
     partition = str(day)
@@ -282,7 +282,7 @@ def _revised(catalogue: Catalogue, day: date, seen: Observed) -> Verdict:
 
 
 def _unknown(table: str, partition: str, state: PartitionState) -> Verdict:
-    """Neither healthy nor work: what cannot be read may be whole, and is not written over."""
+    """A partition that cannot be read may be complete, so it is not overwritten."""
     return Verdict(table, partition, "unknown", UNAVAILABLE, f"waits: {state.version.unavailable}")
 
 
@@ -292,6 +292,5 @@ def _waiting(table: str, partition: str, seen: Observed, unavailable: str) -> Ve
 
 
 def _wanted(table: str, partition: str, state: State, reason_code: str, why: str, *found: str) -> Verdict:
-    """Something to do. Its fingerprint stands for the reason: what was found, and what a person may have
-    changed since the last attempt."""
+    """Return a due verdict. Its fingerprint covers what was found and what a person may have changed."""
     return Verdict(table, partition, state, reason_code, why, digest([reason_code, *found]))

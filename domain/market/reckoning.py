@@ -1,4 +1,4 @@
-"""What is computed from market tables: expectations, adjusted prices, coverage, revisions.
+"""Calculations on market tables: expected rows, adjusted prices, coverage, revisions.
 
 Set-based: every function takes Arrow tables of any number of days and gives one Arrow table.
 """
@@ -21,7 +21,7 @@ from domain.shared.state import PartitionState
 
 
 def _days(days: Sequence[date]) -> pa.Table:
-    """By DuckDB: Arrow imports pandas to make an array of Python's values, a fifth of a second of a look."""
+    """Made by DuckDB: Arrow would import pandas for it, which takes a fifth of a second."""
     return query("SELECT unnest($days::DATE[]) AS trade_date", {}, {"days": list(days)})
 
 
@@ -65,14 +65,14 @@ def coverage(
             ),
         },
     )
-    by_cell = {(row["table_name"], row["trade_date"]): row for row in compared.to_pylist()}
+    by_table_day = {(row["table_name"], row["trade_date"]): row for row in compared.to_pylist()}
     rows = [
         _coverage_row(
             e,
             day,
             states.get((e.name, str(day)), PartitionState()),
             expected.get((e.name, str(day))),
-            by_cell,
+            by_table_day,
         )
         for day in days
         for e in catalogue.daily
@@ -104,7 +104,7 @@ def _coverage_row(
 
 
 def revisions(endpoint: Endpoint, day: date, seen: datetime, old: pa.Table, new: pa.Table) -> pa.Table:
-    """The rows of `endpoint` that differ between two beliefs about one day."""
+    """Return the rows of `endpoint` that differ between two versions of a day."""
     key = [k for k in endpoint.table.key if k != "trade_date"]
     others = [k for k in key if k != "ts_code"]
     values = [c.name for c in endpoint.table.columns if c.name not in endpoint.table.key]
@@ -120,7 +120,7 @@ def revisions(endpoint: Endpoint, day: date, seen: datetime, old: pa.Table, new:
 
 
 def lost_revision(endpoint: Endpoint, day: date, seen: datetime) -> pa.Table:
-    """What is left to say of a change whose two sides can no longer be read."""
+    """Return the row for a change whose old or new rows cannot be read any more."""
     row = {"trade_date": day, "table_name": endpoint.name, "ts_code": "", "row_key": "", "seen": seen}
     return pa.Table.from_pylist([row | {"change": "lost"}], schema=REVISIONS.schema)
 
@@ -138,7 +138,7 @@ def history_gaps(
     suspensions: pa.Table,
     explained: Collection[tuple[str, date]],
 ) -> pa.Table:
-    """Which of `days` are not whole, per table, newest first; `counted` holds the rows each day has.
+    """Return which of `days` are incomplete, per table, newest first; `counted` has the rows of each day.
 
     An `explained` day may be partial, and empty where that is an answer, but never missing or incomplete.
     Without a stock list nothing can be counted against it; days without rows are still missing.
@@ -169,8 +169,8 @@ def history_gaps(
 
 _HISTORY: Mapping[str, str] = {
     "empty": "missing",
-    "asked": "missing",  # nothing there, and no record of having asked
+    "asked": "missing",  # no rows, and no record of a fetch
     "refused": "incomplete",
     "partial": "partial",
 }
-"""What a judgement means for a day that nobody looks at any more; the others are no gap."""
+"""The reason of a gap, by judgement; other judgements are no gap."""

@@ -1,4 +1,4 @@
-"""The tables we derive ourselves: adjusted prices, coverage, revisions, gaps of the far past."""
+"""The derived tables: adjusted prices, coverage, revisions, gaps of the history."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ ADJUSTED_DAILY = Table(
 
 COVERAGE = Table(
     name="market.coverage",
-    description="Per day and table: how many rows are there, how many there should be, and what that means.",
+    description="Per day and table: rows, expected rows, and the status that follows.",
     columns=(
         _DAY,
-        Column("table_name", pa.string(), "Table the row speaks of", nullable=False),
+        Column("table_name", pa.string(), "Table that the row describes", nullable=False),
         Column("rows", pa.int64(), "Rows in the lake", unit="rows", nullable=False),
-        Column("expected", pa.int64(), "Rows a whole day has; NULL where nothing tells", unit="rows"),
+        Column("expected", pa.int64(), "Rows of a complete day; NULL if unknown", unit="rows"),
         Column("ratio", pa.float64(), "rows / expected", unit="ratio"),
         Column("missing_stocks", pa.int64(), "Expected stocks that have no row", unit="stocks"),
-        Column("unexpected_stocks", pa.int64(), "Stocks with a row nobody expected", unit="stocks"),
+        Column("unexpected_stocks", pa.int64(), "Stocks with an unexpected row", unit="stocks"),
         Column("missing_sample", pa.string(), "The first few missing stocks"),
         Column(
             "status",
@@ -67,13 +67,13 @@ COVERAGE = Table(
 
 REVISIONS = Table(
     name="market.revisions",
-    description="Rows the source changed after we had them, old and new: past beliefs stay readable.",
+    description="Rows that the source changed after they were fetched, with old and new values.",
     columns=(
         _DAY,
         Column("table_name", pa.string(), "Table the row belongs to", nullable=False),
         Column("ts_code", pa.string(), "Stock code; empty where a table has none", nullable=False),
         Column("row_key", pa.string(), "What else the row's key has; mostly empty", nullable=False),
-        Column("seen", pa.timestamp("us", tz="UTC"), "When we saw the change", nullable=False),
+        Column("seen", pa.timestamp("us", tz="UTC"), "When the change was seen", nullable=False),
         Column(
             "change", pa.string(), "changed, added, removed; lost: the rows cannot be read", nullable=False
         ),
@@ -88,14 +88,13 @@ REVISIONS = Table(
 HISTORY_GAPS = Table(
     name="market.history_gaps",
     description=(
-        "What the weekly look over the whole history found missing, thin, damaged or not as it was recorded, "
-        "outside the gap window."
+        "Days outside the gap window that the weekly check found missing, incomplete, corrupt or changed."
     ),
     columns=(
         _DAY,
         Column("table_name", pa.string(), "Table with the gap", nullable=False),
         Column("rows", pa.int64(), "Rows in the lake", unit="rows", nullable=False),
-        Column("expected", pa.int64(), "Rows a whole day has", unit="rows"),
+        Column("expected", pa.int64(), "Rows of a complete day", unit="rows"),
         Column(
             "reason",
             pa.string(),
@@ -110,7 +109,7 @@ QFQ_DAILY = "market.qfq_daily"
 
 
 def views() -> dict[str, str]:
-    """What is computed at read time: a name and its SELECT over lake tables."""
+    """Return the views that are computed at read time: name and SELECT."""
     return {QFQ_DAILY: packaged(__file__, "qfq_daily")}
 
 
@@ -120,5 +119,5 @@ DERIVED = (ADJUSTED_DAILY, COVERAGE, REVISIONS, HISTORY_GAPS)
 def all_tables(catalogue: Catalogue) -> tuple[Table, ...]:
     tables = (*(e.table for e in catalogue.endpoints), *DERIVED)
     if taken := {e.name for e in catalogue.endpoints} & {t.table for t in DERIVED}:
-        raise InvalidInput(f"the market catalogue names tables of our own: {', '.join(sorted(taken))}")
+        raise InvalidInput(f"the market catalogue names derived tables: {', '.join(sorted(taken))}")
     return tables

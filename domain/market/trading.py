@@ -16,14 +16,14 @@ OPENED = {"SSE": date(1990, 12, 19), "SZSE": date(1991, 7, 3), "BSE": date(2021,
 
 
 def calendar_owed(exchange: str, year: int) -> tuple[date, int]:
-    """From when on an exchange's calendar of a year has every day, and how many those are."""
+    """Return the first day that a year's calendar must have, and how many days."""
     first = max(date(year, 1, 1), OPENED[exchange])
     return first, max((date(year, 12, 31) - first).days + 1, 0)
 
 
 @dataclass(frozen=True)
 class TradingCalendar:
-    """The open days of the leading exchange (SSE), sorted, and the years the calendar speaks of."""
+    """The open days of the leading exchange (SSE), sorted, and the years that the calendar covers."""
 
     open_days: tuple[date, ...]
     years: frozenset[int]
@@ -57,17 +57,17 @@ def at(day: date, hour: time) -> datetime:
 
 
 def due_at(endpoint: Endpoint, day: date, daily_at: time) -> datetime:
-    """From when the platform wants this table's day: the daily look, or publication if that is later."""
+    """Return from when a day is due: the daily schedule's hour, or publication if that is later."""
     return at(day, max(daily_at, endpoint.published))
 
 
 def published_at(endpoint: Endpoint, day: date) -> datetime:
-    """From when the source has it: earlier a request is a person's mistake."""
+    """Return from when the source has a day."""
     return at(day, endpoint.published)
 
 
 def newest_published(calendar: TradingCalendar, now: datetime, daily_at: time) -> date | None:
-    """The newest open day whose daily look is past."""
+    """Return the newest open day that is due."""
     local = shanghai(now)
     last = local.date() if local.time() >= daily_at else local.date() - timedelta(days=1)
     newest = calendar.newest(1, last)

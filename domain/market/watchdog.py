@@ -1,4 +1,4 @@
-"""The watchdog's one line: is the warehouse alive? For cron and for people in a hurry."""
+"""The watchdog's one line on whether the warehouse is alive."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _calendar(seen: Observed, now: datetime) -> Iterable[str]:
 
 
 def _latest_day(catalogue: Catalogue, seen: Observed, newest: date) -> date | None:
-    """The newest due day of which any table has rows, readable or not. What came early is a bonus."""
+    """Return the newest due day of which any table has rows, readable or not."""
     names = {e.name for e in catalogue.daily}
     days = [
         date.fromisoformat(partition)

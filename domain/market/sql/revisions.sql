@@ -1,4 +1,4 @@
--- Row by row: what the source says now against what it said before.
+-- One row per changed row: the values of the source now and before.
 -- Relations: old_rows, new_rows. Filled in: $pairs (a struct of column, old and new value as JSON, per value
 -- column; there may be none), $joined (equality of the key), $ts_code and $row_key (the key's other columns).
 WITH old AS (SELECT *, true AS here FROM old_rows),
@@ -13,7 +13,7 @@ paired AS (
     FROM old AS o
     FULL JOIN new AS n ON $joined
 ),
-told AS (
+found AS (
     SELECT
         ts_code, row_key, was, is_now,
         CASE WHEN was AND is_now THEN list_filter(cells, lambda x: x.o IS DISTINCT FROM x.n) ELSE cells END AS cells
@@ -32,6 +32,6 @@ SELECT
     CASE WHEN is_now THEN
         '{' || array_to_string(list_transform(cells, lambda x: '"' || x.c || '":' || coalesce(x.n, 'null')), ',') || '}'
     END AS new
-FROM told
+FROM found
 WHERE was IS NULL OR is_now IS NULL OR len(cells) > 0
 ORDER BY ts_code, row_key

@@ -105,7 +105,7 @@ def test_below_the_fixed_number_an_answer_without_reference_is_refused() -> None
 def test_a_row_of_another_day_or_of_none_is_a_broken_answer(day: date | None) -> None:
     error = refused(pa.concat_tables([factors(100), factors(1, day)]))
     assert error.reason_code == "bad_answer"
-    assert f"1 rows of another day, the first of {day}" in error.message
+    assert str(day) in error.message
 
 
 def test_a_row_that_comes_twice_is_a_broken_answer() -> None:

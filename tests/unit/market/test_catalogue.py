@@ -203,7 +203,7 @@ def test_two_tables_of_one_name_are_refused(name: str) -> None:
 
 @pytest.mark.parametrize("table", [t.table for t in DERIVED])
 def test_the_name_of_a_derived_table_is_refused(table: str) -> None:
-    with pytest.raises(InvalidInput, match=f"tables of our own: {table}"):
+    with pytest.raises(InvalidInput, match=f"derived tables: {table}"):
         all_tables(parse(with_row(table=table)))
 
 

@@ -157,7 +157,7 @@ def test_a_partial_day_that_waits_is_healing_and_wants_nobody(market: Market) ->
     finding = only(market)
     assert (finding.health, finding.reason_code) == ("healing", "partial")
     assert finding.action == "nothing; the day is fetched again after 1, 6 and 24 hours"
-    assert "asked again from 2026-11-17 21:00" in finding.reason
+    assert "fetched again from 2026-11-17 21:00" in finding.reason
     assert finding.since is not None
     assert finding.next_attempt is not None
     assert finding.next_attempt > market.now

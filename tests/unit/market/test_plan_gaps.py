@@ -199,7 +199,7 @@ def test_a_partial_day_whose_fetches_nobody_counted_was_fetched_once(market: Mar
 def test_a_partial_day_that_waits_says_when_it_is_asked_for_again(market: Market) -> None:
     market.put(PRICES, TUESDAY, 950, fetches=3)
     assert market.verdict(PRICES, TUESDAY).why == (
-        "950 of 1,000 rows (95.0%), asked again from 2026-11-18 20:00"
+        "950 of 1,000 rows (95.0%), fetched again from 2026-11-18 20:00"
     )
 
 

@@ -165,7 +165,7 @@ def test_a_reference_asked_for_exactly_at_its_hour_is_fresh() -> None:
 def test_a_reference_asked_for_before_its_hour_is_asked_for_again_at_it() -> None:
     market = Market.healthy("2026-11-17 08:00")
     assert market.at("2026-11-17 09:00").verdict(CALENDAR, "2026").why == (
-        "last asked 2026-11-17 08:00, due since 2026-11-17 09:00"
+        "last fetched 2026-11-17 08:00, due since 2026-11-17 09:00"
     )
 
 
@@ -177,13 +177,13 @@ def test_references_are_refreshed_on_closed_days_too() -> None:
 def test_yesterday_s_hour_counts_before_today_s() -> None:
     market = Market.healthy("2026-11-15 20:00")
     why = market.at("2026-11-17 08:00").verdict(STOCKS, ALL).why
-    assert why == "last asked 2026-11-15 20:00, due since 2026-11-16 09:00"
+    assert why == "last fetched 2026-11-15 20:00, due since 2026-11-16 09:00"
 
 
 def test_a_reference_whose_last_asking_is_unknown_is_due() -> None:
     market = Market.healthy("2026-11-17 20:00")
     market.change(STOCKS, ALL, checked_at=None)
-    assert market.verdict(STOCKS, ALL).why == "last asked never, due since 2026-11-17 09:00"
+    assert market.verdict(STOCKS, ALL).why == "last fetched never, due since 2026-11-17 09:00"
 
 
 def test_a_broken_reference_is_asked_for_at_any_hour() -> None:
