@@ -11,7 +11,6 @@ from orchestration.house import house_findings
 from orchestration.services import open_carbon, open_lake, open_ledger, open_market
 from orchestration.settings import Settings
 from orchestration.trouble import trouble
-from resources.feeds.client import SETTINGS
 
 PATIENCE = 10.0
 """Seconds for what an application lists."""
@@ -119,9 +118,9 @@ def applications(settings: Settings) -> str:
     found = []
     for origin, feed in open_carbon(settings).feeds.items():
         try:
-            found.append(f"{origin} answers ({len(feed.changes(patience=PATIENCE).places)} places)")
+            found.append(f"{origin} answers ({len(feed.changes(patience=PATIENCE).changes)} places)")
         except TransientResourceError as error:
-            remedy = f"see that {SETTINGS[feed.origin]}_URL is right and the application runs"
+            remedy = f"see that {feed.setting}_URL is right and the application runs"
             raise PerennialError(error.message, remedy=remedy) from error
     return ", ".join(found)
 

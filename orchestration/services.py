@@ -114,9 +114,9 @@ def open_carbon(settings: Settings, *, write: bool = False) -> CarbonService:
 def _feeds(settings: Settings) -> dict[str, FeedClient]:
     if not (settings.carbon_app_url or settings.carbon_api_url):
         return {}  # without importing what speaks HTTP: a look costs a fraction of a second
-    from resources.feeds.client import feeds
+    from services.carbon.feed_clients import open_feeds
 
-    return feeds(
+    return open_feeds(
         manual=(settings.carbon_app_url, settings.carbon_app_token),
         api=(settings.carbon_api_url, settings.carbon_api_token),
     )

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from domain.shared.error import InvalidInput
 from orchestration.settings import Settings
-from resources.wire.http import is_loopback
+from resources.http.address import is_loopback
 
 
 def admit(settings: Settings, headers: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ from domain.shared.error import InvalidInput
 from orchestration.cli.output import say
 from orchestration.house import require_writable
 from orchestration.settings import Settings
-from resources.wire.http import is_loopback
+from resources.http.address import is_loopback
 
 
 def serve(settings: Settings) -> None:

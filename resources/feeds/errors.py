@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from domain.shared.error import PermanentRunnerError, TransientResourceError
+from resources.http.faults import ErrorTypes
 
 
 class FeedDown(TransientResourceError):
@@ -18,18 +21,15 @@ class BadFeed(TransientResourceError):
 
 
 class ChangedMeanwhile(TransientResourceError):
-    """Entries changed between two pages of them: read whole or not at all."""
+    """Entries changed between two pages of them; read them again from the first page."""
 
     reason_code = "changed_meanwhile"
 
 
 class FeedTokenRefused(PermanentRunnerError):
-    """The application does not let us in (HTTP 401, 403)."""
+    """The application refuses the token (HTTP 401, 403)."""
 
     reason_code = "feed_token"
-
-    def __init__(self, message: str, setting: str) -> None:
-        super().__init__(message, remedy=f"set {setting}_TOKEN to a token that the application knows")
 
 
 class WrongFeedAddress(PermanentRunnerError):
@@ -37,5 +37,18 @@ class WrongFeedAddress(PermanentRunnerError):
 
     reason_code = "wrong_feed_address"
 
-    def __init__(self, message: str, setting: str) -> None:
-        super().__init__(message, remedy=f"set {setting}_URL to the address of the application's feed")
+
+def feed_errors(setting: str) -> ErrorTypes:
+    """The error types of a feed whose settings begin with `setting`."""
+    refused = partial(FeedTokenRefused, remedy=f"set {setting}_TOKEN to a token that the application knows")
+    return ErrorTypes(
+        down=FeedDown,
+        failing=FeedDown,
+        rate_limited=FeedDown,
+        bad_body=BadFeed,
+        unauthorized=refused,
+        forbidden=refused,
+        wrong_address=partial(
+            WrongFeedAddress, remedy=f"set {setting}_URL to the address of the application's feed"
+        ),
+    )

@@ -1,38 +1,44 @@
 """The Tushare client: a request in, a complete typed Arrow table out, or a typed error.
 
-One attempt per call: waiting and trying again belong to whoever asks (`error.retry_in_run`). What
-does happen here: a page that came back full is asked for again in narrower parts, because the source
-cuts its answers silently. Nothing here knows Dagster.
+One attempt per call: waiting and trying again belong to the caller (`error.retry_in_run`). A page that
+came back full is asked for again in narrower parts, because the source cuts its answers silently.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
 
 import pyarrow as pa
-import requests
+from requests.adapters import BaseAdapter
 
 from domain.shared.clock import Clock, machine_clock
+from resources.http.address import is_loopback, with_scheme, without_credentials
+from resources.http.client import HttpClient
+from resources.http.faults import DEFAULT_TIMEOUTS, Timeouts
 from resources.tushare.decode import to_table
-from resources.tushare.errors import BadAnswer, TokenRefused, Truncated
+from resources.tushare.errors import HTTP_ERRORS, BadAnswer, TokenRefused, Truncated, WrongAddress
 from resources.tushare.pace import Pacer
 from resources.tushare.request import Request
-from resources.tushare.transport import Transport
-from resources.wire.http import DEFAULT_TIMEOUTS, Timeouts
-from resources.wire.secret import Redactor
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from resources.tushare.data_api import HonestDataApi
+    from resources.tushare.data_api import CheckedDataApi
+
+logger = logging.getLogger(__name__)
 
 Params = Mapping[str, str]
 Narrow = Callable[[Params], Sequence[Params]]
 """Narrower parameter sets that together cover the given one; empty if there are none."""
 
+OFFICIAL_URL = "https://api.tushare.pro/dataapi"
+"""The base address of the stock client's own server, over https."""
+_OFFICIAL_HOSTS = ("api.tushare.pro", "api.waditu.com")
 _DEEPEST = 12
 
 
@@ -48,22 +54,27 @@ class TushareClient:
         pacer: Pacer,
         timeout: Timeouts = DEFAULT_TIMEOUTS,
         clock: Clock = machine_clock,
-        session_factory: Callable[[], requests.Session] = requests.Session,
+        transport: Callable[[], BaseAdapter] | None = None,
     ) -> None:
         if not token.strip():
             raise TokenRefused("There is no Tushare token")
         self._points = points
         self._pacer = pacer
         self._clock = clock
-        self._redactor = Redactor(token.strip())
-        self._transport = Transport(
-            url, redactor=self._redactor, timeouts=timeout, session_factory=session_factory, clock=clock
+        self._timeouts = timeout
+        self._http = HttpClient(
+            server_address(url),
+            errors=HTTP_ERRORS,
+            secret=token.strip(),
+            secret_field="token",  # noqa: S106 - the name of the field
+            transport=transport,
+            clock=clock,
         )
         self._api_lock = threading.Lock()
-        self._lazy_api: HonestDataApi | None = None
+        self._lazy_api: CheckedDataApi | None = None
 
     def __repr__(self) -> str:
-        return f"TushareClient(url={self._transport.shown_url!r}, points={self._points})"
+        return f"TushareClient(url={self._http.shown_url!r}, points={self._points})"
 
     def __enter__(self) -> Self:
         return self
@@ -75,7 +86,7 @@ class TushareClient:
 
     def close(self) -> None:
         """Closes the idle connections."""
-        self._transport.close()
+        self._http.close()
 
     def query(self, api_name: str, fields: str | Sequence[str] = "", **params: Any) -> pd.DataFrame:
         """One call as a pandas frame, as users of the `tushare` package know it."""
@@ -83,31 +94,44 @@ class TushareClient:
 
     def fetch(self, request: Request, *, narrow: Narrow | None = None) -> pa.Table:
         """The whole answer. A full page is replaced by the pages of `narrow(params)`, as deep as needed."""
-        return self._whole(request, dict(request.params), narrow, path=())
+        return self._fetch_whole(request, dict(request.params), narrow, path=())
 
-    def _whole(
+    def _fetch_whole(
         self, request: Request, params: Params, narrow: Narrow | None, path: tuple[Params, ...]
     ) -> pa.Table:
         rows = self._api().rows(request.api_name, request.fields, params)
-        page = to_table(request, rows, self._redactor.clean)
+        page = to_table(request, rows, self._http.clean)
         if rows.count < request.cap and not rows.has_more:
             return page
         path = (*path, params)
         parts = [
-            self._whole(request, dict(narrower), narrow, path)
+            self._fetch_whole(request, dict(narrower), narrow, path)
             for narrower in _narrower(request, params, narrow, path)
         ]
         return _union(request, params, page, parts)
 
-    def _api(self) -> HonestDataApi:
+    def _api(self) -> CheckedDataApi:
         with self._api_lock:
             if self._lazy_api is None:
-                from resources.tushare.data_api import HonestDataApi
+                from resources.tushare.data_api import CheckedDataApi
 
-                self._lazy_api = HonestDataApi(
-                    transport=self._transport, redactor=self._redactor, pacer=self._pacer, clock=self._clock
+                self._lazy_api = CheckedDataApi(
+                    http=self._http, timeouts=self._timeouts, pacer=self._pacer, clock=self._clock
                 )
             return self._lazy_api
+
+
+def server_address(url: str | None) -> str:
+    """The base address; https, unless it is on this machine or has another scheme."""
+    base = with_scheme((url or OFFICIAL_URL).strip())
+    parts = urlsplit(base)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise WrongAddress(f"{without_credentials(base)} is no http(s) address")
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
+        logger.warning("The token travels unencrypted to %s", without_credentials(base))
+    if parts.hostname in _OFFICIAL_HOSTS and parts.path in ("", "/"):
+        return base.rstrip("/") + "/dataapi"  # the bare root of these hosts takes another form
+    return base
 
 
 def _narrower(
@@ -129,7 +153,7 @@ def _narrower(
 
 
 def _union(request: Request, params: Params, page: pa.Table, parts: Iterable[pa.Table]) -> pa.Table:
-    """The parts without duplicates. Whatever the cut-off page showed must be among them."""
+    """The parts without duplicates. The rows of the cut-off page must be among them."""
     whole = _distinct(pa.concat_tables(parts))
     lost = _distinct(pa.concat_tables([whole, page])).num_rows - whole.num_rows
     if lost:

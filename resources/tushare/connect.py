@@ -6,10 +6,10 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
+from resources.http.faults import Timeouts
 from resources.tushare.client import TushareClient
 from resources.tushare.pace import Pacer, calls_per_minute
 from resources.tushare.sandbox_process import ensure_sandbox
-from resources.wire.http import Timeouts
 
 UNLIMITED = "sandbox-unlimited"
 """The sandbox's token without a rate, for benchmarks."""

@@ -29,6 +29,7 @@ from services.carbon.service import FEED_RECORD, CarbonService, YearLocked, fres
 from services.carbon.upload import File, upload, upload_nothing
 
 if TYPE_CHECKING:
+    from resources.feeds.answers import Change
     from resources.feeds.client import Entries, FeedClient
     from resources.ledger.lease import Lease
     from resources.ledger.uploads import Upload
@@ -83,9 +84,9 @@ def poll_feeds(carbon: CarbonService, cursors: Mapping[str, str]) -> list[Poll]:
             carbon.ledger.freshness.failed(source, error)
             found.append(Poll(origin, 0, cursor, error))
             continue
-        carbon.ledger.feed_places.hear([_row(one) for one in answer.places], asked_at)
-        carbon.ledger.freshness.succeeded(source, rows_latest=len(answer.places), rows_today=None)
-        found.append(Poll(origin, len(answer.places), answer.cursor or cursor))
+        carbon.ledger.feed_places.hear([_row(one) for one in answer.changes], asked_at)
+        carbon.ledger.freshness.succeeded(source, rows_latest=len(answer.changes), rows_today=None)
+        found.append(Poll(origin, len(answer.changes), answer.cursor or cursor))
     return found
 
 
@@ -171,10 +172,10 @@ def _entries(feed: FeedClient, change: FeedChange) -> Entries:
     """Read a scope, again at once if it was edited meanwhile: all-day editing must not delay it."""
     for _ in range(READ_AGAIN):
         try:
-            return feed.entries(change)
+            return feed.entries(change.data_entry_type, change.year, change.institution)
         except ChangedMeanwhile as error:
             log.info("%s; it is read again", error.message)
-    return feed.entries(change)
+    return feed.entries(change.data_entry_type, change.year, change.institution)
 
 
 def _upload_valid(carbon: CarbonService, file: File) -> Upload:
@@ -188,7 +189,7 @@ def _upload_valid(carbon: CarbonService, file: File) -> Upload:
         ) from error
 
 
-def _row(change: FeedChange) -> FeedPlace:
+def _row(change: FeedChange | Change) -> FeedPlace:
     return FeedPlace(change.source, change.institution, change.data_entry_type, change.year, change.version)
 
 

@@ -24,15 +24,15 @@ class CarbonResource(dg.ConfigurableResource):
 
     def open(self) -> CarbonService:
         if self._opened is None:
-            from resources.feeds.client import feeds
             from resources.staging import Staging
+            from services.carbon.feed_clients import open_feeds
 
             self._opened = CarbonService(
                 catalogue=catalogue(),
                 lake=self.lake.open(),
                 ledger=self.ledger.open(),
                 staging=Staging.at(self.uploads),
-                feeds=feeds(
+                feeds=open_feeds(
                     manual=(self.app_url, self.app_token),
                     api=(self.api_url, self.api_token),
                 ),

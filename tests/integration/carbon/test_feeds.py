@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import pytest
 
-from domain.carbon.feeds import FeedChange
 from domain.carbon.jobs import FEED_ENTRIES
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES, REPORTS, UNITS
 from domain.shared.error import PerennialError
@@ -237,8 +236,8 @@ def test_read__change_polled_while_reading__is_read_too(
 
     read = carbon.feeds["manual"].entries
 
-    def read_and_edited(change: FeedChange) -> Entries:
-        found = read(change)
+    def read_and_edited(data_entry_type: str, year: int, institution: str) -> Entries:
+        found = read(data_entry_type, year, institution)
         if found.version == "1":
             application.save(TRAIN_2025, [journey("a", 5)])
             poll_feeds(carbon, {"manual": "1"})

@@ -1,35 +1,15 @@
-"""A server on a real socket that answers what a test tells it to, byte by byte, faults included."""
+"""A Tushare client and the server on a real socket that it talks to."""
 
 import json
-import socket
-import struct
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from resources.http.faults import Timeouts
 from resources.tushare.client import TushareClient
 from resources.tushare.pace import Pacer
-from resources.wire.http import Timeouts
-
-TOKEN = "f00dfacecafe0123456789abcdef0123456789abcdef0123"
-PATIENT = Timeouts(connect=10, read=20, total=60)
-HASTY = Timeouts(connect=10, read=0.3, total=0.6)
-
-
-@dataclass(frozen=True)
-class Reply:
-    """`sent` None sends everything; otherwise that many bytes of the body, then `then` happens."""
-
-    body: bytes = b""
-    status: str = "200 OK"
-    headers: Mapping[str, str] = field(default_factory=dict)
-    sent: int | None = None
-    then: str = "keep"  # keep, close, reset, stall, drip
-    chunked: bool = False
+from tests.integration.http.wire_server import HASTY, PATIENT, SECRET, Reply, WireServer
 
 
 def rows_reply(fields: list[str], items: list[list[Any]], **data: Any) -> Reply:
@@ -37,98 +17,21 @@ def rows_reply(fields: list[str], items: list[list[Any]], **data: Any) -> Reply:
     return Reply(json.dumps({"code": 0, "msg": None, "data": content}, ensure_ascii=False).encode())
 
 
-def refusal_reply(code: int, message: str) -> Reply:
+def refusal_reply(code: Any, message: str) -> Reply:
     return Reply(json.dumps({"code": code, "msg": message, "data": None}, ensure_ascii=False).encode())
-
-
-@dataclass(frozen=True)
-class Call:
-    path: str
-    headers: str
-    payload: dict[str, Any]
-
-
-class WireServer:
-    def __init__(self) -> None:
-        self.answer: Callable[[Call], Reply] = lambda _: Reply()
-        self.calls: list[Call] = []
-        self.connections = 0
-        self._over = threading.Event()
-        self._open: list[socket.socket] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._threads = [threading.Thread(target=self._accept, daemon=True)]
-        self._threads[0].start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}/dataapi"
-
-    def close(self) -> None:
-        self._over.set()
-        for connection in [self._listener, *self._open]:
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-            connection.close()
-        for thread in self._threads:
-            thread.join(5)
-
-    def finish_connections(self) -> None:
-        """Returns when every connection that was to be closed is closed."""
-        for thread in self._threads[1:]:
-            thread.join(5)
-
-    def _accept(self) -> None:
-        while not self._over.is_set():
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            self.connections += 1
-            self._open.append(connection)
-            thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
-            self._threads.append(thread)
-            thread.start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        with suppress(OSError, ValueError), connection, connection.makefile("rb") as incoming:
-            while line := incoming.readline():
-                headers = b"".join(iter(incoming.readline, b"\r\n")).decode()
-                length = next(
-                    int(h.split(":")[1]) for h in headers.splitlines() if h.lower().startswith("content-len")
-                )
-                call = Call(line.split()[1].decode(), headers, json.loads(incoming.read(length)))
-                self.calls.append(call)
-                if not self._send(connection, self.answer(call)):
-                    return
-
-    def _send(self, connection: socket.socket, reply: Reply) -> bool:
-        framing = (
-            {"Transfer-Encoding": "chunked"} if reply.chunked else {"Content-Length": str(len(reply.body))}
-        )
-        lines = [f"HTTP/1.1 {reply.status}", *(f"{k}: {v}" for k, v in {**framing, **reply.headers}.items())]
-        body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(reply.body), reply.body) if reply.chunked else reply.body
-        connection.sendall("\r\n".join([*lines, "", ""]).encode() + body[: reply.sent])
-        if reply.then == "stall":
-            self._over.wait()
-        elif reply.then == "drip":
-            for byte in body[reply.sent :]:
-                if self._over.wait(0.05):
-                    break
-                connection.sendall(bytes([byte]))
-        elif reply.then == "reset":
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        return reply.then == "keep"
 
 
 @pytest.fixture
 def server() -> Iterator[WireServer]:
-    server = WireServer()
-    yield server
-    server.close()
+    with WireServer() as server:
+        yield server
 
 
-def client_of(server: WireServer, timeouts: Timeouts) -> TushareClient:
-    return TushareClient(url=server.url, token=TOKEN, points=2000, pacer=Pacer.unlimited(), timeout=timeouts)
+def client_of(server: WireServer, timeouts: Timeouts, pacer: Pacer | None = None) -> TushareClient:
+    pacer = pacer or Pacer.unlimited()
+    return TushareClient(
+        url=f"{server.url}/dataapi", token=SECRET, points=2000, pacer=pacer, timeout=timeouts
+    )
 
 
 @pytest.fixture
@@ -142,16 +45,3 @@ def hasty_client(server: WireServer) -> Iterator[TushareClient]:
     """For servers that fall silent: it waits 0.3 s for a byte and 0.6 s for an answer."""
     with client_of(server, HASTY) as client:
         yield client
-
-
-@pytest.fixture
-def wire() -> Any:
-    """The vocabulary of this file, for tests: modules of a test folder do not import each other."""
-
-    class Wire:
-        token = TOKEN
-        reply = Reply
-        rows = staticmethod(rows_reply)
-        refusal = staticmethod(refusal_reply)
-
-    return Wire

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from resources.database.engine import open_engine
 from resources.database.migrate import migrate
+from resources.http.faults import Timeouts
 from resources.tushare.client import TushareClient
 from resources.tushare.errors import (
     NotPermitted,
@@ -25,7 +26,6 @@ from resources.tushare.errors import (
 )
 from resources.tushare.pace import Pacer, calls_per_minute
 from resources.tushare.request import Request
-from resources.wire.http import Timeouts
 from sandbox.exchange import Exchange
 from sandbox.server import SandboxServer
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from resources.wire.secret import Redactor, without_credentials
+from resources.http.address import without_credentials
+from resources.http.secret import Redactor
 
 TOKEN = "a1b2c3d4e5f6/+0987654321"
 

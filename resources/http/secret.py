@@ -1,4 +1,4 @@
-"""Keeping the token out of everything people can read: messages, reprs, exception chains, logs."""
+"""Keeping a secret out of everything people can read: messages, reprs, exception chains, logs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote
 
 from domain.shared.printable import printable
 
@@ -17,7 +17,7 @@ _TELLTALE = 6
 
 
 class Redactor:
-    """Holds the token and blanks it; its own repr shows nothing."""
+    """Holds a token and blanks it in texts; its own repr shows nothing."""
 
     __slots__ = ("_spellings", "_token")
 
@@ -29,11 +29,11 @@ class Redactor:
         return "Redactor()"
 
     def reveal(self) -> str:
-        """The token itself, for the request's body and nothing else."""
+        """The token itself, for the request and nothing else."""
         return self._token
 
     def clean(self, text: str, *, limit: int = 300) -> str:
-        """`text` without the token, on one printable line, shortened. Blanked first: a cut hides no half."""
+        """The text without the token, on one printable line, shortened after it was blanked."""
         for spelling in self._spellings:
             text = text.replace(spelling, MASK)
         text = printable(" ".join(self._without_cut_off_token(text).split()))
@@ -48,24 +48,17 @@ class Redactor:
 
 
 def _spellings(token: str) -> set[str]:
-    """The token as servers and libraries write it: plain, in JSON, in an address, in base64."""
+    """The token as servers and libraries write it: plain, in JSON, in a URL, in base64."""
     quoted = quote(token, safe="")
     small = re.sub(r"%[0-9A-F]{2}", lambda code: code[0].lower(), quoted)
     return {token, json.dumps(token)[1:-1], quoted, small, *_in_base64(token.encode())} - {""}
 
 
 def _in_base64(secret: bytes) -> Iterator[str]:
-    """What base64 makes of it wherever it stands in a longer text: three alignments, their edges left out."""
+    """The secret in base64 at each of the three alignments in a longer text, edges left out."""
     for shift in range(3):
         code = b64encode(bytes(shift) + secret).decode()
         inner = code[-(-shift * 8 // 6) : (shift + len(secret)) * 8 // 6]
         if len(inner) >= _TELLTALE:
             yield inner
             yield inner.translate(_URL_SAFE)
-
-
-def without_credentials(url: str) -> str:
-    """The address as it may be shown: no user, no password, no query."""
-    parts = urlsplit(url)
-    host = parts.netloc.rsplit("@", 1)[-1]
-    return urlunsplit((parts.scheme, host, parts.path, "", ""))
