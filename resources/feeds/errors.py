@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from domain.shared.error import PermanentRunnerError, TransientResourceError
-from resources.http.faults import ErrorTypes
+from resources.http.errors import ErrorTypes
 
 
 class FeedDown(TransientResourceError):

@@ -21,10 +21,10 @@ from requests.adapters import BaseAdapter, HTTPAdapter
 from domain.shared.clock import Clock, machine_clock
 from domain.shared.error import InfrastructureError
 from resources.http.address import is_loopback, without_credentials
+from resources.http.errors import ErrorTypes
 from resources.http.faults import (
     DEFAULT_TIMEOUTS,
     WIRE_FAULTS,
-    ErrorTypes,
     Timeouts,
     describe_fault,
     retry_after,

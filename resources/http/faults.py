@@ -1,8 +1,7 @@
-"""What can go wrong in an HTTP exchange, and which error of a service it becomes."""
+"""Faults of the HTTP libraries and headers of refusals, as texts and values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -10,13 +9,11 @@ from email.utils import parsedate_to_datetime
 import requests
 import urllib3
 
-from domain.shared.error import InfrastructureError, TransientResourceError
 from domain.shared.printable import printable
 
 WIRE_FAULTS = (requests.RequestException, urllib3.exceptions.HTTPError, OSError)
 """What the libraries raise when a call does not come through."""
 _ONE_DAY = timedelta(days=1)
-_ONE_MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -29,37 +26,6 @@ class Timeouts:
 
 
 DEFAULT_TIMEOUTS = Timeouts()
-
-
-@dataclass(frozen=True)
-class ErrorTypes:
-    """The errors of one service, by what the exchange met. Each is called with the message."""
-
-    down: type[TransientResourceError]
-    """A time-out, a broken connection, a status that has no better name."""
-    failing: type[TransientResourceError]
-    """HTTP 5xx."""
-    rate_limited: type[TransientResourceError]
-    """HTTP 429; `retry_after` is a minute if the service does not say how long."""
-    bad_body: type[TransientResourceError]
-    """A body that is too large or not what the protocol says."""
-    unauthorized: Callable[[str], InfrastructureError]
-    forbidden: Callable[[str], InfrastructureError]
-    wrong_address: Callable[[str], InfrastructureError]
-    """A redirect, HTTP 404, 405 or 410, a web page instead of JSON."""
-
-    def of_status(self, status: int, text: str, retry_after: timedelta | None) -> InfrastructureError:
-        """The error for a status that is no success."""
-        if status == requests.codes.too_many_requests:
-            return self.rate_limited(text, retry_after=retry_after or _ONE_MINUTE)
-        if status == requests.codes.unauthorized:
-            return self.unauthorized(text)
-        if status == requests.codes.forbidden:
-            return self.forbidden(text)
-        if status < requests.codes.bad_request or status in (404, 405, 410):
-            return self.wrong_address(text)
-        failed = self.failing if status >= requests.codes.internal_server_error else self.down
-        return failed(text, retry_after=retry_after)
 
 
 def describe_fault(error: Exception, timeouts: Timeouts) -> str:

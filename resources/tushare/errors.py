@@ -7,7 +7,7 @@ enough (`retry_in_run`), or whether a person must act (`PermanentRunnerError`).
 from __future__ import annotations
 
 from domain.shared.error import PermanentRunnerError, TransientResourceError
-from resources.http.faults import ErrorTypes
+from resources.http.errors import ErrorTypes
 
 
 class SourceDown(TransientResourceError):

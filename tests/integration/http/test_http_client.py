@@ -15,7 +15,7 @@ from requests.adapters import BaseAdapter
 
 from domain.shared.error import PermanentRunnerError, TransientResourceError
 from resources.http.client import Call, HttpClient
-from resources.http.faults import ErrorTypes
+from resources.http.errors import ErrorTypes
 from tests.integration.http.wire_server import HASTY, PATIENT, SECRET, Reply, WireServer
 
 
