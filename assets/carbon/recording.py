@@ -5,9 +5,9 @@ from typing import Any
 
 import dagster as dg
 
+from assets.policies.charts import bar_chart
 from assets.policies.definition import asset_key
 from assets.policies.events import written_together
-from assets.policies.lying_bars import lying_bars
 from services.carbon.figures import MEASURES, changes, sentence
 from services.carbon.making import Made
 
@@ -50,7 +50,7 @@ def _metadata(made: Made) -> dict[str, Any]:
             points = [
                 (" ".join(str(row[label]) for label in labels), float(row[number] or 0)) for row in value
             ]
-            told[f"{name}_plot"] = dg.MetadataValue.md(lying_bars(points))
+            told[f"{name}_plot"] = dg.MetadataValue.md(bar_chart(points))
     return told
 
 
@@ -71,7 +71,7 @@ def _what_changed(made: Made) -> dict[str, dg.MetadataValue]:
     }
     if made.figures:
         largest = sorted(made.figures.items(), key=lambda part: (-part[1], part[0]))
-        told["what_changed_plot"] = dg.MetadataValue.md(lying_bars(largest, made.before, unit))
+        told["what_changed_plot"] = dg.MetadataValue.md(bar_chart(largest, made.before, unit))
     return told
 
 

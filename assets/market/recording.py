@@ -5,9 +5,9 @@ from functools import cached_property
 
 import dagster as dg
 
+from assets.policies.charts import column_chart
 from assets.policies.definition import asset_key
 from assets.policies.events import written_together
-from assets.policies.plot import bars
 from domain.market.catalogue import Endpoint
 from domain.shared.table import Table
 from services.market.passes import DayReport
@@ -103,7 +103,7 @@ class Recorder:
         if committed and recent:
             newest = max(r.day for r in committed)
             self.context.add_asset_metadata(
-                {"rows_of_recent_days": dg.MetadataValue.md(bars(recent))},
+                {"rows_of_recent_days": dg.MetadataValue.md(column_chart(recent))},
                 asset_key=self.key,
                 partition_key=str(newest),
             )

@@ -8,7 +8,6 @@ from base64 import b64decode
 from typing import Any
 
 import dagster as dg
-import pytest
 
 from domain.carbon.tables import TABLES
 from orchestration.cli.runner import runner
@@ -117,17 +116,3 @@ def test_a_partition_that_is_made_again_says_that_it_is_as_before(office: Office
     lake.replace("carbon.carbon_reports", YEAR, nothing, allow_empty=True)
     assert office.run("heal").code == 0
     assert newest()["carbon_reports", YEAR]["sum"] == "1.081 t CO2e, as before"
-
-
-@pytest.mark.parametrize("value", [0.0, -3.0, 1e300])
-def test_a_plot_holds_whatever_numbers_there_are(value: float) -> None:
-    from assets.policies.lying_bars import MOST, SHOWN_AT_ONCE, lying_bars
-
-    parts = [(f"<{n}> a very long name, longer than its place" * 2, value) for n in range(MOST + 5)]
-    plot = lying_bars(parts, {parts[0][0]: 1.0}, "t CO2e")
-    *words, foot = picture(plot)
-    assert 5 <= len(words) <= MOST
-    assert words[0].startswith("<0> a very long n…")
-    assert foot == f"t CO2e +{len(parts) - len(words)} more"
-    assert len(plot) < SHOWN_AT_ONCE
-    assert lying_bars([]) == ""
