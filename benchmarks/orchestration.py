@@ -1,7 +1,7 @@
 """Dagster's part: 250 partitions in one run or in 250, on our event log and on the one shipped.
 
-The asset does nothing but tell, per partition, that it was materialised and checked: what is measured is
-the telling. Run apart from it: from work wished for to a run that starts, with the daemon.
+The asset does nothing but log, per partition, that it was materialized and checked. `queue` is run apart
+from it: from work that is due to the run that starts, with the daemon.
 """
 
 import os
@@ -15,7 +15,7 @@ from pathlib import Path
 import dagster as dg
 
 from assets.policies.events import written_together
-from orchestration.instance import embedded_config, write_yaml
+from tests.dagster_home import opened
 
 COUNT = 250
 SINGLE = 25
@@ -60,19 +60,11 @@ def run() -> dict[str, float]:
     return {"one_run_shipped_over_ours": shipped / ours, "run_each_over_one_run": single / ours}
 
 
-def _instance(folder: Path, *, shipped: bool = False) -> dg.DagsterInstance:
-    config = embedded_config(str(folder))
-    if shipped:
-        config["storage"] = {"sqlite": {"base_dir": str(folder)}}
-    write_yaml(folder / "dagster.yaml", config)
-    return dg.DagsterInstance.from_config(str(folder))
-
-
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 def _one_run(folder: Path, job: dg.JobDefinition, keys: list[str], *, shipped: bool = False) -> float:
-    with _instance(folder, shipped=shipped) as instance:
+    with opened(folder, shipped=shipped) as instance:
         began = time.monotonic()
         tags = {
             "dagster/asset_partition_range_start": keys[0],
@@ -83,7 +75,7 @@ def _one_run(folder: Path, job: dg.JobDefinition, keys: list[str], *, shipped: b
 
 
 def _many_runs(folder: Path, job: dg.JobDefinition, keys: list[str]) -> float:
-    with _instance(folder) as instance:
+    with opened(folder) as instance:
         began = time.monotonic()
         for key in keys:
             assert job.execute_in_process(instance=instance, partition_key=key, run_config=QUIET).success

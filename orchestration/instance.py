@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestration import environments
-from orchestration.house import require_writable
 from orchestration.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,6 +23,9 @@ MODULE = "orchestration.definitions"
 """The one code location."""
 
 LOCATION = "perennial"
+
+OPENING_SECONDS = 60
+"""How long a process waits for another one that makes Dagster's databases."""
 
 _NOTICE = "# Written by perennial from its settings at every start; changes here are lost.\n"
 
@@ -70,12 +72,21 @@ SHARED: dict[str, Any] = {
 def embedded_config(base: str) -> dict[str, Any]:
     """SQLite, logs and artifacts under `base`."""
     return {
-        "storage": {
-            "custom": {
-                "module": "orchestration.embedded",
-                "class": "EmbeddedStorage",
-                "config": {"base_dir": base},
-            }
+        # The three parts of `storage: {sqlite: …}` with the same files, so that the event log can be ours.
+        "run_storage": {
+            "module": "dagster._core.storage.runs",
+            "class": "SqliteRunStorage",
+            "config": {"base_dir": f"{base}/history"},
+        },
+        "event_log_storage": {
+            "module": "orchestration.event_log",
+            "class": "EventLog",
+            "config": {"base_dir": f"{base}/history/runs"},
+        },
+        "schedule_storage": {
+            "module": "dagster._core.storage.schedules",
+            "class": "SqliteScheduleStorage",
+            "config": {"base_dir": f"{base}/schedules"},
         },
         "compute_logs": {
             "module": "dagster._core.storage.local_compute_log_manager",
@@ -125,14 +136,17 @@ def dagster_home(settings: Settings) -> Path:
 
 
 def open_instance(settings: Settings) -> DagsterInstance:
-    """The instance of these settings, for use in this process; a context manager that closes it."""
+    """Return the instance of these settings, for use in this process; a context manager that closes it."""
     from dagster import DagsterInstance
+    from filelock import FileLock
 
-    require_writable(settings)
     home = dagster_home(settings)
     if settings.env == "production":
         environments.export_database_url(settings)
-    return DagsterInstance.from_config(str(home))
+        return DagsterInstance.from_config(str(home))
+    # Two processes that make the databases at once would note two schema versions, which no process can open.
+    with FileLock(home / "storage.lock", timeout=OPENING_SECONDS):
+        return DagsterInstance.from_config(str(home))
 
 
 def write_yaml(path: Path, content: dict[str, Any]) -> None:
