@@ -70,12 +70,7 @@ bench: setup ## the side-by-side measurements of benchmarks/
 	$(BIN)/python -m benchmarks
 
 docs: setup ## write the generated pages of docs/ anew
-	$(BIN)/python -m orchestration.settings_page > docs/settings.md.new
-	@mv docs/settings.md.new docs/settings.md
-	$(BIN)/python -m orchestration.carbon_types_page > docs/carbon-types.md.new
-	@mv docs/carbon-types.md.new docs/carbon-types.md
-	$(BIN)/python -m orchestration.reasons_page > docs/reason-codes.md.new
-	@mv docs/reason-codes.md.new docs/reason-codes.md
+	$(BIN)/python -m orchestration.pages docs
 	$(BIN)/python -m typer orchestration.cli.main utils docs --name perennial > docs/cli.md.new
 	@mv docs/cli.md.new docs/cli.md
 

@@ -1,37 +1,52 @@
 """Upkeep of the lake: expire snapshots, compact closed months, delete files nobody refers to."""
 
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
 from assets.policies.definition import OWNERS
 from assets.policies.failure import classified
-from domain.market.trading import shanghai
-from domain.registry import tables
 from domain.shared.error import PerennialError
+from domain.shared.table import Table
 from resources.lake.resource import LakeResource
 from resources.ledger.resource import LedgerResource
+
+if TYPE_CHECKING:
+    from resources.lake.client import Lake
+    from resources.ledger.client import Ledger
 
 KEEP_WORK = timedelta(days=90)
 _HEALS = "`perennial status` says what heals them; their months stay as they are until then"
 _LASTS = "their months stay as they are; if it lasts, look at the disk or the store"
 
 
-@dg.asset(
-    key=["ops", "lake_maintenance"],
-    group_name="ops",
-    owners=OWNERS,
-    kinds={"iceberg"},
-    description="One round of upkeep over every table; without it commits grow slower with each one.",
-)
-def lake_maintenance(
-    context: dg.AssetExecutionContext, lake: LakeResource, ledger: LedgerResource
+def lake_maintenance(tables: Sequence[Table]) -> dg.AssetsDefinition:
+    """The asset that takes care of these tables."""
+
+    @dg.asset(
+        key=["ops", "lake_maintenance"],
+        group_name="ops",
+        owners=OWNERS,
+        kinds={"iceberg"},
+        description="One round of upkeep over every table; without it commits grow slower with each one.",
+    )
+    def maintained(
+        context: dg.AssetExecutionContext, lake: LakeResource, ledger: LedgerResource
+    ) -> dg.MaterializeResult:
+        return _maintain(context, lake.open(tables, {}), ledger.open(()), tables)
+
+    return maintained
+
+
+def _maintain(
+    context: dg.AssetExecutionContext, store: "Lake", book: "Ledger", tables: Sequence[Table]
 ) -> dg.MaterializeResult:
-    store, book = lake.open(), ledger.open()
     now = book.machine_clock()
-    month = shanghai(now).date().replace(day=1).isoformat()
+    month = now.date().replace(day=1).isoformat()
     lines, freed, failed, corrupt, unavailable = [], 0, [], [], []
-    for table in tables():
+    for table in tables:
         try:
             report = store.maintain(
                 table.name,

@@ -112,7 +112,7 @@ def _inside(environment: dict[str, str], statement: str, before: str = "pass", t
         "import time, statistics\n"
         "from datetime import UTC, datetime, timedelta\n"
         "from orchestration.environments import load_settings\n"
-        "from orchestration.services import open_market\n"
+        "from orchestration.domains.market import open_market\n"
         "market = open_market(load_settings(), write=True)\n"
         f"{before}\n"
         "times = []\n"

@@ -18,8 +18,8 @@ from pathlib import Path
 from domain.shared.error import PerennialError
 from hunts.carbon_files import TOP
 from hunts.companions import report, until_told
+from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
-from orchestration.services import open_carbon
 from orchestration.settings import Settings
 from services.carbon.report import Report, report_of
 

@@ -18,9 +18,10 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from domain.market.trading import SHANGHAI
 from domain.shared.clock import machine_clock, stopped_at
+from orchestration.domains.carbon import open_carbon
+from orchestration.domains.market import open_market
 from orchestration.environments import child_environment
 from orchestration.health import platform_findings
-from orchestration.services import open_carbon, open_market
 from orchestration.settings import PROJECT_ROOT, Settings
 from sandbox.accounts import ACCOUNTS, Account
 from sandbox.exchange import Exchange

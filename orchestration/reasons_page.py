@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 from domain.shared.reasons import DOMAINS, SHARED, reason_groups
@@ -30,7 +29,3 @@ def _sections(domain: str) -> Iterator[str]:
     for group in reason_groups(domain):
         yield f"\n## {group.title} ({name})\n\n| code | means | what to do |\n|---|---|---|\n"
         yield from (f"| `{r.code}` | {r.means} | {r.action or 'nothing'} |\n" for r in group.reasons)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(render())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from orchestration.setting_fields import FIELDS, Field
 
 _HEAD = """\
@@ -25,7 +23,3 @@ def render() -> str:
 def _row(field: Field) -> str:
     secret = " **Secret**: never logged, never stored." if field.secret else ""
     return f"| `{field.variable}` | {field.default} | {field.description}{secret} | `{field.example}` |\n"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(render())

@@ -3,12 +3,13 @@
 A run is judged by its lease, never by when its process started: a lease is renewed while the worker lives.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
 from assets.policies.tags import DISPATCH
+from domain.shared.work import Kind
 from resources.ledger.client import Ledger
 from resources.ledger.model import WORKER
 from resources.ledger.resource import LedgerResource
@@ -25,17 +26,22 @@ LONG_SILENT_AFTER = timedelta(minutes=30)
 BEGUN = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
 
 
-@dg.sensor(
-    name="work_sweep_sensor",
-    minimum_interval_seconds=10,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Queues the work of dead workers again and ends their runs.",
-)
-def work_sweep_sensor(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> dg.SkipReason:
-    swept, ended = sweep(context.instance, ledger.open())
-    if not swept and not ended:
-        return dg.SkipReason("every running piece of work has a live worker")
-    return dg.SkipReason(f"took back {swept} pieces of work, ended {ended} dead runs")
+def work_sweep_sensor(kinds: Sequence[Kind]) -> dg.SensorDefinition:
+    """The sensor over work of these kinds."""
+
+    @dg.sensor(
+        name="work_sweep_sensor",
+        minimum_interval_seconds=10,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Queues the work of dead workers again and ends their runs.",
+    )
+    def swept_work(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> dg.SkipReason:
+        swept, ended = sweep(context.instance, ledger.open(kinds))
+        if not swept and not ended:
+            return dg.SkipReason("every running piece of work has a live worker")
+        return dg.SkipReason(f"took back {swept} pieces of work, ended {ended} dead runs")
+
+    return swept_work
 
 
 def sweep(instance: dg.DagsterInstance, ledger: Ledger, now: datetime | None = None) -> tuple[int, int]:

@@ -5,10 +5,10 @@ from datetime import date
 
 import dagster as dg
 
+from assets.market.pools import TUSHARE
 from assets.market.recording import Recorder, check_specs
 from assets.policies.definition import asset_arguments, asset_key
 from assets.policies.failure import classified
-from assets.policies.pools import TUSHARE
 from assets.policies.retries import ListedRetryPolicy
 from domain.market.catalogue import Catalogue, Endpoint
 from services.market.fetch import fetch_days

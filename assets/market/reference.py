@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import dagster as dg
 
 from assets.market.daily import GROUP, this_pass
+from assets.market.pools import TUSHARE
 from assets.policies.definition import asset_arguments
 from assets.policies.failure import classified
 from assets.policies.partitions import YEARS
-from assets.policies.pools import TUSHARE
 from assets.policies.retries import ListedRetryPolicy
 from domain.market.catalogue import Catalogue
 from services.market.passes import DayReport

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
+from domain.shared.error import PerennialError
+
 Health = Literal["healing", "explained", "stale", "broken"]
 """healing    work is waiting or running and will be tried again without anybody's hand
 explained  not what was wished for, and known why; nothing to do
@@ -42,6 +44,20 @@ class Finding:
             name: value.isoformat() if isinstance(value, datetime) else value
             for name, value in asdict(self).items()
         }
+
+
+def unobserved(domain: str, subject: str, error: PerennialError) -> Finding:
+    """The finding about something that could not be observed."""
+    return Finding(
+        domain=domain,
+        subject=subject,
+        health="broken",
+        reason_code=error.reason_code,
+        reason=error.message,
+        since=None,
+        next_attempt=None,
+        action=error.remedy or "see `perennial doctor`",
+    )
 
 
 def summary(found: Sequence[Finding]) -> str:

@@ -14,8 +14,8 @@ from domain.shared.error import InvalidInput
 from orchestration.cli import carbon_files, carbon_reports, carbon_work, carbon_years
 from orchestration.cli.carbon_drive import Ended, drive_chains
 from orchestration.cli.output import Json, answer, document, say, table
+from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
-from orchestration.services import open_carbon
 
 if TYPE_CHECKING:
     from domain.carbon.reading.problems import FileRefused
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 _UNITS_SHOWN = 10
 """Of those whose sums a file of units would change."""
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(
+    name="carbon", no_args_is_help=True, help="Upload factors and data; see reports and explain them."
+)
 app.command()(carbon_reports.report)
 app.command()(carbon_reports.diff)
 app.command()(carbon_reports.explain)

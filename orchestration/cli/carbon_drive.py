@@ -214,9 +214,9 @@ def _marks(rows: Iterable[Work]) -> list[tuple[int, str, int]]:
 
 
 def _ill(settings: Settings) -> list[Finding]:
-    from orchestration.health import carbon_findings
+    from orchestration.domains.carbon import DOMAIN
 
-    return [f for f in carbon_findings(settings) if f.health in ("broken", "stale", "healing")]
+    return [f for f in DOMAIN.findings(settings) if f.health in ("broken", "stale", "healing")]
 
 
 def _line(found: Finding) -> str:

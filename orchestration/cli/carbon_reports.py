@@ -14,8 +14,8 @@ import typer
 from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput
 from orchestration.cli.output import Json, answer, document, say, table
+from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
-from orchestration.services import open_carbon
 
 if TYPE_CHECKING:
     from services.carbon.report import Report

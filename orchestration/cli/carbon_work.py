@@ -11,8 +11,8 @@ from domain.shared.error import InvalidInput
 from domain.shared.years import YEARS
 from orchestration.cli.carbon_drive import drive, drive_dropped
 from orchestration.cli.output import Json, answer, document, say
+from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
-from orchestration.services import open_carbon
 
 if TYPE_CHECKING:
     from services.carbon.service import CarbonService

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from orchestration.cli.output import Json, answer, document, say
+from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
-from orchestration.services import open_carbon
 
 Year = Annotated[int, typer.Argument(help="The year", min=0, max=9999)]
 Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept.")]

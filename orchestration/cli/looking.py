@@ -5,35 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from domain.shared.error import PerennialError
+from domain.shared.error import InvalidInput
 from domain.shared.health import summary
 from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.environments import load_settings
-from orchestration.services import open_carbon, open_lake, open_ledger, open_market
+from orchestration.registry import MODULES, enabled, find_domain, require_domain
+from orchestration.services import open_lake, open_ledger
 
 if TYPE_CHECKING:
-    from domain.market.watchdog import Watch
     from domain.shared.health import Finding
-    from orchestration.settings import Settings
 
-LEDGER_VIEWS = (
-    "market.source_freshness",
-    "ops.work",
-    "ops.work_event",
-    "ops.partition_fact",
-    "ops.pipeline_member",
-    "carbon.feed_place",
-    "carbon.upload",
-    "carbon.year_lock",
-)
-"""What the ledger shows to SQL."""
-
-plan_app = typer.Typer(no_args_is_help=True)
-check_app = typer.Typer(no_args_is_help=True)
+LEDGER_VIEWS = ("ops.work", "ops.work_event", "ops.partition_fact", "ops.pipeline_member")
+"""What the ledger shows to SQL, beside the tables of each domain."""
+DomainName = Annotated[str, typer.Argument(metavar="DOMAIN", help=", ".join(MODULES))]
 
 
 def status(json: Json = False) -> None:
@@ -90,60 +78,28 @@ def _show(found: Sequence[Finding]) -> None:
     )
 
 
-@plan_app.command("market")
-def plan_market(json: Json = False) -> None:
-    """Each reference, day and table of the gap window: gap or not, and why."""
-    market = open_market(load_settings())
-    plan = market.plan()
-    _tell_plan(plan.verdicts, len(plan.due), market.clock(), ("partition", "table"), json=json)
-
-
-@plan_app.command("carbon")
-def plan_carbon(json: Json = False) -> None:
-    """Each partition of the carbon tables: up to date or not, and why."""
-    carbon = open_carbon(load_settings())
-    plan = carbon.plan()
-    _tell_plan(plan.verdicts, len(plan.due), carbon.clock(), ("table", "partition"), json=json)
-
-
-def _tell_plan(
-    verdicts: Sequence[Any], due: int, now: datetime, order: tuple[str, str], *, json: bool
-) -> None:
-    rows = [
-        {"table": v.table, "partition": v.partition, "state": v.state, "reason": v.reason_code, "why": v.why}
-        for v in verdicts
-    ]
+def plan(domain: DomainName, json: Json = False) -> None:
+    """Each partition that a domain judges: healthy or due, and why."""
+    settings = load_settings()
+    planned = require_domain(settings, domain).plan(settings)
+    columns = ("table", "partition", "state", "reason", "why")
+    rows = [(v.table, v.partition, v.state, v.reason_code, v.why) for v in planned.verdicts]
     if json:
-        document({"now": now, "due": due, "verdicts": rows})
+        verdicts = [dict(zip(columns, row, strict=True)) for row in rows]
+        document({"now": planned.now, "due": planned.due, "verdicts": verdicts})
         return
-    columns = (*order, "state", "why")
-    table(columns, [[row[name] for name in columns] for row in rows])
-    answer(f"{due} of {len(rows)} are due")
+    table(("table", "partition", "state", "why"), [(*row[:3], row[4]) for row in rows])
+    answer(f"{planned.due} of {len(rows)} are due")
 
 
-@check_app.command("market")
-def check_market(json: Json = False) -> None:
-    """The watchdog: newest day near and whole, no source failing. One line; exit 0 or 1."""
-    seen = _watch(load_settings())
-    if json:
-        document(
-            {"ok": seen.ok, "line": seen.line, "latest_day": seen.latest_day, "problems": list(seen.problems)}
-        )
-    else:
-        answer(seen.line)
+def check(domain: DomainName, json: Json = False) -> None:
+    """One line for cron: exit 0 if the domain's newest data are there and its sources answer, 1 if not."""
+    watch = find_domain(domain).watch
+    if watch is None:
+        raise InvalidInput(f"{domain} has no check of its own", remedy="perennial status")
+    seen = watch(load_settings())
+    document({"ok": seen.ok, "line": seen.line, **seen.details}) if json else answer(seen.line)
     raise typer.Exit(0 if seen.ok else 1)
-
-
-def _watch(settings: Settings) -> Watch:
-    from domain.market.watchdog import Watch, watch
-
-    try:
-        market = open_market(settings)
-        now = market.clock()
-        return watch(market.catalogue, market.observe(now), market.source_freshness(), now, market.rules)
-    except PerennialError as error:
-        # A watchdog that cannot look says so in its one line; cron reads nothing else.
-        return Watch(False, f"ALERT market: {error.message.splitlines()[0]}", None, (error.message,))
 
 
 def _names(name: str, query: str) -> bool:
@@ -155,7 +111,7 @@ def sql(
         str,
         typer.Argument(
             help="One reading statement. SHOW ALL TABLES lists the lake's; the ledger has "
-            "market.source_freshness, ops.work, ops.work_event and ops.partition_fact."
+            "ops.work, ops.work_event, ops.partition_fact and the tables of the domains."
         ),
     ],
     as_of: Annotated[
@@ -170,7 +126,8 @@ def sql(
     from datetime import UTC
 
     settings = load_settings()
-    asked = [name for name in LEDGER_VIEWS if _names(name, query)]
+    shown = [*LEDGER_VIEWS, *(name for domain in enabled(settings) for name in domain.ledger_views)]
+    asked = [name for name in shown if _names(name, query)]
     views = open_ledger(settings).views() if asked else {}  # opening it costs as much as the query
     wanted = {name: views[name]() for name in asked}
     moment = as_of.replace(tzinfo=UTC) if as_of is not None and as_of.tzinfo is None else as_of
@@ -184,7 +141,7 @@ def sql(
 
         write_csv(result, sys.stdout.buffer)
     else:
-        shown = result.slice(0, limit)
-        table(result.column_names, [list(row.values()) for row in shown.to_pylist()], exact=True)
+        first = result.slice(0, limit).to_pylist()
+        table(result.column_names, [list(row.values()) for row in first], exact=True)
         if result.num_rows > limit:
             say(f"{limit} of {result.num_rows:,} rows; --limit, --csv or --json show more")

@@ -7,28 +7,42 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from domain.shared.error import InvalidInput, PerennialError
-from orchestration.cli import carbon, looking, market, operate, work
+from orchestration import registry
+from orchestration.cli import looking, operate, work
 from orchestration.cli.output import say
 
+
+class Commands(TyperGroup):
+    """The commands of every domain beside the generic ones; a domain's are imported when one is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*super().list_commands(ctx), *registry.MODULES]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in registry.MODULES:
+            return typer.main.get_command(registry.find_domain(cmd_name).commands())
+        return super().get_command(ctx, cmd_name)
+
+
 app = typer.Typer(
+    cls=Commands,
     help="Perennial keeps data alive: every partition healthy, being healed, or explained.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.add_typer(market.app, name="market", help="Fetch, heal and backfill the market warehouse.")
-app.add_typer(carbon.app, name="carbon", help="Upload factors and data; see reports and explain them.")
-app.add_typer(looking.plan_app, name="plan", help="What would be done, and why.")
-app.add_typer(looking.check_app, name="check", help="One line for cron: exit 0 if well, 1 if not.")
 app.add_typer(work.app, name="work", help="The work ledger: what waits, runs, failed, and why.")
 app.add_typer(operate.pools_app, name="pools", help="Concurrency limits of the instance.")
 app.add_typer(operate.sandbox_app, name="sandbox", help="The sandbox exchange and its faults.")
 app.command()(looking.status)
+app.command()(looking.plan)
+app.command()(looking.check)
 app.command()(looking.sql)
 app.command()(operate.up)
 app.command()(operate.api)

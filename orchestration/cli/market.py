@@ -10,14 +10,14 @@ import typer
 
 from domain.shared.error import InvalidInput
 from orchestration.cli.output import Json, answer, document, say, table
+from orchestration.domains.market import open_market
 from orchestration.environments import load_settings
-from orchestration.services import open_market
 
 if TYPE_CHECKING:
     from resources.ledger.model import Work
     from services.market.service import MarketService
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(name="market", no_args_is_help=True, help="Fetch, heal and backfill the market warehouse.")
 
 Day = Annotated[datetime, typer.Option(formats=["%Y-%m-%d"])]
 
@@ -35,14 +35,15 @@ def heal(json: Json = False) -> None:
 
 
 def _drive(json: bool, *, hurry: bool) -> None:
-    from orchestration.cli.runner import drive, runner
-    from orchestration.health import market_findings
+    from orchestration.cli.market_drive import drive
+    from orchestration.cli.runner import runner
+    from services.market.findings import findings
 
     settings = load_settings()
     market = open_market(settings, write=True)
     with runner(settings) as run:
         drive(market, run, hurry=_asked_for(market) if hurry else None)
-    found = market_findings(settings)
+    found = findings(market)
     note = _today(market)
     open_ends = [f for f in found if f.health in ("broken", "stale", "healing")]
     if json:
@@ -96,7 +97,7 @@ def backfill(
     json: Json = False,
 ) -> None:
     """Fetch a range of days in one run: by default only what is not whole."""
-    from orchestration.cli.backfill import BackfillRequest, run_backfill
+    from orchestration.cli.market_backfill import BackfillRequest, run_backfill
 
     settings = load_settings()
     market = open_market(settings, write=True)
@@ -134,7 +135,7 @@ def look_back(json: Json = False) -> None:
     settings = load_settings()
     market = open_market(settings, write=True)
     with runner(settings) as run:
-        end = run.run(["history_gaps"])
+        end = run.run(["history_gaps"], domain="market")
     if not end.success:
         for error in end.errors:
             say(f"failed: {error}")

@@ -7,6 +7,7 @@ import sys
 
 import typer
 
+from orchestration import registry
 from orchestration.cli.output import Json, answer, document, table
 from orchestration.environments import child_environment, load_settings
 
@@ -24,30 +25,28 @@ def up() -> None:
     settings = load_settings()
 
     def before() -> None:
-        from assets.policies.pools import LIMITS
         from orchestration.instance import open_instance
         from orchestration.pools import ensure_pools
         from orchestration.services import open_ledger
-        from services.carbon.drop_folder import DropFolder
 
         open_ledger(settings, write=True)
-        if "carbon" in settings.domains:
-            DropFolder(settings.carbon_drop).prepare()
+        for domain in registry.enabled(settings):
+            domain.prepare(settings)
         with open_instance(settings) as instance:
-            ensure_pools(instance, LIMITS)
+            ensure_pools(instance, registry.pools(settings))
 
     raise typer.Exit(run_up(settings, before_start=before))
 
 
 def api() -> None:
-    """HTTP for programs, in the foreground: look at work, recover it, upload carbon files."""
+    """HTTP for programs, in the foreground: look at work, recover it, upload files."""
     from orchestration.api.serve import serve
 
     serve(load_settings())
 
 
 def demo(json: Json = False) -> None:
-    """Headless, from the sandbox: 60 days with a gap that heals, then a university's carbon report."""
+    """Headless, from the sandbox: what each domain does, from its source to its report."""
     from orchestration.cli.demo import run_demo
 
     raise typer.Exit(run_demo(load_settings(), json=json))
@@ -90,14 +89,15 @@ def settings(json: Json = False) -> None:
 @pools_app.command("show")
 def show_pools(json: Json = False) -> None:
     """How far the instance's limits are from what is declared. Exit 1 if they differ."""
-    from assets.policies.pools import LIMITS
     from orchestration.instance import open_instance
     from orchestration.pools import drift
 
-    with open_instance(load_settings()) as instance:
-        found = drift(instance, LIMITS)
+    settings = load_settings()
+    declared = registry.pools(settings)
+    with open_instance(settings) as instance:
+        found = drift(instance, declared)
     if json:
-        document({"declared": LIMITS, "drift": [str(d) for d in found]})
+        document({"declared": declared, "drift": [str(d) for d in found]})
     else:
         answer("\n".join(map(str, found)) if found else "the instance has the declared limits")
     raise typer.Exit(1 if found else 0)
@@ -106,14 +106,15 @@ def show_pools(json: Json = False) -> None:
 @pools_app.command("apply")
 def apply(json: Json = False) -> None:
     """Make the limits of our pools what is declared, whoever set them."""
-    from assets.policies.pools import LIMITS
     from orchestration.instance import open_instance
     from orchestration.pools import apply_pools
 
-    with open_instance(load_settings()) as instance:
-        changed = apply_pools(instance, LIMITS)
+    settings = load_settings()
+    declared = registry.pools(settings)
+    with open_instance(settings) as instance:
+        changed = apply_pools(instance, declared)
     if json:
-        document({"declared": LIMITS, "changed": [str(d) for d in changed]})
+        document({"declared": declared, "changed": [str(d) for d in changed]})
     else:
         answer("\n".join(f"changed: {d}" for d in changed) if changed else "nothing to change")
 

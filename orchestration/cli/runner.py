@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from domain.shared.collection import collected_rarely
 from domain.shared.error import PerennialError
+from orchestration import registry
 from orchestration.cli.interrupt import insistent_interrupts
 from orchestration.cli.output import say
 from orchestration.settings import Settings
-from services.market.reconcile import Reconciliation, Start
 
 if TYPE_CHECKING:
     import dagster as dg
     from dagster_shared.error import SerializableErrorInfo
 
     from resources.ledger.client import Ledger
-    from resources.ledger.model import Work
-    from services.market.service import MarketService
-
-ROUNDS = 10_000
-"""A bound no honest drive reaches: each round starts days that were not started before."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +43,7 @@ class Runner:
         self,
         tables: Sequence[str],
         *,
-        domain: str = "market",
+        domain: str,
         partition: str | None = None,
         days: tuple[str, str] | None = None,
         tags: Mapping[str, str] | None = None,
@@ -83,16 +78,6 @@ class Runner:
         if _interrupted(result):
             raise Interrupted
         return RunEnd(result.run_id, result.success, tuple(_errors(result)))
-
-    def start(self, start: Start) -> RunEnd:
-        from assets.policies.tags import DISPATCH
-        from domain.shared.table import ALL
-
-        return self.run(
-            start.tables,
-            partition=None if start.partition == ALL else start.partition,
-            tags={DISPATCH: start.dispatch_id},
-        )
 
 
 class Interrupted(PerennialError):
@@ -136,7 +121,6 @@ def _first_line(error: SerializableErrorInfo) -> str:
 
 @contextmanager
 def runner(settings: Settings) -> Iterator[Runner]:
-    from assets.policies.pools import LIMITS
     from orchestration.environments import batch_events
     from orchestration.instance import open_instance
     from orchestration.pools import ensure_pools
@@ -145,33 +129,10 @@ def runner(settings: Settings) -> Iterator[Runner]:
     with insistent_interrupts():
         try:
             with open_instance(settings) as instance:
-                ensure_pools(instance, LIMITS)
+                ensure_pools(instance, registry.pools(settings))
                 yield Runner(settings, instance)
         except KeyboardInterrupt as error:
             raise Interrupted from error
-
-
-def drive(
-    market: MarketService, runner: Runner, hurry: Callable[[Work], bool] | None = None
-) -> Reconciliation:
-    """Look and run until a look finds nothing that is due: what the daemon does, without one.
-
-    `hurry` chooses waiting work that is not to wait for its next attempt: a person asks now.
-    """
-    from sensors.unfinished import keys_under_way, unfinished_dispatches
-    from services.market.reconcile import reconcile
-
-    take_back(market.ledger, runner)
-    if hurry is not None:
-        _make_due(market, unfinished_dispatches(runner.instance), hurry)
-    for _ in range(ROUNDS):
-        at_work = keys_under_way(runner.instance)
-        seen = reconcile(market, unfinished_dispatches(runner.instance), under_way=at_work)
-        if not seen.starts:
-            return seen
-        for start in seen.starts:
-            tell(start.partition, start.tables, runner.start(start))
-    raise PerennialError(f"{ROUNDS} rounds of healing and still more to do", reason_code="no_end")
 
 
 def take_back(ledger: Ledger, runner: Runner) -> None:
@@ -181,19 +142,6 @@ def take_back(ledger: Ledger, runner: Runner) -> None:
     swept, ended = sweep(runner.instance, ledger)
     if swept or ended:
         say(f"took back {swept} pieces of work from dead workers, ended {ended} runs they left")
-
-
-def _make_due(market: MarketService, unfinished: Collection[str], hurry: Callable[[Work], bool]) -> None:
-    from domain.market.plan import FILL, REFRESH
-    from services.market.reconcile import request
-
-    request(market)
-    now = market.clock()
-    for kind in (REFRESH, FILL):
-        for row in market.ledger.find(kind, status=("queued", "deferred"), limit=None):
-            # A run is on its way for what was dispatched.
-            if row.not_before > now and row.dispatch_id not in unfinished and hurry(row):
-                market.ledger.retry(row.id)
 
 
 def tell(partition: str, tables: Sequence[str], end: RunEnd) -> None:

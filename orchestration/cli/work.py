@@ -20,7 +20,7 @@ Id = Annotated[int, typer.Argument(min=1, max=2**63 - 1, help="The id of the wor
 
 @app.command("list")
 def list_work(
-    kind: Annotated[str | None, typer.Option(help="For example market.fill.")] = None,
+    kind: Annotated[str | None, typer.Option(help="A kind of work, as `work list` shows it.")] = None,
     key: Annotated[str | None, typer.Option(help="The key begins so: normalized_daily:2026-11.")] = None,
     status: Annotated[
         list[str] | None,

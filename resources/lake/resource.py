@@ -1,9 +1,12 @@
 """The lake as a Dagster resource."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dagster as dg
+
+from domain.shared.table import Table
 
 if TYPE_CHECKING:
     from resources.lake.client import Lake
@@ -21,19 +24,16 @@ class LakeResource(dg.ConfigurableResource):
     memory_limit: str = "1GB"
     threads: int = 2
 
-    def open(self) -> "Lake":
-        from domain.registry import tables, views
+    def open(self, tables: Sequence[Table], views: Mapping[str, str]) -> "Lake":
         from resources.lake.client import Lake
-
-        known = tables()
 
         def opened() -> "Lake":
             return Lake.open(
                 catalog_url=self.catalog_url,
                 warehouse=self.warehouse,
                 home=Path(self.home),
-                tables=known,
-                views=views(),
+                tables=tables,
+                views=views,
                 memory_limit=self.memory_limit,
                 threads=self.threads,
             )
@@ -42,7 +42,7 @@ class LakeResource(dg.ConfigurableResource):
             # A file may be put back from a backup under a running daemon: nothing is kept open on it.
             return opened()
         # One per process: a sensor looks every few seconds, and a server's connections are few.
-        names = tuple(table.name for table in known)
+        names = tuple(table.name for table in tables)
         key = (self.catalog_url, self.warehouse, self.home, self.memory_limit, self.threads, names)
         if key not in _OPENED:
             _OPENED[key] = opened()

@@ -4,6 +4,8 @@ import dagster as dg
 from pydantic import PrivateAttr
 
 from domain.carbon.catalogue import catalogue
+from domain.carbon.jobs import ALL_KINDS
+from domain.carbon.tables import TABLES
 from resources.lake.resource import LakeResource
 from resources.ledger.resource import LedgerResource
 from services.carbon.service import CarbonService
@@ -29,8 +31,8 @@ class CarbonResource(dg.ConfigurableResource):
 
             self._opened = CarbonService(
                 catalogue=catalogue(),
-                lake=self.lake.open(),
-                ledger=self.ledger.open(),
+                lake=self.lake.open(TABLES, {}),
+                ledger=self.ledger.open(ALL_KINDS),
                 staging=Staging.at(self.uploads),
                 feeds=open_feeds(
                     manual=(self.app_url, self.app_token),

@@ -7,6 +7,8 @@ from pydantic import PrivateAttr
 
 from domain.market.catalogue import catalogue
 from domain.market.observed import Rules
+from domain.market.plan import KINDS
+from domain.market.tables import all_tables, views
 from resources.lake.resource import LakeResource
 from resources.ledger.resource import LedgerResource
 from resources.tushare.resource import TushareResource
@@ -32,10 +34,10 @@ class MarketResource(dg.ConfigurableResource):
         return self._opened
 
     def _open(self) -> MarketService:
-        ledger = self.ledger.open()
+        ledger, market = self.ledger.open(KINDS), catalogue()
         return MarketService.assemble(
-            catalogue=catalogue(),
-            lake=self.lake.open(),
+            catalogue=market,
+            lake=self.lake.open(all_tables(market), views()),
             ledger=ledger,
             rules=Rules(
                 window_days=self.gap_window_days,

@@ -9,7 +9,9 @@ import dagster as dg
 import pytest
 
 from domain.carbon.jobs import DROPPED, FEED_ENTRIES, JOBS, KIND_OF
-from domain.registry import tables
+from domain.shared.table import Table
+from orchestration import registry
+from orchestration.environments import load_settings
 from tests.graph.picture import PICTURE, UPDATE, definitions, draw
 
 WITHOUT_TABLE = {
@@ -17,6 +19,10 @@ WITHOUT_TABLE = {
     *(dg.AssetKey(["carbon", name]) for name in (DROPPED, FEED_ENTRIES)),
 }
 """Assets that write no table: upkeep, and what is read from applications and the drop folder."""
+
+
+def tables() -> tuple[Table, ...]:
+    return registry.tables(load_settings({}))
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,8 @@ from domain.shared.error import InvalidInput
 from domain.shared.work import WorkRequest
 from orchestration.api.app import build_app
 from orchestration.api.serve import listening, serve
-from orchestration.services import open_carbon, open_ledger
+from orchestration.domains.carbon import open_carbon
+from orchestration.services import open_ledger
 from orchestration.settings import Settings
 from resources.ledger.client import Ledger
 from services.carbon.upload import File, upload

@@ -15,8 +15,8 @@ import pytest
 
 from domain.carbon.tables import TABLES
 from orchestration.cli.runner import runner
+from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
-from orchestration.services import open_carbon
 from sensors.carbon.recalculation import run_tags, written_with
 from services.carbon.reconcile import Reconciliation, reconcile
 from services.carbon.service import CarbonService

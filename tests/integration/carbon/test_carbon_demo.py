@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.cli.demo_carbon import YEAR, show_carbon
+from orchestration.cli.carbon_demo import YEAR, show_carbon
 from orchestration.cli.runner import Interrupted
 from orchestration.environments import load_settings
 from tests.integration.carbon.office import UNITS, Office
@@ -14,7 +14,7 @@ from tests.integration.carbon.office import UNITS, Office
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestration.cli.demo_carbon.SCALE", 0.001)
+    monkeypatch.setattr("orchestration.cli.carbon_demo.SCALE", 0.001)
 
 
 def test_what_was_cut_short_is_put_right_and_run_again_it_changes_only_what_it_undoes(
@@ -24,15 +24,15 @@ def test_what_was_cut_short_is_put_right_and_run_again_it_changes_only_what_it_u
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("orchestration.cli.demo_carbon.show_difference", killed)
+        patch.setattr("orchestration.cli.carbon_demo.show_difference", killed)
         with pytest.raises(Interrupted):
             show_carbon(load_settings(), shown=True)
     newer = empty_office.milligrams()
     capsys.readouterr()
 
     first = show_carbon(load_settings(), shown=True)
-    assert first.well
-    told = first.told
+    assert first.ok
+    told = first.document["carbon"]
     assert told["recalculated"] == [effect["data_entry_type"] for effect in told["foreseen"]]
     assert told["recalculated"] == ["electricity", "plane"]
     changed = {row["module"]: row["change_mg"] for row in told["difference"] if row["change_mg"]}
@@ -50,8 +50,8 @@ def test_what_was_cut_short_is_put_right_and_run_again_it_changes_only_what_it_u
     content, uploads = empty_office.content(), len(empty_office.carbon.ledger.uploads.find())
 
     second = show_carbon(load_settings(), shown=False)
-    assert second.well
-    assert second.told == told | {"page": second.told["page"]}
+    assert second.ok
+    assert second.document["carbon"] == told | {"page": second.document["carbon"]["page"]}
     assert len(empty_office.carbon.ledger.uploads.find()) == uploads + 2, "the newer factors, and the older"
     differing = {
         table for (table, _), version in empty_office.content().items() if version not in content.values()
@@ -63,6 +63,6 @@ def test_a_year_that_somebody_works_on_is_left_alone(empty_office: Office) -> No
     assert empty_office.upload("units", UNITS, "--wait").code == 0
     content = empty_office.content()
     left = show_carbon(load_settings(), shown=False)
-    assert left.well
-    assert f"{YEAR} has files of" in left.told["left_out"]
+    assert left.ok
+    assert f"{YEAR} has files of" in left.document["carbon"]["left_out"]
     assert empty_office.content() == content

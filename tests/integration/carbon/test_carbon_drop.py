@@ -13,8 +13,8 @@ from domain.carbon.jobs import DROPPED, FILE_INGEST
 from domain.shared.error import TransientResourceError
 from orchestration.build import build_definitions
 from orchestration.cli.runner import runner
+from orchestration.domains.carbon import DOMAIN as CARBON
 from orchestration.environments import load_settings
-from orchestration.health import carbon_findings
 from resources.ledger.dropped_files import DroppedFiles
 from sensors.carbon.drop import drop_sensor, run_tags
 from services.carbon.drop_folder import Changed, DropFolder
@@ -74,7 +74,7 @@ def test_what_lies_where_nobody_looks_is_told(office: Office) -> None:
     (folder.root / "factor").mkdir()
     (folder.root / ".part").write_text("on its way")
     (folder.root / "README.md").write_text("what goes where")
-    [finding] = carbon_findings(load_settings())
+    [finding] = CARBON.findings(load_settings())
     assert (finding.reason_code, finding.health) == ("drop_stray", "broken")
     assert finding.reason.startswith("factor, plane.csv: not in units, factors or data")
 
@@ -361,7 +361,7 @@ def test_a_file_that_cannot_be_moved_waits_and_says_so_while_others_are_taken(
     assert [(Path(one.place).name, one.outcome) for one in drop.told] == [("f.csv", "taken")]
     [row] = drop.carbon.ledger.find(FILE_INGEST, status="deferred")
     assert (row.key, row.reason_code) == (f"{DROPPED}:units/{YEAR}/u.csv", "drop_folder")
-    [finding] = [f for f in carbon_findings(load_settings()) if f.subject == row.key]
+    [finding] = [f for f in CARBON.findings(load_settings()) if f.subject == row.key]
     assert "`taken`" in finding.action
     (drop.folder / "taken" / "units").unlink()
     assert drop.run(drop.reconcile(3600.0)) == [("u.csv", "taken")]
@@ -393,11 +393,11 @@ def test_a_file_that_breaks_its_reader_is_given_up_after_some_attempts_and_forgo
         with pytest.raises(MemoryError):
             drop.run(drop.reconcile(600.0))
     assert drop.reconcile(600.0).starts == ()
-    [finding] = [f for f in carbon_findings(load_settings()) if "bad.csv" in f.subject]
+    [finding] = [f for f in CARBON.findings(load_settings()) if "bad.csv" in f.subject]
     assert finding.health == "broken"
     bad.unlink()
     drop.reconcile(600.0)
-    assert not [f for f in carbon_findings(load_settings()) if "bad.csv" in f.subject]
+    assert not [f for f in CARBON.findings(load_settings()) if "bad.csv" in f.subject]
 
 
 def test_a_look_passes_on_so_many_files_and_no_stuck_one_is_in_the_way(

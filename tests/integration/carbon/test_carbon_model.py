@@ -27,8 +27,8 @@ from hypothesis.stateful import (
 )
 
 from domain.carbon.catalogue import catalogue
+from domain.carbon.jobs import ALL_KINDS
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, TABLES, UNITS
-from domain.registry import kinds
 from domain.shared.error import PerennialError
 from hunts.carbon_files import Desk, Sheet
 from hunts.carbon_yardstick import (
@@ -92,7 +92,7 @@ class Model(RuleBasedStateMachine):
             tables=TABLES,
         )
         self.ledger = Ledger.open(
-            self.settings.database_url, kinds=kinds(), clock=self.clock, machine_clock=self.clock
+            self.settings.database_url, kinds=ALL_KINDS, clock=self.clock, machine_clock=self.clock
         )
         self.ledger.migrate()
         self.staging = SteppedStaging.at(self.settings.uploads)

@@ -10,12 +10,13 @@ import pytest
 from domain.carbon.jobs import FEED_ENTRIES
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES, REPORTS, UNITS
 from domain.shared.error import PerennialError
-from orchestration.doctor import applications
+from orchestration.domains.carbon import DOMAIN as CARBON
+from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
-from orchestration.health import carbon_findings
 from resources.feeds.client import Entries
 from sandbox.carbon.application import Answer, Application, Place, serving
 from services.carbon.calculate import calculate_emissions, sum_modules, sum_reports
+from services.carbon.checks import check_applications
 from services.carbon.feeds import READ_AGAIN, poll_feeds, read_feed_entries
 from services.carbon.intake import take_in_entries, take_in_units
 from services.carbon.reconcile import reconcile
@@ -83,7 +84,7 @@ def trains(office: Office) -> int:
 
 
 def findings() -> dict[str, tuple[str, str, str]]:
-    found = carbon_findings(load_settings())
+    found = CARBON.findings(load_settings())
     return {f.subject: (f.health, f.reason_code, f.reason) for f in found}
 
 
@@ -390,10 +391,10 @@ def test_read__two_applications__two_sources(
 
 def test_doctor__applications__asks_each(beside: Office, application: Application) -> None:
     application.save(TRAIN_2025, [])
-    assert applications(load_settings()) == "manual answers (1 places)"
+    assert check_applications(open_carbon(load_settings())) == "manual answers (1 places)"
     application.fault = lambda _: Answer(503, b"")
     with pytest.raises(PerennialError, match="HTTP 503") as told:
-        applications(load_settings())
+        check_applications(open_carbon(load_settings()))
     assert "PERENNIAL_CARBON_APP_URL" in told.value.remedy
 
 

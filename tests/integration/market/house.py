@@ -21,9 +21,9 @@ import pytest
 from domain.market.trading import SHANGHAI
 from domain.shared.clock import stopped_at
 from orchestration.build import build_definitions
+from orchestration.domains.market import open_market
 from orchestration.environments import load_settings
 from orchestration.instance import open_instance
-from orchestration.services import open_market
 from orchestration.settings import Settings
 from resources.ledger.model import Work
 from sandbox.exchange import Exchange

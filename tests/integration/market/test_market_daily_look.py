@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from orchestration.cli.demo_market import show_market
+from orchestration.cli.market_demo import show_market
 from orchestration.environments import load_settings
 from orchestration.health import platform_findings
 from resources.tushare.sandbox_process import remember_sandbox
@@ -60,18 +60,18 @@ def test_a_look_at_noon_derives_only_what_can_be(house: House) -> None:
 
 def test_the_demo_can_be_run_again_and_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each time the same hole is made and healed; other work that comes back so often has to wait."""
-    monkeypatch.setattr("orchestration.cli.demo_market.DAYS", len(PREPARED))
+    monkeypatch.setattr("orchestration.cli.market_demo.DAYS", len(PREPARED))
     content = house.content()
     for times in range(1, 5):
-        assert show_market(load_settings(), shown=False).well
+        assert show_market(load_settings(), shown=False).ok
         assert not platform_findings(load_settings())
         assert house.calls() == house.calls("daily") == times, "only the demo's own gap is fetched"
     assert house.content() == content
 
 
 def test_the_demo_tells_of_both_domains(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestration.cli.demo_market.DAYS", len(PREPARED))
-    monkeypatch.setattr("orchestration.cli.demo_carbon.SCALE", 0.001)
+    monkeypatch.setattr("orchestration.cli.market_demo.DAYS", len(PREPARED))
+    monkeypatch.setattr("orchestration.cli.carbon_demo.SCALE", 0.001)
     said = house.run("demo", "--json")
     assert said.code == 0, said.err
     assert said.json["healthy"]

@@ -58,7 +58,7 @@ def test_an_office_without_a_market_is_healthy(office: Office) -> None:
 def test_a_command_of_another_domain_says_why_not(office: Office, command: tuple[str, ...]) -> None:
     refused = said(*command)
     assert refused.code == 2
-    assert "this house does not keep market: PERENNIAL_DOMAINS is carbon" in refused.err
+    assert "the domain market is off: PERENNIAL_DOMAINS is carbon" in refused.err
     assert "add market to it" in refused.err
 
 
@@ -66,7 +66,7 @@ def test_the_watchdog_of_another_domain_is_no_silence(office: Office) -> None:
     """Cron must not take a market that nobody keeps for a healthy one."""
     checked = said("check", "market")
     assert checked.code == 1
-    assert checked.out.startswith("ALERT market: this house does not keep market")
+    assert checked.out.startswith("ALERT market: the domain market is off")
 
 
 def test_a_market_without_carbon_refuses_an_upload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,5 +74,5 @@ def test_a_market_without_carbon_refuses_an_upload(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("PERENNIAL_DOMAINS", "market")
     refused = office.upload("factors", "x")
     assert refused.code == 2
-    assert "this house does not keep carbon" in refused.err
+    assert "the domain carbon is off" in refused.err
     assert not (office.home / "uploads").exists()

@@ -76,14 +76,21 @@ def root() -> TyperGroup:
     return found
 
 
+def command_of(group: TyperGroup, name: str) -> TyperGroup | TyperCommand | None:
+    """Also one that is imported only when it is called."""
+    found: TyperGroup | TyperCommand | None = group.get_command(typer.Context(group), name)
+    return found
+
+
 def check_command(line: str) -> None:
     """Walk down to the command a line means and compare the options it is given with those it has."""
     words = shlex.split(line, comments=True)
     command: TyperGroup | TyperCommand = root()
     while isinstance(command, TyperGroup) and words:
         name = words.pop(0)
-        assert name in command.commands, f"`perennial {line}`: there is no command {name!r}"
-        command = command.commands[name]
+        found = command_of(command, name)
+        assert found is not None, f"`perennial {line}`: there is no command {name!r}"
+        command = found
     if command.context_settings.get("ignore_unknown_options"):
         return  # it hands its arguments on
     known = {option for parameter in command.params for option in parameter.opts} | {"--help"}

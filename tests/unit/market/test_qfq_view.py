@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from domain.market.catalogue import catalogue
-from domain.registry import tables, views
+from domain.market.tables import all_tables, views
 from domain.shared.error import InvalidInput
 from resources.lake.client import Lake
 
@@ -33,7 +33,7 @@ def lake(tmp_path: Path) -> Lake:
         catalog_url=f"sqlite:///{tmp_path}/catalog.db",
         warehouse=str(tmp_path / "warehouse"),
         home=tmp_path,
-        tables=tables(),
+        tables=all_tables(catalogue()),
         views=views(),
     )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from domain.carbon.catalogue import catalogue
-from orchestration.carbon_types_page import render
 from orchestration.settings import PROJECT_ROOT
+from services.carbon.types_page import render
 
 
 def test_the_page_is_generated_from_the_catalogue() -> None:

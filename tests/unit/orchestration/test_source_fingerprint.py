@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.build import build_resources
-from orchestration.services import source_fingerprint
+from orchestration.domains.market import market_resource, source_fingerprint
 from orchestration.settings import Settings
 
 
 def of_the_daemon(settings: Settings) -> str:
-    return build_resources(settings)["warehouse"].tushare.fingerprint()
+    return market_resource(settings).tushare.fingerprint()
 
 
 @pytest.mark.parametrize("points", [2000, 5000])

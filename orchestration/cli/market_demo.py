@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE
 from domain.market.trading import newest_published, shanghai
+from domain.shared.error import InvalidInput
 from domain.shared.hashing import digest
-from orchestration.cli.backfill import BackfillRequest, run_backfill
+from orchestration.cli.market_backfill import BackfillRequest, run_backfill
+from orchestration.cli.market_drive import drive
 from orchestration.cli.output import say, table
-from orchestration.cli.runner import drive, runner
-from orchestration.services import open_market
+from orchestration.cli.runner import runner
+from orchestration.domain import Demonstrated
+from orchestration.domains.market import open_market
 
 if TYPE_CHECKING:
     from orchestration.settings import Settings
@@ -21,14 +23,13 @@ if TYPE_CHECKING:
 DAYS = 60
 
 
-@dataclass(frozen=True)
-class MarketShown:
-    well: bool
-    tables: list[dict[str, Any]]
-
-
-def show_market(settings: Settings, *, shown: bool) -> MarketShown:
+def show_market(settings: Settings, *, shown: bool) -> Demonstrated:
     """Run again it fetches only the gap it makes."""
+    if settings.source != "sandbox":
+        raise InvalidInput(
+            "the demo makes a hole in the lake, so it runs on the sandbox only",
+            remedy="unset TUSHARE_TOKEN or set PERENNIAL_SOURCE=sandbox, with a PERENNIAL_HOME of its own",
+        )
     market = open_market(settings, write=True)
     with runner(settings) as run:
         say("1. calendar and stock list, then the newest days, newest first")
@@ -48,7 +49,7 @@ def show_market(settings: Settings, *, shown: bool) -> MarketShown:
     tables = _tables(market, [str(d) for d in days])
     if shown:
         table(["table", "days", "rows", "content", "damaged days"], [list(row.values()) for row in tables])
-    return MarketShown(filled.ok, tables)
+    return Demonstrated(filled.ok, {"tables": tables})
 
 
 def _newest(market: MarketService) -> date:

@@ -95,7 +95,7 @@ def run_backfill(settings: Settings, market: MarketService, request: BackfillReq
                 _derive_the_rest(market, run, needed)
         if request.first is None:
             # What the last look over the history found may be mended now: look again.
-            tell("history", [HISTORY_GAPS.table], run.run([HISTORY_GAPS.table]))
+            tell("history", [HISTORY_GAPS.table], run.run([HISTORY_GAPS.table], domain="market"))
     _forget_what_is_done(market, days, tables)
     left = _not_whole(market, needed, tables)
     return Backfilled(len(days), len(needed), closed, early, left, ran_well)
@@ -108,7 +108,7 @@ def _run_spans(
     ran_well = True
     for first, last in wanted:
         with progress():
-            end = run.run(tables, days=(str(first), str(last)), tags=tags)
+            end = run.run(tables, domain="market", days=(str(first), str(last)), tags=tags)
         tell(f"{first} … {last}", tables, end)
         ran_well = ran_well and end.success
     return ran_well
@@ -155,10 +155,10 @@ def _references(market: MarketService, run: Runner, request: BackfillRequest) ->
     for year in years:
         if year not in known:
             name = market.catalogue.calendar.name
-            tell(str(year), [name], run.run([name], partition=str(year)))
+            tell(str(year), [name], run.run([name], domain="market", partition=str(year)))
     if not market.stocks().num_rows:
         name = market.catalogue.stocks.name
-        tell("ALL", [name], run.run([name]))
+        tell("ALL", [name], run.run([name], domain="market"))
 
 
 def _days(market: MarketService, request: BackfillRequest) -> tuple[list[date], int, int]:

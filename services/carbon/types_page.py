@@ -1,11 +1,10 @@
-"""`docs/carbon-types.md`, generated from the carbon catalogue: `make docs`."""
+"""The text of `docs/carbon-types.md`, from the carbon catalogue. `make docs` writes it."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
-from domain.carbon.catalogue import Catalogue, EntryColumn, EntryType, catalogue
+from domain.carbon.catalogue import Catalogue, EmissionType, EntryColumn, EntryType
 
 HEAD = """# What carbon counts, and how
 
@@ -40,12 +39,15 @@ def _type(kind: EntryType) -> Iterator[str]:
     yield f"### {kind.title}: `{kind.name}`\n\n{kind.description}\n"
     yield f"- **Mass**: {kind.formula}"
     yield f"- **Units**: {', '.join(kind.units)}"
-    told = (f"`{e.name}` (scope {e.scope}, {e.category}{', optional' * e.optional})" for e in kind.emissions)
-    yield f"- **Emissions**: {', '.join(told)}"
+    yield f"- **Emissions**: {', '.join(map(_emission, kind.emissions))}"
     yield f"- **Method**: {kind.method}\n"
     yield "| column | what it does | values | if empty | means |\n|---|---|---|---|---|"
     yield from (_column(column) for column in kind.columns)
     yield ""
+
+
+def _emission(one: EmissionType) -> str:
+    return f"`{one.name}` (scope {one.scope}, {one.category}{', optional' * one.optional})"
 
 
 def _column(column: EntryColumn) -> str:
@@ -61,7 +63,3 @@ def _column(column: EntryColumn) -> str:
 def _steps(column: EntryColumn) -> Iterator[str]:
     for step in column.steps:
         yield step.name if step.below is None else f"{step.name} (below {step.below:g})"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(render(catalogue()))

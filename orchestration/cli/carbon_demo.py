@@ -12,7 +12,8 @@ from orchestration.cli.carbon_drive import drive_with
 from orchestration.cli.carbon_reports import show_difference, show_report, write_page
 from orchestration.cli.output import answer, say
 from orchestration.cli.runner import runner
-from orchestration.services import open_carbon
+from orchestration.domain import Demonstrated
+from orchestration.domains.carbon import open_carbon
 
 if TYPE_CHECKING:
     from orchestration.cli.runner import Runner
@@ -29,12 +30,6 @@ SCALE = 1.0
 BY = "demo"
 
 
-@dataclass(frozen=True)
-class CarbonShown:
-    well: bool
-    told: dict[str, Any]
-
-
 @dataclass
 class _Recalculated:
     """The types that runs have calculated."""
@@ -46,14 +41,14 @@ class _Recalculated:
             self.types |= {partition.split("|", 1)[0] for partition in start.partitions}
 
 
-def show_carbon(settings: Settings, *, shown: bool) -> CarbonShown:
+def show_carbon(settings: Settings, *, shown: bool) -> Demonstrated:
     """Run again it takes in only the newer factors, and puts the others back at the end."""
     from sandbox.carbon.institution import write, write_revision
 
     carbon = open_carbon(settings, write=True)
     if (why := _not_ours(carbon)) is not None:
         say(f"5. nothing about carbon: {why}; see it with another PERENNIAL_HOME")
-        return CarbonShown(True, {"left_out": why})
+        return Demonstrated(True, {"carbon": {"left_out": why}})
     folder = settings.home / "demo"
     files = write(folder, SCALE, years=[YEAR])
     revision = write_revision(folder, YEAR)
@@ -80,7 +75,7 @@ def _show(
     page: Path,
     *,
     shown: bool,
-) -> CarbonShown:
+) -> Demonstrated:
     from services.carbon.report import difference, report_of
 
     rows = sum(one.rows for one in files if one.kind == "data")
@@ -118,7 +113,7 @@ def _show(
         "difference": changes,
         "page": written,
     }
-    return CarbonShown(well and _same(before, after), told)
+    return Demonstrated(well and _same(before, after), {"carbon": told})
 
 
 def _upload(carbon: CarbonService, one: Written) -> bool:

@@ -1,0 +1,104 @@
+"""The HTTP calls of the carbon domain.
+
+POST /carbon/uploads?kind=…   import the file that is the body: 201; 200 if it is known, 422 if refused
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from domain.carbon.reading.problems import FileRefused
+from domain.shared.error import InvalidInput
+from domain.shared.names import fault_of_name
+from orchestration.api.answers import json_response, refusal
+from orchestration.domain import Call
+from orchestration.domains.carbon import open_carbon
+from orchestration.settings import Settings
+from services.carbon.service import YearLocked
+from services.carbon.upload import LARGEST, File, upload
+
+SAID = ("kind", "type", "year", "name", "institution", "by", "decimal", "accept_valid", "as_newest")
+"""The query parameters of an upload."""
+
+
+def calls(settings: Settings) -> list[Call]:
+    async def receive(request: Request) -> Response:
+        choices = _wants(request, "accept_valid"), _wants(request, "as_newest")
+        try:
+            status, receipt = await run_in_threadpool(_upload, settings, await _file(request), *choices)
+        except FileRefused as error:
+            problems = [problem.as_json() for problem in error.problems]
+            return refusal(error, 422, problems=problems, problem_count=error.total)
+        except YearLocked as error:
+            return refusal(error, 409)
+        return json_response(status, receipt)
+
+    return [Call("POST", "/carbon/uploads", receive)]
+
+
+def _wants(request: Request, name: str) -> bool:
+    return request.query_params.get(name, "").lower() in ("1", "true", "yes")
+
+
+async def _file(request: Request) -> File:
+    asked = request.query_params
+    _known(asked.multi_items())
+    kind, year, mark = asked.get("kind", ""), asked.get("year", ""), asked.get("decimal")
+    if kind not in ("units", "factors", "data"):
+        raise InvalidInput(f"kind is {kind!r}", remedy="kind=units, kind=factors or kind=data")
+    if year and not (year.isascii() and year.isdigit() and len(year) <= 4):
+        raise InvalidInput(f"year is {year[:20]!r}", reason_code="bad_year", remedy="year=2025")
+    if mark not in (None, "point", "comma"):
+        raise InvalidInput(f"decimal is {mark!r}", remedy="decimal=point or decimal=comma")
+    return File(
+        kind=kind,  # type: ignore[arg-type]
+        name=asked.get("name") or f"{kind}.csv",
+        content=await _body(request),
+        by=_by(asked.get("by", "")),
+        institution=asked.get("institution") or "main",
+        year=int(year) if year else None,
+        data_entry_type=asked.get("type"),
+        mark=mark,  # type: ignore[arg-type]
+    )
+
+
+def _known(asked: Iterable[tuple[str, str]]) -> None:
+    """`instituion=other` would take the place of what `main` has, and nobody would be told."""
+    names = [name for name, _ in asked]
+    for name in names:
+        if name not in SAID or names.count(name) > 1:
+            fault = "is given more than once" if name in SAID else "is nothing that can be said of a file"
+            raise InvalidInput(f"{name[:40]!r} {fault}", remedy=f"one each of {', '.join(SAID)}")
+
+
+def _by(said: str) -> str:
+    """Whoever calls says a name; that it is theirs nobody has seen."""
+    if not said:
+        return "api"
+    if fault := fault_of_name(said):
+        raise InvalidInput(f"by is {fault}", reason_code="bad_name", remedy="by=anna")
+    return f"api: {said}"
+
+
+async def _body(request: Request) -> bytes:
+    content = bytearray()
+    async for part in request.stream():
+        content += part
+        if len(content) > LARGEST:
+            raise InvalidInput(f"the file is larger than {LARGEST >> 20} MiB", remedy="split it by year")
+    return bytes(content)
+
+
+def _upload(
+    settings: Settings, file: File, accept_valid: bool, as_newest: bool
+) -> tuple[int, dict[str, Any]]:
+    carbon = open_carbon(settings, write=True)
+    with closing(carbon.ledger):
+        receipt = upload(carbon, file, accept_valid=accept_valid, as_newest=as_newest)
+    return (200 if receipt.known or receipt.mended else 201), receipt.as_json()

@@ -1,0 +1,115 @@
+"""`Domain`: everything the platform needs to know of a domain, as one value.
+
+Definitions, commands, `status`, `doctor`, SQL, HTTP, demo and documentation iterate over `registry.py` and
+use these parts. Every part that needs an import is a function: a domain that is off is never imported, and
+a command that only reads imports no Dagster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import dagster as dg
+    import typer
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from domain.shared.health import Finding
+    from domain.shared.table import Table
+    from domain.shared.work import Kind
+    from orchestration.settings import Settings
+
+Check = Callable[["Settings"], str]
+"""Returns what was found in one sentence, or raises a PerennialError."""
+
+
+Endpoint = Callable[["Request"], Awaitable["Response"]]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the HTTP interface. A PerennialError that its endpoint raises is answered as JSON."""
+
+    method: str
+    path: str
+    endpoint: Endpoint
+
+
+class Verdict(Protocol):
+    """What a plan says of one partition."""
+
+    @property
+    def table(self) -> str: ...
+    @property
+    def partition(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def reason_code(self) -> str: ...
+    @property
+    def why(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A domain's plan at a moment, and how many of its verdicts ask for work."""
+
+    now: datetime
+    due: int
+    verdicts: Sequence[Verdict]
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The answer of a watchdog: one line for cron."""
+
+    ok: bool
+    line: str
+    details: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Demonstrated:
+    """How a domain's part of the demo ended, and what it adds to the demo's JSON document."""
+
+    ok: bool
+    document: Mapping[str, Any]
+
+
+def _none(_: Settings) -> None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Domain:
+    name: str
+    """Also the lake's namespace, the group of its assets and of its commands."""
+    tables: Callable[[], Sequence[Table]]
+    kinds: Callable[[], Sequence[Kind]]
+    views: Callable[[], Mapping[str, str]] = dict
+    """SQL views over its tables, by name."""
+    ledger_views: Sequence[str] = ()
+    """The names under which SQL sees its tables of the ledger."""
+    definitions: Callable[[Settings], dg.Definitions]
+    retention: Callable[[], Sequence[dg.AssetsDefinition]] = tuple
+    """Assets that run every night with the care of the lake."""
+    pools: Callable[[], Mapping[str, int]] = dict
+    """Dagster's concurrency limits, by pool."""
+    plan: Callable[[Settings], Planned]
+    watch: Callable[[Settings], Watched] | None = None
+    findings: Callable[[Settings], list[Finding]]
+    checks: Callable[[Settings], Mapping[str, Check]]
+    """What `perennial doctor` examines, by part."""
+    commands: Callable[[], typer.Typer]
+    calls: Callable[[Settings], Sequence[Call]] = lambda _: ()
+    """Its part of the HTTP interface."""
+    demo: Callable[..., Demonstrated] | None = None
+    """Called with the settings and `shown`: whether people read the answer."""
+    prepare: Callable[[Settings], None] = _none
+    """Called by `perennial up` before anything is started."""
+    pages: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    """Generated pages of the documentation, by file name."""

@@ -1,0 +1,38 @@
+"""The findings about the market: what is unhealthy in the warehouse, and why."""
+
+from __future__ import annotations
+
+from domain.market import health
+from domain.market.plan import FILL, REFRESH
+from domain.shared.clock import machine_clock
+from domain.shared.health import Finding, unobserved
+from resources.lake.error import DataUnavailable
+from resources.ledger.attention import attention
+from services.market.service import MarketService
+
+
+def findings(market: MarketService) -> list[Finding]:
+    """The worst first."""
+    now = market.clock()
+    seen = market.observe(now)
+    gaps, unread = _history_gaps(market)
+    found = health.findings(
+        market.plan_of(seen, now),
+        attention(market.ledger.engine, (FILL, REFRESH)),
+        market.source_freshness(),
+        seen.calendar,
+        now,
+        machine_clock(),
+        history_gaps=gaps,
+        lost=market.days_lost(),
+    )
+    return sorted([*found, *unread], key=lambda f: f.rank)
+
+
+def _history_gaps(market: MarketService) -> tuple[int, list[Finding]]:
+    """Older days with gaps, as the last search of the history found them, unless that cannot be read."""
+    query = "SELECT count(DISTINCT trade_date) AS days FROM market.history_gaps"
+    try:
+        return market.lake.query(query)["days"][0].as_py(), []
+    except DataUnavailable as error:
+        return 0, [unobserved("market", "history", error)]
