@@ -25,8 +25,8 @@ amount  the quantity, in the type's unit or one that converts into it
 times   a number that multiplies it: trips, persons, days
 share   a number from 0 to 1 that multiplies it: the part of a building, of a year
 flag    yes or no; yes multiplies by the column's `times`
-key     a word that chooses the factor
-class   a word that chooses the factor, told by the amount: short, medium or long haul
+key     a value that chooses the factor
+class   a word that chooses the factor, derived from the amount: short, medium or long haul
 """
 
 GIVEN = ("year", "data_entry_type", "entry_id", "unit_id", "unit", "kg_co2eq", "note")
@@ -67,13 +67,13 @@ class EntryColumn:
 
 @dataclass(frozen=True)
 class EmissionType:
-    """One kind of emissions a type causes, in the words of the GHG Protocol."""
+    """One kind of emissions of a type, named as in the GHG Protocol."""
 
     name: str
     scope: int
     category: str
     optional: bool = False
-    """Where no factor of a year speaks of it, it is not counted. Any other is then unmatched."""
+    """Without any factor in a year it is not counted; any other is then unmatched."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class EntryType:
 
     @property
     def read_columns(self) -> tuple[EntryColumn, ...]:
-        """The columns of a file; a class is told by the amount and stands in none."""
+        """The columns of a file: all but classes, which are derived from the amount."""
         return tuple(c for c in self.columns if c.role != "class")
 
     @property
@@ -130,7 +130,7 @@ class EntryType:
 
     @property
     def rules(self) -> list[Any]:
-        """All that a calculation depends on besides its data: a digest of it says whether it changed."""
+        """All that a calculation depends on besides its data; its digest detects a change."""
         return [
             ARITHMETIC,
             self.unit,
@@ -237,7 +237,7 @@ def _type(module: str, name: str, row: Any) -> EntryType:
     if not found.emissions:
         raise InvalidInput(f"{where}: it causes no emissions")
     if found.emissions[0].optional:
-        # A measured mass is told under the first, and an entry must never vanish.
+        # A measured mass is counted under the first, and an entry must never vanish.
         raise InvalidInput(f"{where}: its first emission type is optional", remedy="begin with another")
     return found
 

@@ -1,4 +1,4 @@
-"""Which factor serves an entry: by its words, or by as many of them as possible."""
+"""Choice of the factor of an entry: by all of its classification, or by as much of it as possible."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Choice = dict[str, "Factor | None"]
 def choose(kind: EntryType, wanted: Sequence[str], factors: pa.Table) -> dict[str, Choice]:
     """For each kind of emissions, in their order, the factor of each classification.
 
-    Emissions that no factor of the year speaks of are unmatched: a file that lacks them makes no zero of
+    Emissions without any factor in the year are unmatched: a file that lacks them makes no zero of
     them. Only those that the catalogue calls optional are then not counted.
     """
     by_emission = _by_emission(kind, factors)

@@ -42,7 +42,7 @@ def canonical(parts: Mapping[str, Any]) -> str:
 
 
 def spelled(words: Mapping[str, str]) -> str:
-    """The spelling of words that are canonical, each by itself."""
+    """Return the spelling of values that are canonical already."""
     return json.dumps(words, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -74,7 +74,7 @@ def canonical_number(word: str) -> str:
 
 
 def parse(text: str) -> str:
-    """The one spelling of a JSON object somebody wrote."""
+    """Return the canonical spelling of a JSON object."""
     if not text.strip():
         return NOTHING
     try:
@@ -92,7 +92,7 @@ def parse(text: str) -> str:
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """JSON lets a key come twice; then nobody knows which is meant."""
+    """Refuse a key that comes twice with different values."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found and found[key] != value:
@@ -102,6 +102,6 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def factor_id(year: int, data_entry_type: str, emission_type: str, classification: str) -> int:
-    """The identity as a number: the same for ever and everywhere, without anybody counting."""
+    """Return the identity as a number: a hash, so it is the same everywhere."""
     words = json.dumps([year, data_entry_type, emission_type, classification], ensure_ascii=False)
     return int.from_bytes(blake2b(words.encode(), digest_size=8).digest(), "big") >> (64 - _ID_BITS)

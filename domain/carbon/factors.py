@@ -13,13 +13,13 @@ from domain.carbon.tables import FACTOR_VERSIONS, FACTORS
 from domain.shared.compute import packaged, query
 from domain.shared.hashing import digest
 
-SPEAKERS = "speakers"
-"""Where a year of factors notes by type which upload speaks for it."""
+NEWEST_UPLOADS = "speakers"
+"""Key in a record's detail: by type, the newest upload that has factors of it."""
 
 
 @dataclass(frozen=True)
-class Brought:
-    """An upload, as the factors it brings remember it."""
+class Origin:
+    """The upload that a factor version names as its origin."""
 
     job_id: int
     file: str
@@ -36,27 +36,27 @@ class YearOfFactors:
         return cls(FACTORS.schema.empty_table(), FACTOR_VERSIONS.schema.empty_table())
 
 
-def merged(year: int, known: YearOfFactors, incoming: pa.Table, brought: Brought) -> YearOfFactors:
+def merged(year: int, known: YearOfFactors, incoming: pa.Table, origin: Origin) -> YearOfFactors:
     """The year after an upload.
 
-    A factor keeps its id and, while value and unit stay, its version. The upload speaks for the types it has
-    factors of: what it lacks of those is stale from now on, and still used. Of other types it says nothing.
+    A factor keeps its id and, while value and unit stay, its version. Of the types that
+    the upload has factors of, factors that it lacks become stale and are still used. Other types stay.
     """
     relations = {"incoming": incoming, "factors": known.factors, "versions": known.versions}
-    parameters = {"year": year, "job": brought.job_id, "file": brought.file, "at": brought.at}
+    parameters = {"year": year, "job": origin.job_id, "file": origin.file, "at": origin.at}
     versions = query(packaged(__file__, "factor_versions"), relations, parameters).cast(
         FACTOR_VERSIONS.schema
     )
     factors = query(
         packaged(__file__, "factors"),
         {**relations, "versions": versions},
-        {"year": year, "job": brought.job_id},
+        {"year": year, "job": origin.job_id},
     ).cast(FACTORS.schema)
     return YearOfFactors(factors, versions)
 
 
-def speakers(known: Mapping[str, int], incoming: pa.Table, upload: int) -> dict[str, int]:
-    """By type, the upload that speaks for its factors: the newest that has any."""
+def newest_by_type(known: Mapping[str, int], incoming: pa.Table, upload: int) -> dict[str, int]:
+    """Return by type the newest upload that has factors of it."""
     return {**known, **dict.fromkeys(incoming.column("data_entry_type").unique().to_pylist(), upload)}
 
 
@@ -70,6 +70,6 @@ def digests(factors: pa.Table) -> dict[str, str]:
 
 
 def changed_types(before: pa.Table, after: pa.Table) -> list[str]:
-    """Types whose calculation sees other factors afterwards."""
+    """Return the types whose calculation uses other factors afterwards."""
     old, new = digests(before), digests(after)
     return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))

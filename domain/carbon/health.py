@@ -17,11 +17,11 @@ from domain.shared.state import UNAVAILABLE
 from domain.shared.work_findings import (
     UNDER_WAY,
     SourceRow,
+    cancelled_finding,
     fails,
     latest_rows,
     not_started,
-    told_as_called_off,
-    told_of_work,
+    work_finding,
 )
 
 _FOR_A_PERSON = ("no_files", "unlisted_upload", "unknown_type", UNAVAILABLE)
@@ -44,7 +44,7 @@ def findings(
         _told(v, latest.pop(v.key, None), now, machine_now) for v in plan.verdicts if v.state != "healthy"
     ]
     found += [
-        told_of_work("carbon", row, judged.get(row.key), now, machine_now)
+        work_finding("carbon", row, judged.get(row.key), now, machine_now)
         for row in latest.values()
         if row.status in UNDER_WAY or (row.status == "failed" and row.key not in judged)
     ]
@@ -118,9 +118,9 @@ def _refused(partition: str, place: str, told: Mapping[str, Any]) -> Finding:
 
 def _told(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: datetime) -> Finding:
     if row is not None and row.status in (*UNDER_WAY, "failed") and verdict.state != "locked":
-        return told_of_work("carbon", row, verdict, now, machine_now)
+        return work_finding("carbon", row, verdict, now, machine_now)
     if row is not None and verdict.due and row.fingerprint == verdict.fingerprint:
-        return told_as_called_off("carbon", row, verdict)
+        return cancelled_finding("carbon", row, verdict)
     # That a type was taken out of the catalogue, somebody meant; what an application tells, nobody did.
     uncounted = verdict.reason_code == "unknown_type" and verdict.table != FEED_ENTRIES
     locked, lost = verdict.state == "locked", verdict.reason_code in _FOR_A_PERSON

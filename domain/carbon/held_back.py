@@ -32,7 +32,7 @@ def unanswered(seen: Observed, table: str, partition: str) -> list[tuple[str, st
     """The institutions and sources that rows of it came from, and that no upload speaks for."""
     newest = seen.newest_uploads(*_speaking_of(table, partition), year_of(partition))
     known = {(one.institution, one.source) for one in newest}
-    return sorted(set(seen.brought.get((table, partition), ())) - known)
+    return sorted(set(seen.origin.get((table, partition), ())) - known)
 
 
 def _speaking_of(table: str, partition: str) -> tuple[str, str]:

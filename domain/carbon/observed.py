@@ -58,7 +58,7 @@ class Observed:
     """Applications that did not answer when they were asked last, or never did: when they answered last."""
     now: datetime | None = None
     """When it was seen; without it, nothing has waited for long."""
-    brought: Mapping[tuple[str, str], Collection[tuple[str, str]]] = field(default_factory=dict)
+    origin: Mapping[tuple[str, str], Collection[tuple[str, str]]] = field(default_factory=dict)
     """By (table, partition), of rows that the ledger has no record of: the institutions and sources that
     brought them."""
     unlisted: Sequence[Arrived] = ()

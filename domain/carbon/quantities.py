@@ -103,7 +103,7 @@ def _by_folded_name() -> Mapping[str, Unit]:
 
 
 def unit(text: str) -> Unit:
-    """The unit somebody wrote."""
+    """Return the unit that a text names."""
     word = text.strip().replace("\N{SUPERSCRIPT THREE}", "3").replace("\N{SUPERSCRIPT TWO}", "2")
     if (exact := _by_name().get(word)) is not None:
         return exact
@@ -147,7 +147,7 @@ def to_milligrams(factor: FactorUnit, quantity: Unit) -> Callable[[float], float
     """
     if quantity.dimension != factor.per.dimension:
         raise InvalidInput(
-            f"a factor per {factor.per.name} says nothing of {quantity.name}", reason_code="unit_mismatch"
+            f"a factor per {factor.per.name} does not apply to {quantity.name}", reason_code="unit_mismatch"
         )
     ratio = factor.mass.size * 1_000_000 * quantity.size / factor.per.size
     times, by = Decimal(ratio.numerator), Decimal(ratio.denominator)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from domain.carbon.catalogue import Catalogue
-from domain.carbon.factors import SPEAKERS
+from domain.carbon.factors import NEWEST_UPLOADS
 from domain.carbon.feeds import ORIGINS
 from domain.carbon.jobs import FEED_ENTRIES
 from domain.carbon.observed import Observed
@@ -153,7 +153,9 @@ def _of_files(seen: Observed, kind: str, table: str, year: int, topic: str = "")
     state = seen.state(table, f"{topic}|{year}" if topic else str(year))
     inside = state.inputs.get("uploads", "").split(",")
     speaking = {
-        n: seen.known_uploads[n] for n in state.detail.get(SPEAKERS, {}).values() if n in seen.known_uploads
+        n: seen.known_uploads[n]
+        for n in state.detail.get(NEWEST_UPLOADS, {}).values()
+        if n in seen.known_uploads
     }
     speaking |= {one.id: one for one in seen.newest_uploads(kind, topic, year)}
     for _, one in sorted(speaking.items()):

@@ -10,7 +10,7 @@ from domain.shared.compute import packaged
 from domain.shared.table import Column, Table
 
 DECADE = timedelta(days=3653)
-"""Reports are asked for as they were years ago; these tables are small and change seldom."""
+"""Reports are read as they were years ago; these tables are small and change seldom."""
 
 _YEAR = Column("year", pa.int32(), "Reporting year", nullable=False)
 _TYPE = Column("data_entry_type", pa.string(), "Type of data entry, of the catalogue", nullable=False)

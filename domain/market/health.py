@@ -19,10 +19,10 @@ from domain.shared.state import UNAVAILABLE
 from domain.shared.work_findings import (
     UNDER_WAY,
     SourceRow,
+    cancelled_finding,
     latest_rows,
     not_started,
-    told_as_called_off,
-    told_of_work,
+    work_finding,
 )
 
 
@@ -45,7 +45,7 @@ def findings(
     found = [_from_verdict(v, latest.pop(v.key, None), now, machine_now) for v in plan.verdicts if _tells(v)]
     # Work without a verdict: days that left the gap window or are no longer due.
     found += [
-        told_of_work("market", row, judged.get(key), now, machine_now)
+        work_finding("market", row, judged.get(key), now, machine_now)
         for key, row in latest.items()
         if row.status in UNDER_WAY or (row.status == "failed" and key not in judged)
     ]
@@ -77,9 +77,9 @@ def _tells(verdict: Verdict) -> bool:
 
 def _from_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: datetime) -> Finding:
     if row is not None and row.status in (*UNDER_WAY, "failed"):
-        return told_of_work("market", row, verdict, now, machine_now)
+        return work_finding("market", row, verdict, now, machine_now)
     if row is not None and verdict.due and row.fingerprint == verdict.fingerprint:
-        return told_as_called_off("market", row, verdict)
+        return cancelled_finding("market", row, verdict)
     return Finding(
         domain="market",
         subject=verdict.key,

@@ -13,7 +13,7 @@ _OFTEN_ENOUGH = (100_000, 50, 100)
 
 @dataclass
 class _Collector:
-    """Of this process. The first block to open changes how often it looks, the last one changes it back."""
+    """The first block to open changes the collector's thresholds, the last one restores them."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     blocks: int = 0

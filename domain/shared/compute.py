@@ -43,7 +43,7 @@ def query(sql: str, relations: Mapping[str, pa.Table], parameters: Any = None) -
 
 
 def packaged(module_file: str, name: str) -> str:
-    """The text of `sql/<name>.sql` beside a module."""
+    """Return the text of `sql/<name>.sql` next to a module."""
     return (Path(module_file).parent / "sql" / f"{name}.sql").read_text(encoding="utf-8")
 
 

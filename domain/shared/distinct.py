@@ -1,4 +1,4 @@
-"""Whether rows repeat: asked of every frame before it is written, so it should cost next to nothing."""
+"""Whether rows repeat: checked for every frame before it is written, so it must be cheap."""
 
 from __future__ import annotations
 

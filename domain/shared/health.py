@@ -10,8 +10,8 @@ from typing import Any, Literal, Protocol
 from domain.shared.error import PerennialError
 
 Health = Literal["healing", "explained", "stale", "broken"]
-"""healing    work is waiting or running and will be tried again without anybody's hand
-explained  not what was wished for, and known why; nothing to do
+"""healing    work waits or runs and will be tried again by itself
+explained  not as expected, and the reason is known; nothing to do
 stale      older than it should be
 broken     a person has to do something
 """
@@ -33,7 +33,7 @@ class Finding:
     attempts: int | None = None
     """So far, of the work in the ledger."""
     caused_by: str | None = None
-    """The subject of the finding behind this one: mended, it mends this too."""
+    """The subject of the finding that causes this one."""
 
     @property
     def rank(self) -> tuple[int, bool, str]:
@@ -61,15 +61,17 @@ def unobserved(domain: str, subject: str, error: PerennialError) -> Finding:
 
 
 def summary(found: Sequence[Finding]) -> str:
-    """One sentence for whoever reads nothing else."""
+    """Return one sentence about all findings."""
     if not found:
         return "healthy: nothing is missing, nothing waits, every source answered"
     counts = {kind: sum(f.health == kind for f in found) for kind in ORDER}
-    told = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+    counted = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
     if counts["broken"] or counts["stale"]:
-        return f"{told}: a person is needed"
+        return f"{counted}: a person is needed"
     coming = sorted(f.next_attempt for f in found if f.next_attempt is not None)
-    return f"{told}: nobody is needed" + (f", next attempt {coming[0]:%Y-%m-%d %H:%M} UTC" if coming else "")
+    return f"{counted}: nobody is needed" + (
+        f", next attempt {coming[0]:%Y-%m-%d %H:%M} UTC" if coming else ""
+    )
 
 
 class WorkRow(Protocol):

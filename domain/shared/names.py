@@ -8,11 +8,11 @@ LONGEST = 200
 _UNREAD = "\ufffd"
 """What decoders put in the place of bytes that are no UTF-8: two names of such bytes would be one."""
 _SEPARATORS = ("|", ":", "/")
-"""They stand between names in keys and partitions."""
+"""Separators of names in keys and partitions."""
 
 
 def fault_of_name(word: str) -> str:
-    """Why this is no name, in plain words; empty if it is one."""
+    """Return why this is not a valid name; empty if it is."""
     if any(mark in word for mark in _SEPARATORS):
         return f"{word[:40]!r}: {' '.join(_SEPARATORS)} may not be in it"
     return fault_of_text(word)

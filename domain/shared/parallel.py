@@ -15,8 +15,7 @@ Answer = TypeVar("Answer")
 
 
 def in_parallel(work: Callable[[Piece], Answer], pieces: Iterable[Piece]) -> list[Answer]:
-    """What the work makes of each piece, in their order. Who asks must not mind which is done first; the
-    first piece that failed, in their order, fails all."""
+    """Return the results in the order of the pieces. The first failed piece, in that order, fails all."""
     waiting = list(pieces)
     if len(waiting) < 2:
         return [work(piece) for piece in waiting]
@@ -29,11 +28,11 @@ def one_ahead(pieces: Iterator[Piece]) -> Iterator[Iterator[Piece]]:
     """The pieces, the next of which is made while one is worked on, and no more than that one. Left early,
     it waits for the piece that is being made, and makes no other."""
 
-    def taken() -> Iterator[Piece]:
+    def pieces_ahead() -> Iterator[Piece]:
         coming = maker.submit(next, pieces, None)
         while (piece := coming.result()) is not None:
             coming = maker.submit(next, pieces, None)
             yield piece
 
     with ThreadPoolExecutor(1) as maker:
-        yield taken()
+        yield pieces_ahead()

@@ -1,4 +1,4 @@
-"""One partition as a look sees it: what the lake holds, beside what we know of having put it there."""
+"""A partition as observed: its version in the lake and what was recorded of it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class PartitionState:
 
     @property
     def untouched(self) -> bool:
-        """The lake holds exactly what we recorded."""
+        """Whether the lake holds exactly what was recorded."""
         return self.recorded is not None and self.recorded == self.version
 
     @property
     def last_known(self) -> Version:
-        """What it holds; while that cannot be read, what was recorded of it."""
+        """The version in the lake; while that cannot be read, the recorded one."""
         return self.recorded if self.version.unavailable and self.recorded is not None else self.version
 
 
@@ -35,7 +35,7 @@ NOTHING = PartitionState()
 
 
 UNAVAILABLE = "lake_unreadable"
-"""The reason code of what cannot be read now. It is no fault that work mends: what is there may be whole."""
+"""The reason code of a partition that cannot be read now. It waits: its content may be intact."""
 
 
 def fault(state: PartitionState, made: str = "fetched") -> tuple[str, str] | None:

@@ -34,7 +34,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A lake table. `name` is `<namespace>.<table>`, the words of its asset key."""
+    """A lake table. `name` is `<namespace>.<table>`, as in its asset key."""
 
     name: str
     description: str

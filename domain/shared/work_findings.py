@@ -1,4 +1,4 @@
-"""Work rows and what a plan wants, told as findings: the same words in every domain."""
+"""Findings from work items and verdicts, alike in every domain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNDER_WAY = ("queued", "deferred", "running")
 
 
 class Wanted(Protocol):
-    """What telling needs to know of a plan's verdict."""
+    """What a finding needs of a plan's verdict."""
 
     @property
     def key(self) -> str: ...
@@ -32,7 +32,7 @@ class Wanted(Protocol):
 
 
 class SourceRow(Protocol):
-    """What telling needs to know of a source outside: when it answered last, and when it failed."""
+    """What a finding needs of a source: when it answered last, and when it failed."""
 
     @property
     def source(self) -> str: ...
@@ -45,7 +45,7 @@ class SourceRow(Protocol):
 
 
 def fails(source: SourceRow) -> bool:
-    """Its last word was a failure."""
+    """Whether its last attempt failed."""
     success, failure = source.last_success, source.last_failure
     return failure is not None and (success is None or failure > success)
 
@@ -67,7 +67,7 @@ def latest_rows(work: Sequence[WorkRow], judged: Mapping[str, Wanted]) -> dict[s
     return {row.key: row for row in sorted(work, key=weight)}
 
 
-def told_of_work(
+def work_finding(
     domain: str,
     row: WorkRow,
     verdict: Wanted | None,
@@ -76,7 +76,7 @@ def told_of_work(
 ) -> Finding:
     health: Health = "broken" if row.status == "failed" else "healing"
     code = row.reason_code or (verdict.reason_code if verdict else "") or row.status
-    # An error's further lines are its remedy; here `action` says what to do.
+    # Further lines of an error are its remedy; a finding has `action` for that.
     why = row.error.splitlines()[0] if row.error else verdict.why if verdict else row.status
     if row.error and verdict and verdict.due and verdict.why not in why:
         why = f"{why} ({verdict.why})"
@@ -104,8 +104,8 @@ def told_of_work(
     )
 
 
-def told_as_called_off(domain: str, row: WorkRow, verdict: Wanted) -> Finding:
-    """Not as it should be, and nobody will mend it: somebody decided so, for exactly this reason."""
+def cancelled_finding(domain: str, row: WorkRow, verdict: Wanted) -> Finding:
+    """Return the finding of due work that a person cancelled for exactly this reason."""
     when = f" {row.finished_at:%Y-%m-%d %H:%M} UTC" if row.finished_at else ""
     return Finding(
         domain=domain,

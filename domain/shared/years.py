@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 YEARS = range(1990, 2051)
-"""Partitions are cut by them: what speaks of another year has no place to go."""
+"""Partitions exist for these years only."""

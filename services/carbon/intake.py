@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from domain.carbon.factors import SPEAKERS, Brought, YearOfFactors, changed_types, digests, merged, speakers
+from domain.carbon.factors import (
+    NEWEST_UPLOADS,
+    Origin,
+    YearOfFactors,
+    changed_types,
+    digests,
+    merged,
+    newest_by_type,
+)
 from domain.carbon.held_back import held_back
 from domain.carbon.intake.entries_file import recalculated
 from domain.carbon.observed import Observed
@@ -77,16 +85,19 @@ def take_in_factors(carbon: CarbonService, years: Sequence[str], run_id: str, te
         known, speaking = YearOfFactors.empty(), dict[str, int]()
         if done:
             known = YearOfFactors(carbon.factors(year), carbon.rows(FACTOR_VERSIONS, [partition]))
-            speaking = seen.state(FACTORS.table, partition).detail.get(SPEAKERS, {})
+            speaking = seen.state(FACTORS.table, partition).detail.get(NEWEST_UPLOADS, {})
         before = known.factors
         by_type: dict[str, list[str]] = {}
         told = seen.state(FACTORS.table, partition).inputs.get("uploads", "").split(",")
         jobs = carbon.ledger.uploads.taken_by(work_id, wanted, year)
         uploads = {u.id: u for u in _uploads(carbon, wanted[len(done) :])}
         for number in wanted[len(done) :]:
-            brought = Brought(jobs[number], uploads[number].file, uploads[number].moment)
+            origin = Origin(jobs[number], uploads[number].file, uploads[number].moment)
             incoming = _of_year(carbon, uploads[number], year)
-            after, speaking = merged(year, known, incoming, brought), speakers(speaking, incoming, number)
+            after, speaking = (
+                merged(year, known, incoming, origin),
+                newest_by_type(speaking, incoming, number),
+            )
             # Of a rebuild, what had been taken in before is nobody's news.
             for name in changed_types(known.factors, after.factors) if str(number) not in told else ():
                 by_type.setdefault(name, []).append(uploads[number].pipeline_id)
@@ -95,7 +106,7 @@ def take_in_factors(carbon: CarbonService, years: Sequence[str], run_id: str, te
         return Built(
             {FACTOR_VERSIONS.name: known.versions, FACTORS.name: known.factors},
             inputs,
-            {"pipelines_by_type": by_type, DIGESTS: digests(known.factors), SPEAKERS: speaking},
+            {"pipelines_by_type": by_type, DIGESTS: digests(known.factors), NEWEST_UPLOADS: speaking},
             _factors_told(before, known.factors),
         )
 

@@ -77,7 +77,7 @@ class CarbonService:
         seen = Observed(
             states=states,
             uploads=uploads,
-            brought=self._brought(states),
+            origin=self._brought(states),
             factor_digests=self._factor_digests(states),
             locked={year: lock.reason for year, lock in self.ledger.year_locks.held().items()},
             work=work,

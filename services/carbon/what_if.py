@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from domain.carbon.catalogue import EntryType
 from domain.carbon.emissions import emissions
-from domain.carbon.factors import Brought, YearOfFactors, changed_types, merged
+from domain.carbon.factors import Origin, YearOfFactors, changed_types, merged
 from domain.carbon.observed import Observed
 from domain.carbon.plan import year_of
 from domain.carbon.reports import report_rows
@@ -28,7 +28,7 @@ from services.carbon.service import CarbonService
 from services.carbon.steady import standing_of
 from services.carbon.upload import File, checked
 
-_NOBODY = Brought(job_id=0, file="", at=datetime(1970, 1, 1, tzinfo=UTC))
+_NOBODY = Origin(job_id=0, file="", at=datetime(1970, 1, 1, tzinfo=UTC))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What differs among rows: each combination of some columns looked at once, however many rows have it."""
+"""Distinct combinations of columns, each handled once, however many rows have it."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ UnitsOf = Mapping[int, Collection[str]]
 
 @dataclass(frozen=True)
 class Scope:
-    """What is known of a file beside its content: what it leaves unsaid, and where it belongs."""
+    """What is known of a file besides its content: its year, type, institution and source."""
 
     institution: str
     source: str = "csv"
@@ -66,8 +66,8 @@ def read_entries(source: BinaryIO, catalogue: Catalogue, units: UnitsOf, scope: 
     _sizes_possible(sheet, kind, columns)
     columns["details"] = _details(read)
     if sheet.has("entry_id"):
-        says = [name for name in columns if name not in ("year", "entry_id")]
-        sheet.merge(["year", "entry_id"], says, columns, "entry_id", "this entry_id")
+        values = [name for name in columns if name not in ("year", "entry_id")]
+        sheet.merge(["year", "entry_id"], values, columns, "entry_id", "this entry_id")
     parsed = sheet.finish(columns)
     return _keyed(parsed, kind, scope)
 
@@ -88,7 +88,7 @@ def calculated(kind: EntryType, units: pa.Array, read: Mapping[str, Any]) -> dic
 
 
 def recalculated(kind: EntryType, entries: pa.Table) -> pa.Table:
-    """Entries with quantity and classification as the type's formula is now, from what their files said.
+    """Return entries with quantity and classification by the type's current formula.
 
     Rows that were read under the same formula are right as they are.
     """
@@ -168,7 +168,7 @@ def _type(sheet: Sheet, catalogue: Catalogue, scope: Scope) -> EntryType:
         scope.data_entry_type or _first_type(sheet, catalogue, pc.unique(texts).to_pylist())
     )
     other = pc.not_equal(texts, kind.name)
-    sheet.flag(other, column, "other_type", f"is not {kind.name}: a file holds entries of one type")
+    sheet.flag(other, column, "other_type", f"is not {kind.name}: a file has entries of one type")
     return kind
 
 
@@ -176,7 +176,7 @@ def _first_type(sheet: Sheet, catalogue: Catalogue, names: list[str]) -> str:
     for name in names:
         if name in catalogue.types:
             return name
-    reason = f"holds none of {', '.join(sorted(catalogue.types))}"
+    reason = f"is none of {', '.join(sorted(catalogue.types))}"
     raise sheet.refusal("data_entry_type", "unknown_type", reason, next(filter(None, names), ""))
 
 
@@ -192,7 +192,7 @@ def _units(sheet: Sheet, years: pa.Array, units: UnitsOf) -> pa.Array:
     texts = sheet.words("unit_id", required=True)
     for year in pc.unique(years).to_pylist():
         if year < 0:
-            continue  # told already
+            continue  # is a problem already
         known = units.get(year, ())
         in_year = pc.equal(years, year)
         if not known:
@@ -280,7 +280,7 @@ def _q(name: str) -> str:
 
 
 def _keyed(parsed: Parsed, kind: EntryType, scope: Scope) -> Parsed:
-    """With what makes an entry one of many sources: whose it is, and its number."""
+    """Return the entries with institution, source and entry number."""
     entries = parsed.frame
     keys = query(
         packaged(__file__, "keyed_entries"),

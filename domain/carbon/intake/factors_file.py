@@ -21,13 +21,13 @@ COLUMNS = {"year", "data_entry_type", "emission_type", "classification", "value"
 _MOST = 1e9
 _UNSEEN = re.compile(UNSEEN)
 _JSON_PLACE = re.compile(r": line \d+ column \d+ \(char \d+\)$")
-"""A line of the cell, which nobody should look for in the file."""
+"""A line number inside the cell, which means nothing in the file."""
 
 
 def read_factors(
     source: BinaryIO, catalogue: Catalogue, *, year: int | None = None, mark: Mark | None = None
 ) -> Parsed:
-    """Factors of one or more years. What chooses a factor stands as JSON in `classification`, or in a
+    """Factors of one or more years. What chooses a factor is JSON in `classification`, or in a
     column for each key."""
     keys = {c.name for t in catalogue.types.values() for c in t.keys}
     sheet = Sheet.of(source, COLUMNS | keys)
@@ -127,7 +127,7 @@ def _classification(kind: EntryType, text: str, by_key: Mapping[str, str]) -> st
 
 
 def _written(text: str) -> dict[str, str]:
-    """The words of a cell of JSON, fit to be shown."""
+    """Return the keys and values of a JSON cell."""
     if len(text) > LONGEST:
         raise InvalidInput(f"is longer than {LONGEST:,} characters", reason_code="too_long")
     try:
@@ -142,7 +142,7 @@ def _written(text: str) -> dict[str, str]:
         if word.startswith("="):
             raise InvalidInput(f"{key} is a formula, not its result", reason_code="formula")
         if _UNSEEN.search(word):
-            raise InvalidInput(f"{key} holds characters that nobody can see", reason_code="control_character")
+            raise InvalidInput(f"{key} has invisible characters", reason_code="control_character")
     return parts
 
 

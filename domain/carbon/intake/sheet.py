@@ -1,6 +1,6 @@
 """A file's cells being checked column by column: what is fine becomes a typed column, what is not a problem.
 
-Everything works on whole columns; only what differs is looked at one by one.
+Everything works on whole columns; only distinct values are handled one by one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from domain.shared.years import YEARS
 LONGEST = 2_000
 """Characters a text may have."""
 UNSEEN = "[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u2060\u202a-\u202e\u2066-\u2069\ufeff]|\\x00"
-"""Control characters, and others that nobody sees: with one in it, a name is not the name it seems to be."""
+"""Control and other invisible characters: with one of them a name is not what it seems to be."""
 _FORMULA = r"^=|^#(N/A|NV|REF!|BEZUG!|DIV/0!|VALUE!|WERT!|NAME\?|NUM!|ZAHL!|NULL!)$"
 _BY_YEAR = {str(year): year for year in YEARS}
 _YES = {"yes": True, "y": True, "true": True, "1": True, "no": False, "n": False, "false": False, "0": False}
@@ -34,7 +34,7 @@ Booleans = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Parsed:
-    """What a file says. `frame` has only its good rows; `problems` are the first of `problem_count`."""
+    """The content of a file. `frame` has only its good rows; `problems` are the first of `problem_count`."""
 
     frame: pa.Table
     rows: int
@@ -48,7 +48,7 @@ class Parsed:
         return sorted(pc.unique(self.frame.column("year")).to_pylist())
 
     def or_refused(self, name: str, *, accept_valid: bool) -> Parsed:
-        """Itself if it may be taken. `accept_valid` takes the good rows of a file that has others."""
+        """Return itself if it may be stored. `accept_valid` stores the good rows of a file with bad ones."""
         if self.problem_count and not (accept_valid and self.frame.num_rows):
             raise FileRefused(name, self.problems, self.problem_count)
         return self
@@ -84,7 +84,7 @@ class Sheet:
     # The header
 
     def check_header(self, needed: Iterable[str], allowed: Collection[str]) -> None:
-        """Refuse a file whose columns are not those of its kind: nothing else it says can be trusted."""
+        """Refuse a file whose columns are not those of its kind."""
         line = self.cells.header
         wrong = [
             Problem(line, name, "", "missing_column", "is missing in the header")
@@ -100,7 +100,7 @@ class Sheet:
             raise FileRefused("", wrong[:SHOWN], len(wrong))
 
     def lacking(self, column: str, what: str) -> FileRefused:
-        """What the file does not say, nor anybody beside it."""
+        """Refuse a file that lacks a column whose value was not given either."""
         meant = near(column, self.cells.columns)
         hint = f": is it the column {meant}?" if meant else ""
         reason = f"is missing: add the column or give --{what}; in the drop folder, a folder named so{hint}"
@@ -118,7 +118,7 @@ class Sheet:
         self.flag(pc.equal(self.texts(column), ""), column, "missing", "is empty")
 
     def words(self, column: str, *, required: bool = False) -> pa.Array:
-        """Texts fit to be shown anywhere: a spreadsheet would run what begins with `=`."""
+        """Return printable texts: a spreadsheet would execute what starts with `=`."""
         texts = self.texts(column)
         if required:
             self.required(column)
@@ -126,7 +126,7 @@ class Sheet:
             formula = pc.match_substring_regex(texts, _FORMULA)
             self.flag(formula, column, "formula", "is a formula or its error, not its result")
             unseen = pc.match_substring_regex(texts, UNSEEN)
-            self.flag(unseen, column, "control_character", "holds characters that nobody can see")
+            self.flag(unseen, column, "control_character", "has invisible characters")
             long = pc.greater(pc.utf8_length(texts), LONGEST)
             self.flag(long, column, "too_long", f"is longer than {LONGEST:,} characters")
         return texts
@@ -135,7 +135,7 @@ class Sheet:
         """The year of each row: the column's, or the one given for the whole file. -1 where it is neither."""
         within = f"is no year from {YEARS[0]} to {YEARS[-1]}"
         if given is not None and given not in YEARS:
-            raise self.refusal("year", "year", f"was given beside the file and {within}", str(given))
+            raise self.refusal("year", "year", f"was given with the file and {within}", str(given))
         if not self.has("year"):
             if given is None:
                 raise self.lacking("year", "year")
@@ -189,7 +189,7 @@ class Sheet:
     def choice(
         self, column: str, values: Sequence[str], *, default: str = "", required: bool = False
     ) -> pa.Array:
-        """One of some words, however its case is; in the catalogue's spelling."""
+        """Return one of the known words in the catalogue's spelling, whatever its case."""
         by_folded = {v.casefold(): v for v in values}
 
         wanted = f"is none of {', '.join(values)}"
@@ -206,34 +206,34 @@ class Sheet:
         return self.made(column, [self.texts(column)], spelled)
 
     def made(self, column: str, cells: Sequence[pa.Array], make: Callable[..., str]) -> pa.Array:
-        """`make` once for every distinct combination of cells. What it refuses is, in its words, a problem of
+        """`make` once for every distinct combination of cells. What it refuses is a problem of
         each row of `column` that has it."""
         numbers, firsts = distinct(cells)
         combinations = zip(*(each.take(pa.array(firsts)).to_pylist() for each in cells), strict=True)
         texts = self.texts(column)
         made: list[str] = []
         refused = np.zeros(len(firsts), dtype=bool)
-        told: dict[int, tuple[str, str]] = {}
+        refusals: dict[int, tuple[str, str]] = {}
         for number, combination in enumerate(combinations):
             try:
                 made.append(make(*combination))
             except InvalidInput as error:
                 made.append("")
                 refused[number] = True
-                if len(told) < SHOWN:  # counted in the order of their lines: no other will be shown
+                if len(refusals) < SHOWN:  # counted in the order of their lines: no other will be shown
                     reason = reason_of(error, texts[int(firsts[number])].as_py())
-                    told[number] = (error.reason_code, reason)
-        self.problems.each(refused[numbers], column, texts, lambda place: told[int(numbers[place])])
+                    refusals[number] = (error.reason_code, reason)
+        self.problems.each(refused[numbers], column, texts, lambda place: refusals[int(numbers[place])])
         return pa.array(made, pa.string()).take(pa.array(numbers))
 
     # The rows
 
     def merge(
-        self, keys: Sequence[str], says: Sequence[str], columns: Mapping[str, Any], place: str, what: str
+        self, keys: Sequence[str], values: Sequence[str], columns: Mapping[str, Any], place: str, what: str
     ) -> None:
         """Good rows with the same keys are one, with a warning, if they say the same.
 
-        If not, each is a problem that names the line of another: which is right, nobody can tell from here.
+        If not, each is a problem that names the line of another.
         """
         good = np.flatnonzero(~self.problems.bad)
         chosen = pa.array(good)
@@ -241,7 +241,7 @@ class Sheet:
         numbers, firsts = distinct(identities)
         if len(firsts) == len(good):
             return
-        contents, _ = distinct([pa.array(numbers), *(columns[name].take(chosen) for name in says)])
+        contents, _ = distinct([pa.array(numbers), *(columns[name].take(chosen) for name in values)])
         first = firsts[numbers]
         differs = np.zeros(len(firsts), dtype=bool)
         differs[numbers[contents != contents[first]]] = True
@@ -252,17 +252,17 @@ class Sheet:
         where = np.zeros(len(self), dtype=bool)
         where[good[differs[numbers]]] = True
 
-        def told(row: int) -> tuple[str, str]:
+        def describe(row: int) -> tuple[str, str]:
             own = int(np.searchsorted(good, row))
             others = (numbers == numbers[own]) & (contents != contents[own])
-            return "duplicate", f"{what} stands on line {lines[others][0]} too, and says something else there"
+            return "duplicate", f"{what} is also on line {lines[others][0]}, with other values"
 
-        self.problems.each(where, place, self.texts(place), told)
+        self.problems.each(where, place, self.texts(place), describe)
 
     def _warn_of(self, lines: Any, first: Any, again: Any) -> None:
         for place in again[:SHOWN].tolist():
             self.warnings.append(
-                f"line {lines[place]} says the same as line {lines[first[place]]}: taken once"
+                f"line {lines[place]} is the same as line {lines[first[place]]}: stored once"
             )
         if len(again) > SHOWN:
             self.warnings.append(f"{len(again) - SHOWN:,} more lines say the same as others")

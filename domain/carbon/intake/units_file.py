@@ -15,7 +15,7 @@ COLUMNS = {"year", "unit_id", "parent_id", "name"}
 
 
 def read_units(source: BinaryIO, *, year: int | None = None) -> Parsed:
-    """Units of one or more years. A parent that the file lacks is told once; its children stand on top."""
+    """Units of one or more years. A missing parent is reported once; its children become roots."""
     sheet = Sheet.of(source, COLUMNS)
     sheet.check_header(["unit_id", "name"], COLUMNS)
     columns = {
@@ -29,7 +29,7 @@ def read_units(source: BinaryIO, *, year: int | None = None) -> Parsed:
     parsed = sheet.finish(columns)
     parents, unknown = _above(parsed.frame)
     warnings = [
-        f"line {line}: the unit above, {name!r}, is not in the file: what belongs to it stands on top"
+        f"line {line}: the unit above, {name!r}, is not in the file: its children become roots"
         for name, line in unknown.items()
     ]
     frame = parsed.frame.set_column(2, "parent_id", parents)
@@ -45,8 +45,8 @@ def no_units() -> pa.Table:
 def _above(frame: pa.Table) -> tuple[pa.Array, dict[str, int]]:
     """Of each row the unit above, and those that are not in the file with the first line that names each.
 
-    Such a one is nobody's parent. Were it kept, it could be a unit of another institution, which would have
-    in it what it does not know of; and two such files could stand above each other.
+    Such a parent is dropped: it could be a unit of another institution, and two such files could be
+    parents of each other.
     """
     years, units, parents, lines = (
         frame.column(n).to_pylist() for n in ("year", "unit_id", "parent_id", "line")
@@ -79,4 +79,4 @@ def _no_circles(sheet: Sheet, columns: dict[str, pa.Array]) -> None:
         for passed in path:
             ends[passed] = passed in loop
     where = np.array([ends.get((y, u), False) for y, u in zip(years, units, strict=True)], dtype=bool)
-    sheet.flag(where, "parent_id", "circle", "makes the unit stand above itself")
+    sheet.flag(where, "parent_id", "circle", "makes the unit its own parent")

@@ -1,4 +1,4 @@
-"""The rows of a CSV file, whichever program wrote it, and the line each begins on."""
+"""The rows of a CSV file, whichever program wrote it, and the line on which each starts."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _emptied(parts: list[list[pa.Array]]) -> Iterator[list[pa.Array]]:
 
 
 def _first_line(stream: io.TextIOWrapper) -> tuple[str, int]:
-    """The line the header begins on, and how many are above it: blank ones, and Excel's own `sep=;`."""
+    """Return the line of the header and how many lines are above it: blank ones, and Excel's `sep=;`."""
     above = 0
     while text := stream.readline(_LONGEST_CELL):
         bare = text.strip("\ufeff").rstrip("\r\n")
@@ -98,10 +98,12 @@ def _fit(text: str, delimiter: str, known: Collection[str]) -> tuple[int, int]:
 
 
 def _unpaired(error: csv.Error, line: int) -> FileRefused:
-    what = "holds more than a million characters" if "field larger" in str(error) else "has no partner"
+    what = (
+        "is followed by more than a million characters" if "field larger" in str(error) else "has no partner"
+    )
     return refused(
         "quotes",
-        f"the row that begins here has a cell whose quote {what}: "
+        f"the row that starts here has a cell whose quote {what}: "
         'close it; a quote inside a quoted cell is written twice ("")',
         line=line,
     )
@@ -161,7 +163,7 @@ class _Rows:
         if len(self.misfits) == SHOWN:
             return
         mark = _NAMES.get(self.delimiter, self.delimiter)
-        more = f"a cell that holds a {mark} needs quotes" if len(row) > self.width else "some are missing"
+        more = f"a cell with a {mark} needs quotes" if len(row) > self.width else "some are missing"
         cells = f"{len(row)} cell" + "s" * (len(row) > 1)
         reason = f"has {cells}, the header has {self.width}: {more}"
         self.misfits.append(Problem(line, "", short(" | ".join(row[: self.width + 1])), "columns", reason))

@@ -29,7 +29,7 @@ def header_names(cells: Sequence[str], line: int, known: Collection[str]) -> lis
     if not any(name in known or near(name, known) for name in names):
         raise refused(
             "header",
-            "has no column that a file of this kind has: a table begins with its header",
+            "has no column of a file of this kind: a table starts with its header",
             line=line,
             value=" | ".join(cells),
         )
@@ -38,7 +38,7 @@ def header_names(cells: Sequence[str], line: int, known: Collection[str]) -> lis
     if long := next((n for n in names if len(n) > _LONGEST), ""):
         raise refused("header", "is too long for a name: is the first line a header?", line=line, column=long)
     if twice := sorted({n for n in names if names.count(n) > 1}):
-        raise refused("header", "stands twice in the header", line=line, column=twice[0])
+        raise refused("header", "is twice in the header", line=line, column=twice[0])
     return names
 
 

@@ -1,6 +1,6 @@
 """Numbers as people and their programs write them, column-wise: 1234.5, 1,234.5, 1.234,5, 1'234.5, 1 234,5.
 
-A file has one decimal mark. Which one is told by the numbers that leave no doubt; where none does and a
+A file has one decimal mark. The numbers that leave no doubt decide which; where none does and a
 number could be both (1,234), it is refused: a thousandfold mistake must not depend on a guess.
 """
 
@@ -49,7 +49,7 @@ _EITHER: dict[Mark, str] = {
 
 @dataclass(frozen=True)
 class Marks:
-    """The decimal mark of a file, and those of which nobody can tell what they mean in 1,234."""
+    """Return the decimal mark of a file, and the marks that are ambiguous, as in 1,234."""
 
     decimal: Mark
     doubtful: tuple[Mark, ...] = ()

@@ -1,4 +1,4 @@
-"""What is wrong with a file, cell by cell, in words for whoever has to mend it."""
+"""Problems of a file, cell by cell, for the person who corrects it."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class Problem:
         place = f"line {self.line}" if self.line else "the file"
         if self.column:
             place += f", column {self.column}"
-        told = f" {self.value!r}" if self.value else ""
-        return f"{place}:{told} {self.reason}"
+        shown = f" {self.value!r}" if self.value else ""
+        return f"{place}:{shown} {self.reason}"
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
 class FileRefused(InvalidInput):
-    """Nothing of the file was taken. `problems` are the first of `total`."""
+    """The file was refused whole. `problems` are the first of `total`."""
 
     def __init__(self, name: str, problems: Sequence[Problem], total: int) -> None:
         first = problems[0]
@@ -45,7 +45,7 @@ class FileRefused(InvalidInput):
         super().__init__(
             f"{name}: {first}{more}" if name else f"{first}{more}",
             reason_code=first.code,
-            remedy="mend the file and upload it again; nothing of it was taken",
+            remedy="correct the file and upload it again; nothing of it was stored",
         )
         self.problems = tuple(problems)
         self.total = total
@@ -57,7 +57,7 @@ def refused(code: str, reason: str, *, line: int = 0, column: str = "", value: s
 
 
 def short(value: str, longest: int = _LONGEST) -> str:
-    """Fit to be shown: what a terminal would obey and nobody would see is spelled out."""
+    """Return the text with control characters spelled out."""
     cut = value if len(value) <= longest else value[: longest - 1] + "…"
     if cut.isprintable():
         return cut
@@ -65,7 +65,7 @@ def short(value: str, longest: int = _LONGEST) -> str:
 
 
 def reason_of(error: InvalidInput, value: str) -> str:
-    """What another module has against a value, to stand behind it: with its remedy, and the value once."""
+    """Return another module's error on a value as a reason, with its remedy."""
     reason = error.message.removeprefix(f"{value!r} ")
     return short(f"{reason}: {error.remedy}" if error.remedy else reason, _LONGEST_REASON)
 
@@ -85,8 +85,10 @@ class Problems:
         """One reason for all rows `where` it is so."""
         self.each(where, column, values, lambda _: (code, reason))
 
-    def each(self, where: Any, column: str, values: pa.Array, told: Callable[[int], tuple[str, str]]) -> None:
-        """A code and a reason for each row, asked for those only that can be shown: rows are in the order of
+    def each(
+        self, where: Any, column: str, values: pa.Array, describe: Callable[[int], tuple[str, str]]
+    ) -> None:
+        """A code and a reason for each row, made only for rows that can be shown: rows are in the order of
         their lines."""
         mask = np.asarray(where, dtype=bool)
         places = np.flatnonzero(mask)
@@ -95,7 +97,7 @@ class Problems:
         self.bad |= mask
         self.total += len(places)
         for place in places[:SHOWN].tolist():
-            code, reason = told(place)
+            code, reason = describe(place)
             value = short(str(values[place].as_py()))
             self.found.append(Problem(self.lines[place].as_py(), column, value, code, reason))
 

@@ -1,4 +1,4 @@
-"""From a file to a frame of texts: one column per header, and the line each row stands on.
+"""From a file to a frame of texts: one column per header, and the line of each row.
 
 CSV in any common dialect, or Parquet. Nothing is interpreted here but the header and the quotes.
 """
@@ -20,7 +20,7 @@ from domain.carbon.reading.text import is_parquet
 class Cells:
     """A file's rows. `texts` has only strings, trimmed, "" where nothing is; `lines` counts from 1.
 
-    What is no row of the table, having more cells or less, is counted and told apart from them.
+    What is no row of the table, having more cells or less, is counted apart from them.
     """
 
     texts: pa.Table
@@ -40,7 +40,7 @@ class Cells:
 
 
 def read_cells(source: BinaryIO, known: Collection[str]) -> Cells:
-    """The cells of a CSV or Parquet file. `known` headers tell the delimiter, and whether it has a header."""
+    """The cells of a CSV or Parquet file. `known` headers decide delimiter and header."""
     from domain.carbon.reading.csv_rows import read_csv
     from domain.carbon.reading.parquet_rows import read_parquet
 

@@ -54,7 +54,7 @@ def opened(source: BinaryIO) -> io.TextIOWrapper:
 
 
 def encoding_of(source: BinaryIO) -> str:
-    """UTF-8, UTF-16 or UTF-32 by their marks, else UTF-8 or Windows-1252. The whole file is asked."""
+    """UTF-8, UTF-16 or UTF-32 by their marks, else UTF-8 or Windows-1252. The whole file is read."""
     source.seek(0)
     head = source.read(16)
     if not head:
@@ -67,7 +67,7 @@ def encoding_of(source: BinaryIO) -> str:
         return marked or "utf-8"
     if marked:
         name = marked.removesuffix("-sig").upper()
-        raise refused("encoding", f"begins as {name} and is damaged here: {_SAVE}", line=broken)
+        raise refused("encoding", f"starts as {name} and does not decode here: {_SAVE}", line=broken)
     if _mostly_utf8(source):
         # Taken for Windows-1252, every umlaut of it would be two wrong letters.
         raise refused(
@@ -87,7 +87,7 @@ def _chunks(source: BinaryIO) -> Iterator[bytes]:
 
 
 def _broken(source: BinaryIO, encoding: str) -> int:
-    """The line on which the file ceases to be of this encoding; 0 if it is, and holds no NUL."""
+    """Return the first line that is not in this encoding or has a NUL; 0 if there is none."""
     decoder = codecs.getincrementaldecoder(encoding)()
     line, last = 1, ""
     try:
@@ -96,7 +96,7 @@ def _broken(source: BinaryIO, encoding: str) -> int:
             if "\0" in text:
                 raise refused(
                     "nul_byte",
-                    f"holds a NUL byte: it is no text, was damaged, or is UTF-16 without its mark; {_SAVE}",
+                    f"has a NUL byte: it is no text, is corrupt, or is UTF-16 without its mark; {_SAVE}",
                     line=line + breaks(last + text[: text.index("\0")]) - breaks(last),
                 )
             line += breaks(last + text) - breaks(last)

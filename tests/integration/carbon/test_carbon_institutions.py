@@ -35,7 +35,7 @@ def test_a_unit_stands_below_those_of_its_own_institution_only(office: Office) -
         ("ib", "unit_id,name,parent_id\nB1,b,A1\n"),
     ):
         done = office.upload("units", units, "--institution", name)
-        assert (done.code, "stands on top" in done.err) == (0, True)
+        assert (done.code, "become roots" in done.err) == (0, True)
     journeys = TRAIN.replace("PHY", "A1").replace("ART", "B1")
     assert office.upload("data", journeys, "--type", "train", "--institution", "ia", "--wait").code == 0
     rows = office.run("report", YEAR, "--csv").out.splitlines()[1:]

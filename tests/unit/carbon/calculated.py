@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.emissions import emissions
-from domain.carbon.factors import Brought, YearOfFactors, merged
+from domain.carbon.factors import Origin, YearOfFactors, merged
 from domain.carbon.intake.entries_file import Scope, read_entries
 from domain.carbon.intake.factors_file import read_factors
 from domain.carbon.intake.sheet import Parsed
@@ -20,7 +20,7 @@ from domain.carbon.reports import module_rows, report_rows, summing
 from domain.carbon.tables import EMISSIONS
 from domain.shared.compute import query
 
-BROUGHT = Brought(1, "file", datetime(2026, 1, 1, tzinfo=UTC))
+BROUGHT = Origin(1, "file", datetime(2026, 1, 1, tzinfo=UTC))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from domain.carbon.catalogue import catalogue
 from domain.carbon.emissions import emissions
-from domain.carbon.factors import Brought, YearOfFactors, changed_types, digests, merged
+from domain.carbon.factors import Origin, YearOfFactors, changed_types, digests, merged
 from domain.carbon.intake.factors_file import read_factors
 from domain.carbon.tables import FACTOR_VERSIONS, FACTORS
 
@@ -48,15 +48,15 @@ def incoming(*lines: Sequence[str]) -> pa.Table:
     return parsed.frame
 
 
-def brought(number: int) -> Brought:
-    return Brought(100 + number, f"file{number}", BEGAN + timedelta(hours=number))
+def origin(number: int) -> Origin:
+    return Origin(100 + number, f"file{number}", BEGAN + timedelta(hours=number))
 
 
 def after(*uploads: Sequence[Sequence[str]], known: YearOfFactors | None = None) -> YearOfFactors:
     """A year after these uploads, one after the other."""
     known = known or YearOfFactors.empty()
     for number, lines in enumerate(uploads, 1):
-        known = merged(YEAR, known, incoming(*lines), brought(number))
+        known = merged(YEAR, known, incoming(*lines), origin(number))
     return known
 
 
@@ -79,7 +79,7 @@ def test_a_new_factor_is_version_one_and_fresh() -> None:
     )
     version = only(year.versions)
     assert (version["version"], version["file"], version["line"]) == (1, "file1", 2)
-    assert (version["valid_from"], version["valid_to"]) == (brought(1).at, None)
+    assert (version["valid_from"], version["valid_to"]) == (origin(1).at, None)
     assert version["factor_id"] == row["factor_id"]
 
 
@@ -97,7 +97,7 @@ def test_the_same_identity_in_other_words_keeps_id_and_version(words: str) -> No
         return ("plane", "flight_co2", text, "0.3", "kg/km", "somebody")
 
     first = after([flight('{"cabin":"first","haul":"long"}')])
-    again = merged(YEAR, first, incoming(flight(words)), brought(2))
+    again = merged(YEAR, first, incoming(flight(words)), origin(2))
     assert only(again.factors)["factor_id"] == only(first.factors)["factor_id"]
     assert only(again.factors)["version"] == 1
     assert again.versions == first.versions
@@ -123,8 +123,8 @@ def test_another_value_or_unit_is_the_next_version_of_the_same_factor(other: dic
     assert only(year.factors)["version"] == 2
     assert only(year.factors)["factor_id"] == only(first.factors)["factor_id"]
     old, new = year.versions.to_pylist()
-    assert (old["version"], old["valid_from"], old["valid_to"]) == (1, brought(1).at, brought(2).at)
-    assert (new["version"], new["valid_from"], new["valid_to"]) == (2, brought(2).at, None)
+    assert (old["version"], old["valid_from"], old["valid_to"]) == (1, origin(1).at, origin(2).at)
+    assert (new["version"], new["valid_from"], new["valid_to"]) == (2, origin(2).at, None)
     assert (old["file"], new["file"], new["job_id"]) == ("file1", "file2", 102)
     assert changed_types(first.factors, year.factors) == ["road"]
 
@@ -169,7 +169,7 @@ def test_a_stale_factor_is_still_used() -> None:
 def test_a_stale_factor_that_is_seen_again_is_fresh_and_of_the_same_version() -> None:
     both = [line(), line(words={"vehicle": "coach"})]
     stale = after(both, both[1:])
-    year = merged(YEAR, stale, incoming(*both), brought(3))
+    year = merged(YEAR, stale, incoming(*both), origin(3))
     assert {(r["stale"], r["version"], r["last_seen_job_id"]) for r in year.factors.to_pylist()} == {
         (False, 1, 103)
     }
@@ -186,7 +186,7 @@ def test_a_stale_factor_may_come_back_with_another_value() -> None:
 
 def test_an_upload_says_nothing_of_types_it_has_no_factor_of() -> None:
     first = after([line(), line("paper", {"kind": "virgin"}, 1.1, "kg/kg")])
-    year = merged(YEAR, first, incoming(line(value=5)), brought(2))
+    year = merged(YEAR, first, incoming(line(value=5)), origin(2))
     untouched = [row for row in year.factors.to_pylist() if row["data_entry_type"] == "paper"]
     assert untouched == [row for row in first.factors.to_pylist() if row["data_entry_type"] == "paper"]
     assert changed_types(first.factors, year.factors) == ["road"]
@@ -291,7 +291,7 @@ def test_any_uploads_make_what_the_rules_say_of_each_factor(uploads: list[Any], 
     model, year = Model(), YearOfFactors.empty()
     for number, upload in enumerate(uploads, 1):
         changed = model.take(upload, 100 + number)
-        new = merged(YEAR, mixed(year, seed), lines_of(upload), brought(number))
+        new = merged(YEAR, mixed(year, seed), lines_of(upload), origin(number))
         assert changed_types(year.factors, new.factors) == sorted(changed)
         assert rows_of(new.factors) == model.rows()
         year = new
@@ -310,8 +310,8 @@ def test_uploads_taken_one_by_one_make_what_all_make_anew(uploads: list[Any], se
     """Between two uploads a table is written and read again; it may also be lost and made from the first."""
     read_again = anew = YearOfFactors.empty()
     for number, upload in enumerate(uploads, 1):
-        anew = merged(YEAR, anew, lines_of(upload), brought(number))
-        read_again = merged(YEAR, mixed(read_again, seed), lines_of(upload), brought(number))
+        anew = merged(YEAR, anew, lines_of(upload), origin(number))
+        read_again = merged(YEAR, mixed(read_again, seed), lines_of(upload), origin(number))
     assert read_again.factors == anew.factors
     assert read_again.versions == anew.versions
     assert (anew.factors.schema, anew.versions.schema) == (FACTORS.schema, FACTOR_VERSIONS.schema)

@@ -123,7 +123,7 @@ HEADERS = (
     unit_file(
         "without a name in the middle", "unit_id,,name\nA,,a\n", Refused([(1, "", "header")], ["column 2"])
     ),
-    unit_file("none, but data", "A,a\nB,b\n", Refused([(1, "", "header")], ["begins with its header"])),
+    unit_file("none, but data", "A,a\nB,b\n", Refused([(1, "", "header")], ["starts with its header"])),
     unit_file(
         "very long", "unit_id,name," + "x" * 5_000 + "\nA,a,\n", Refused([(1, "x" * 59 + "…", "header")])
     ),

@@ -54,7 +54,7 @@ TYPES = (
     entry_file(
         "unknown",
         csv("data_entry_type,unit_id,distance", "rocket,A,1"),
-        refused((1, "data_entry_type", "unknown_type"), words="'rocket' holds none of"),
+        refused((1, "data_entry_type", "unknown_type"), words="'rocket' is none of"),
         ANY_TYPE,
     ),
     entry_file(
@@ -291,14 +291,14 @@ DOUBLED = (
     entry_file(
         "the same",
         csv("entry_id,unit_id,distance", "x,A,1", "y,A,2", "", "x,A,1.0"),
-        Taken({"entry_id": ["x", "y"], "quantity": [1, 2]}, ["line 5 says the same as line 2"]),
+        Taken({"entry_id": ["x", "y"], "quantity": [1, 2]}, ["line 5 is the same as line 2"]),
     ),
     entry_file(
         "another amount",
         csv("entry_id,unit_id,distance", "x,A,1", "y,A,2", "x,A,3"),
         Refused(
             [(2, "entry_id", "duplicate"), (4, "entry_id", "duplicate")],
-            ["stands on line 4", "stands on line 2"],
+            ["is also on line 4", "is also on line 2"],
         ),
     ),
     entry_file(
@@ -311,7 +311,7 @@ DOUBLED = (
         csv("entry_id,unit_id,distance", "x,A,1", "x,A,1", "x,A,2"),
         Refused(
             [(line, "entry_id", "duplicate") for line in (2, 3, 4)],
-            ["line 2, column entry_id: 'x' this entry_id stands on line 4"],
+            ["line 2, column entry_id: 'x' this entry_id is also on line 4"],
         ),
     ),
     entry_file(

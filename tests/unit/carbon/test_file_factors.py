@@ -275,19 +275,19 @@ DOUBLED = (
     factor_file(
         "the same in other spellings",
         plane('{"cabin":"economy","haul":"short"}', '{"haul": "SHORT", "Cabin": "economy"}'),
-        Taken({"classification": [PLANE], "line": [2]}, ["line 3 says the same as line 2"]),
+        Taken({"classification": [PLANE], "line": [2]}, ["line 3 is the same as line 2"]),
     ),
     factor_file(
         "1 and 1.0 and a text",
         gas('{"gas":1}', '{"gas":1.0}', '{"gas":"1"}'),
-        Taken({"line": [2]}, ["line 3 says the same as line 2", "line 4 says the same as line 2"]),
+        Taken({"line": [2]}, ["line 3 is the same as line 2", "line 4 is the same as line 2"]),
     ),
     factor_file(
         "another value",
         csv("data_entry_type,value,unit", "home_office,1,kg/h", "", "home_office,2,kg/h"),
         Refused(
             [(2, "value", "duplicate"), (4, "value", "duplicate")],
-            ["stands on line 4 too", "stands on line 2 too"],
+            ["also on line 4", "also on line 2"],
         ),
     ),
     factor_file(

