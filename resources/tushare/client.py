@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -26,8 +26,6 @@ from resources.tushare.pace import Pacer
 from resources.tushare.request import Request
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from resources.tushare.data_api import CheckedDataApi
 
 logger = logging.getLogger(__name__)
@@ -87,10 +85,6 @@ class TushareClient:
     def close(self) -> None:
         """Closes the idle connections."""
         self._http.close()
-
-    def query(self, api_name: str, fields: str | Sequence[str] = "", **params: Any) -> pd.DataFrame:
-        """One call as a pandas frame, as users of the `tushare` package know it."""
-        return self._api().query(api_name, fields, **params)
 
     def fetch(self, request: Request, *, narrow: Narrow | None = None) -> pa.Table:
         """The whole answer. A full page is replaced by the pages of `narrow(params)`, as deep as needed."""

@@ -1,10 +1,10 @@
-"""From the body of an answer to a typed Arrow table, column by column; nothing about the wire.
+"""Reads the body of an answer into a typed Arrow table, column by column.
 
 Measured on a day of 5,400 rows and 11 fields (520 kB): orjson, one transposition and `pa.array` per
 column take 4 ms; the standard library's parser 12 ms; DuckDB's JSON functions 18 ms; Arrow's own
 JSON reader cannot read rows of mixed types.
 
-What the source may write for "nothing", decided here once:
+What the source may write for "nothing":
 
 | column | NULL | refused |
 |---|---|---|
@@ -14,7 +14,7 @@ What the source may write for "nothing", decided here once:
 | text | null; "" stays the empty string | numbers, lists |
 
 Digits in quotes are numbers. NULL stays NULL, it never becomes 0. A field declared not nullable
-must not hold one. Fields nobody asked for are ignored.
+must not hold one. Fields that were not requested are ignored.
 """
 
 from __future__ import annotations

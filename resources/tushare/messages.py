@@ -15,10 +15,9 @@ import logging
 import re
 import threading
 from datetime import datetime, timedelta
-from typing import Literal
 from zoneinfo import ZoneInfo
 
-from domain.shared.error import InfrastructureError
+from domain.shared.error import InfrastructureError, TransientResourceError
 from resources.tushare.errors import (
     NotPermitted,
     QuotaUsedUp,
@@ -34,9 +33,7 @@ logger = logging.getLogger(__name__)
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 MINUTE = timedelta(minutes=1)
 
-Meaning = Literal["day", "hour", "minute", "token", "permission", "request", "down"]
-
-MESSAGES: tuple[tuple[str, Meaning], ...] = (
+MESSAGES: tuple[tuple[str, str], ...] = (
     (r"每天最多|每日最多|次/[天日]", "day"),
     (r"每小时最多|次/小时", "hour"),
     (r"每分钟最多|次/分钟|频率超限|访问频率|并发数", "minute"),
@@ -45,9 +42,9 @@ MESSAGES: tuple[tuple[str, Meaning], ...] = (
     (r"请指定正确的接口名|接口名称?不存在|必填参数|参数(错误|校验失败|缺失|不正确)", "request"),
     (r"系统(内部)?(错误|异常|繁忙)|服务(器)?(内部)?(错误|异常|繁忙)|超时", "down"),
 )
-"""Patterns, tried in this order; the first that is found decides."""
+"""Patterns and their meanings, tried in this order; the first that is found decides."""
 
-CODES: dict[object, Meaning] = {
+CODES: dict[object, str] = {
     40203: "minute",  # rate and permission share it: without a known sentence, waiting is the safe half
     40101: "token",
     2002: "permission",
@@ -55,15 +52,16 @@ CODES: dict[object, Meaning] = {
 }
 """Asked only when no sentence matched."""
 
-_IN_ENGLISH: dict[Meaning, str] = {
-    "day": "this account's calls of the day are used up",
-    "hour": "this account's calls of the hour are used up",
-    "minute": "too many calls in this minute",
-    "token": "it does not know the token",
-    "permission": "this account may not call it",
-    "request": "it does not understand the call",
-    "down": "it has trouble of its own",
+MEANINGS: dict[str, tuple[type[InfrastructureError], str]] = {
+    "day": (QuotaUsedUp, "this account's calls of the day are used up"),
+    "hour": (QuotaUsedUp, "this account's calls of the hour are used up"),
+    "minute": (RateLimited, "too many calls in this minute"),
+    "token": (TokenRefused, "it does not know the token"),
+    "permission": (NotPermitted, "this account may not call it"),
+    "request": (RequestRefused, "it does not understand the call"),
+    "down": (SourceDown, "it has trouble of its own"),
 }
+"""The error of a meaning, and the meaning in English."""
 
 _COMPILED = tuple((re.compile(pattern, re.IGNORECASE), meaning) for pattern, meaning in MESSAGES)
 
@@ -78,11 +76,15 @@ class Refusals:
     def classify(self, api_name: str, code: object, message: str, now: datetime) -> InfrastructureError:
         """The error to raise. `message` must be redacted already: it becomes the error's text."""
         text = f"{api_name}: Tushare refused with code {code}: {message or 'no message'}"
-        meaning = _by_message(message) or (CODES.get(code) if isinstance(code, int) else None)
+        meaning = _meaning_of(message) or (CODES.get(code) if isinstance(code, int) else None)
         if meaning is None:
             self._log_once(str(code), text)
             return UnknownRefusal(text)
-        return _error(meaning, f"{text} ({_IN_ENGLISH[meaning]})", now)
+        kind, english = MEANINGS[meaning]
+        text = f"{text} ({english})"
+        if issubclass(kind, TransientResourceError):
+            return kind(text, retry_after=_wait(meaning, now))
+        return kind(text)
 
     def _log_once(self, code: str, text: str) -> None:
         with self._lock:
@@ -94,37 +96,16 @@ class Refusals:
         )
 
 
-def _by_message(message: str) -> Meaning | None:
+def _meaning_of(message: str) -> str | None:
     return next((meaning for pattern, meaning in _COMPILED if pattern.search(message)), None)
 
 
-def _error(meaning: Meaning, text: str, now: datetime) -> InfrastructureError:
-    match meaning:
-        case "day":
-            return QuotaUsedUp(text, retry_after=_until_next_day(now))
-        case "hour":
-            return QuotaUsedUp(text, retry_after=_until_next_hour(now))
-        case "minute":
-            # A whole minute, not "until :00": the source's minutes need not start where ours do.
-            return RateLimited(text, retry_after=MINUTE)
-        case "token":
-            return TokenRefused(text)
-        case "permission":
-            return NotPermitted(text)
-        case "request":
-            return RequestRefused(text)
-        case "down":
-            return SourceDown(text)
-
-
-def _until_next_hour(now: datetime) -> timedelta:
-    # Shanghai is a whole number of hours from UTC: its hours start with everybody's.
-    return timedelta(hours=1) - timedelta(
-        minutes=now.minute, seconds=now.second, microseconds=now.microsecond
-    )
-
-
-def _until_next_day(now: datetime) -> timedelta:
+def _wait(meaning: str, now: datetime) -> timedelta | None:
+    """Until the next window, whose calls are not used up."""
     local = now.astimezone(SHANGHAI)
-    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-    return midnight - local
+    if meaning == "day":
+        return local.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1) - local
+    if meaning == "hour":
+        return local.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1) - local
+    # A whole minute, not "until :00": the source's minutes need not start where ours do.
+    return MINUTE if meaning == "minute" else None

@@ -1,4 +1,4 @@
-"""Keeping all processes of a home below the source's calls per minute: one row per window, shared.
+"""Keeps all processes of a home below the source's calls per minute: one shared row per window.
 
 A process reserves calls in small blocks, so that the database is asked once per block and not once
 per call; what it does not use by the end of the window is lost. Windows are minutes of the *machine*
@@ -23,7 +23,6 @@ from resources.tushare.errors import RateLimited
 WINDOW = timedelta(minutes=1)
 _CALLS_PER_MINUTE = ((10_000, 1000), (5000, 500), (2000, 200), (0, 50))
 _KEPT = timedelta(minutes=10)
-"""Later windows are of a clock that ran ahead: their minutes, when they come, are unused."""
 _BLOCK = 10
 _GUARD = timedelta(milliseconds=250)
 """No call starts this close to a window's end: the server would count it in the next one."""
@@ -87,7 +86,7 @@ class Pacer:
             self._sleep(pause.total_seconds())
 
     def mark_used_up(self) -> None:
-        """The server said stop: nobody of this home calls again in this window."""
+        """Closes this window for every process of the home, because the server refused a call."""
         if self._engine is None:
             return
         with self._lock:
@@ -100,7 +99,7 @@ class Pacer:
         """None if a call was taken, otherwise how long to wait before the next try."""
         with self._lock:
             while True:
-                # Looked at again after each reservation: the database may have kept us past the window.
+                # Read again after each reservation: it may have lasted past the end of the window.
                 now = self._clock()
                 window = _window_of(now)
                 pause = window + WINDOW - now
@@ -122,9 +121,9 @@ class Pacer:
                 used = connection.execute(self._reserve(connection, window, used=size)).scalar_one_or_none()
                 if used is None:
                     continue
-                if used == size:  # the first reservation of a window sweeps what is no use any more
-                    far = sa.or_(pace.c.window_start < window - _KEPT, pace.c.window_start > window + _KEPT)
-                    connection.execute(sa.delete(pace).where(pace.c.source == self._source, far))
+                if used == size:  # the first reservation of a window deletes old ones
+                    old = pace.c.window_start < window - _KEPT
+                    connection.execute(sa.delete(pace).where(pace.c.source == self._source, old))
                 return size
         return 0
 

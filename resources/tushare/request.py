@@ -11,15 +11,13 @@ from domain.shared.error import InvalidInput
 
 ROW_CAP = 6000
 """The most rows the source gives in one answer."""
+TYPES = (pa.date32(), pa.float64(), pa.int64(), pa.string(), pa.bool_())
+"""What a field can be read as: a date from 'YYYYMMDD', a bool from 0 or 1."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """`schema` has the source's own field names and the wanted types.
-
-    The types: date32 (from 'YYYYMMDD'), float64, int64, string, bool (from 0/1).
-    `cap` is the endpoint's own row cap.
-    """
+    """`schema` has the source's own field names and the wanted types, `cap` is the endpoint's row cap."""
 
     api_name: str
     params: Mapping[str, str]
@@ -32,21 +30,10 @@ class Request:
         if not len(self.schema):
             raise InvalidInput(f"{self.api_name}: no field is asked for")
         for field in self.schema:
-            if not _supported(field.type):
+            if field.type not in TYPES:
                 raise InvalidInput(f"{self.api_name}: field {field.name} cannot be read as {field.type}")
 
     @property
     def fields(self) -> str:
         """As the source wants them: one string, comma-separated."""
         return ",".join(self.schema.names)
-
-
-def _supported(wanted: pa.DataType) -> bool:
-    kinds = pa.types
-    return bool(
-        kinds.is_date32(wanted)
-        or kinds.is_float64(wanted)
-        or kinds.is_int64(wanted)
-        or kinds.is_string(wanted)
-        or kinds.is_boolean(wanted)
-    )

@@ -1,8 +1,8 @@
 """The sandbox exchange as a process of its own, for a code location that was started without one.
 
-`ensure_sandbox` finds the live one of a home or starts it, detached: it outlives the code location,
-serves its reloads, and ends by itself when nobody has called for ten minutes. A file lock lets
-several processes ask at once; what is recorded is believed only after it answered.
+`ensure_sandbox` finds the one of a home or starts it, detached: it outlives the code location, serves its
+reloads, and ends by itself when nobody has called for ten minutes. A file lock lets several processes
+start one at once; a recorded address is believed only after a sandbox answered there.
 """
 
 from __future__ import annotations
@@ -26,14 +26,13 @@ _PING_SECONDS = 5.0
 _POLL_SECONDS = 0.05
 
 _children: list[subprocess.Popen[bytes]] = []
-"""What this process started: kept so that an ended one is reaped by the next call, not left a zombie."""
+"""The sandboxes this process started, so that the next call reaps an ended one."""
 
 
 class SandboxDown(TransientResourceError):
     """The sandbox exchange could not be started, or does not answer."""
 
     reason_code = "sandbox_down"
-    retry_in_run = True
 
 
 def ensure_sandbox(
@@ -45,23 +44,20 @@ def ensure_sandbox(
     try:
         with FileLock(folder / "server.lock", timeout=2 * start_seconds):
             _children[:] = [child for child in _children if child.poll() is None]
-            return _recorded(folder) or _start(home, start_seconds, sleeper)
-    except Timeout:
-        reason = f"Another process has been starting the sandbox for {2 * start_seconds:g} s"
-    raise SandboxDown(reason, remedy=f"See {folder / 'server.log'}")
+            return recorded_sandbox(home) or _start(home, start_seconds, sleeper)
+    except Timeout as error:
+        raise SandboxDown(
+            f"another process has been starting the sandbox for {2 * start_seconds:g} s",
+            remedy=f"see {folder / 'server.log'}",
+        ) from error
 
 
 def recorded_sandbox(home: Path) -> str | None:
-    """The address of the one that runs for this home, if one does."""
-    return _recorded(home / "sandbox")
-
-
-def _recorded(folder: Path) -> str | None:
+    """The address of this home's sandbox if it answers."""
     try:
-        record = json.loads((folder / "server.json").read_text())
-        url = str(record["url"])
+        url = str(json.loads((home / "sandbox" / "server.json").read_text())["url"])
     except (OSError, ValueError, KeyError, TypeError):
-        return None  # never started, or written half: start afresh
+        return None  # never started, or written half
     return url if _answers(url) else None
 
 
@@ -90,22 +86,20 @@ def _start(home: Path, start_seconds: float, sleeper: Callable[[float], None]) -
             return url
         if child.poll() is not None:
             raise SandboxDown(
-                f"The sandbox ended with exit code {child.returncode}: {_last_words(log)}",
-                remedy=f"See {log}",
+                f"the sandbox ended with exit code {child.returncode}: {_log_tail(log)}",
+                remedy=f"see {log}",
             )
         sleeper(_POLL_SECONDS)
     child.kill()
     raise SandboxDown(
-        f"The sandbox did not answer within {start_seconds:g} s: {_last_words(log)}", remedy=f"See {log}"
+        f"the sandbox did not answer within {start_seconds:g} s: {_log_tail(log)}", remedy=f"see {log}"
     )
 
 
 def _root_of_sandbox() -> Path:
     spec = importlib.util.find_spec("sandbox")  # finds the package, imports nothing of it
     if spec is None or spec.origin is None:
-        raise SandboxDown(
-            "There is no sandbox package", remedy="Install the project, or run from its folder."
-        )
+        raise SandboxDown("there is no sandbox package", remedy="install the project, or run from its folder")
     return Path(spec.origin).parent.parent
 
 
@@ -118,7 +112,7 @@ def _address(port_file: Path) -> str | None:
 
 
 def _answers(url: str) -> bool:
-    """Whether a sandbox is there, and not whatever got its port afterwards."""
+    """Whether a sandbox answers there, and not another program that got its port."""
     try:
         with requests.Session() as session:
             session.trust_env = False
@@ -129,7 +123,7 @@ def _answers(url: str) -> bool:
 
 
 def remember_sandbox(home: Path, url: str, pid: int) -> None:
-    """This home's sandbox is there: whoever needs one finds it, and no second is started."""
+    """Records the address of this home's sandbox, so that no second one is started."""
     folder = home / "sandbox"
     folder.mkdir(parents=True, exist_ok=True)
     fresh = folder / "server.json.new"
@@ -137,6 +131,6 @@ def remember_sandbox(home: Path, url: str, pid: int) -> None:
     fresh.replace(folder / "server.json")
 
 
-def _last_words(log: Path) -> str:
+def _log_tail(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines()
     return " | ".join(lines[-3:]) or "it wrote nothing"

@@ -99,7 +99,8 @@ def test_query__rows__are_the_frame_that_users_of_the_package_know(
     server: WireServer, client: TushareClient
 ) -> None:
     server.answer = lambda _: rows_reply(FIELDS, ITEMS)
-    frame = client.query("daily", fields=FIELDS, trade_date="20261117", limit=5, day=date(2026, 11, 17))
+    api = client._api()
+    frame = api.query("daily", fields=FIELDS, trade_date="20261117", limit=5, day=date(2026, 11, 17))
     assert list(frame.columns) == FIELDS
     assert frame["trade_date"].tolist() == ["20261117", "20261117"]
     assert frame["close"].tolist()[0] == 10.25
@@ -110,7 +111,7 @@ def test_query__rows__are_the_frame_that_users_of_the_package_know(
         "day": "2026-11-17",
     }
     server.answer = lambda _: rows_reply(FIELDS, [])
-    assert list(client.query("daily").columns) == FIELDS
+    assert list(api.query("daily").columns) == FIELDS
 
 
 def test_package_api__http_error__raises_instead_of_an_empty_frame(

@@ -128,30 +128,6 @@ def test_old_windows_are_deleted_and_other_sources_left_alone(engine: sa.Engine,
     assert dict(rows) == {"elsewhere": 1, "tushare": 11}
 
 
-def test_what_a_clock_ahead_has_used_up_is_free_when_its_minutes_come(engine: sa.Engine, time_: Any) -> None:
-    tomorrow = FIRST + timedelta(days=1)
-    time_.now = tomorrow
-    for _ in range(3):
-        ahead = pacer_of(engine, time_, 50)
-        ahead.take()
-        ahead.mark_used_up()
-        time_.now += timedelta(minutes=1)
-    time_.now = FIRST
-    pacer_of(engine, time_, 50).take()
-    assert time_.naps == [], "the present minute is free"
-    time_.now = tomorrow
-    pacer_of(engine, time_, 50).take()
-    assert time_.naps == []
-
-
-def test_the_windows_of_a_clock_that_is_nearly_right_are_kept(engine: sa.Engine, time_: Any) -> None:
-    time_.now = FIRST + timedelta(minutes=9)
-    pacer_of(engine, time_, 50).take()
-    time_.now = FIRST
-    pacer_of(engine, time_, 50).take()
-    assert windows(engine) == {FIRST: 5, FIRST + timedelta(minutes=9): 5}
-
-
 def test_a_time_lost_in_the_database_counts_in_the_minute_the_call_starts_in(
     engine: sa.Engine, time_: Any
 ) -> None:
