@@ -149,10 +149,10 @@ def explain(
     json: Json = False,
 ) -> None:
     """What a number is made of: entries, their factors, the lines they came on, who uploaded them."""
-    from services.carbon.explain import explained
+    from services.carbon.explain import explain_results
 
     carbon = open_carbon(load_settings())
-    told = explained(
+    told = explain_results(
         carbon,
         year,
         unit=unit,

@@ -1,5 +1,4 @@
-"""Where a number comes from: the entries behind it, the factor each was calculated with, the line of the file
-that brought either, and who uploaded it when."""
+"""What a number is made of: entries, their factors, the lines of the files, and who uploaded those."""
 
 from __future__ import annotations
 
@@ -9,7 +8,8 @@ from typing import Any
 
 from domain.carbon.observed import Observed
 from domain.carbon.standing import Standing, moved_on
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS
+from domain.carbon.verdict import year_of
 from domain.shared.compute import packaged
 from domain.shared.error import InvalidInput
 from services.carbon.service import CarbonService
@@ -19,16 +19,16 @@ MOST = 1_000
 
 
 @dataclass(frozen=True)
-class Explained:
+class Explanation:
     results: list[dict[str, Any]]
-    """Of an entry that changed since, `entry_changed`, and nothing of what it is now."""
+    """An entry that changed since has `entry_changed`, and none of its present values."""
     of_all: int
-    """How many there are, shown or not."""
+    """The number of results, shown or not."""
     notes: tuple[str, ...]
-    """What must be known of the year."""
+    """The notes of the year's report."""
 
 
-def explained(
+def explain_results(
     carbon: CarbonService,
     year: int,
     *,
@@ -36,23 +36,15 @@ def explained(
     data_entry_type: str | None = None,
     entry: str | None = None,
     limit: int = 20,
-) -> Explained:
-    """The heaviest results of a year, of a unit and those below it, of a type, or of one entry."""
+) -> Explanation:
+    """The heaviest results of a year, of a unit with the units below it, of a type, or of one entry."""
     types = [data_entry_type] if data_entry_type else list(carbon.catalogue.types)
-    for name in types:
-        carbon.catalogue.type(name)
-    partitions = [f"{name}|{year}" for name in types]
+    partitions = [f"{carbon.catalogue.type(name).name}|{year}" for name in types]
     if not set(carbon.lake.partitions(EMISSIONS.name)).intersection(partitions):
-        raise _nothing(year)  # in an empty home too, where there is no ledger to observe yet
-    wanted = {
-        "year": year,
-        "unit": unit,
-        "types": types,
-        "entry": entry,
-        "limit": min(limit, MOST),
-    }
+        raise _nothing(year)  # an empty home has no ledger to observe
+    wanted = {"year": year, "unit": unit, "types": types, "entry": entry, "limit": min(limit, MOST)}
 
-    def read(seen: Observed, standing: Standing) -> Explained:
+    def read(seen: Observed, standing: Standing) -> Explanation:
         found = carbon.lake.query(
             packaged(__file__, "explained"),
             params=wanted | {"moved_on": moved_on(carbon.catalogue, seen, year)},
@@ -66,23 +58,29 @@ def explained(
         if not found.num_rows:
             raise _nothing(year, standing.notes)
         of_all = found.column("of_all")[0].as_py()
-        return Explained(found.drop_columns(["of_all"]).to_pylist(), of_all, standing.notes)
+        return Explanation(found.drop_columns(["of_all"]).to_pylist(), of_all, standing.notes)
 
     return steadily(carbon, year, read)
 
 
 def _nothing(year: int, notes: Sequence[str] = ()) -> InvalidInput:
     return InvalidInput(
-        "; ".join((f"nothing of {year} fits", *notes)),
+        "; ".join((f"no result of {year} matches", *notes)),
         reason_code="nothing_found",
         remedy=f"`perennial carbon report {year}`",
     )
 
 
 def stale_factors(carbon: CarbonService, year: int | None = None) -> list[dict[str, Any]]:
-    """Factors that the latest file of their types lacks. They are still used; how much, is told, and who
-    brought them."""
+    """The factors that the newest file of their type lacks, with what was calculated."""
     uploads = carbon.ledger.views()["carbon.upload"]()
-    found = carbon.lake.query(packaged(__file__, "stale"), params={"year": year}, extra={"uploads": uploads})
+    years = [str(year)] if year else carbon.lake.partitions(FACTORS.name)
+    emissions = [p for p in carbon.lake.partitions(EMISSIONS.name) if year in (None, year_of(p))]
+    found = carbon.lake.query(
+        packaged(__file__, "stale"),
+        params={"year": year},
+        extra={"uploads": uploads},
+        partitions={FACTORS.name: years, FACTOR_VERSIONS.name: years, EMISSIONS.name: emissions},
+    )
     rows: list[dict[str, Any]] = found.to_pylist()
     return rows

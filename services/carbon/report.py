@@ -1,10 +1,11 @@
-"""A report as people get it: tonnes by module and scope, of a unit or of all, and what must be known."""
+"""A report: tonnes by module and scope, of one unit or of all, and the notes that a reader must know."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -17,20 +18,22 @@ from domain.shared.error import InvalidInput
 from services.carbon.service import CarbonService
 from services.carbon.steady import steadily
 
+Row = Mapping[str, Any]
+
 TONNE = 1e9
 """Milligrams."""
 SHOWN = 5
-"""Names in a note."""
+"""Units named in a note."""
 
 
 @dataclass(frozen=True)
 class Report:
     year: int
     unit: str | None
-    rows: Sequence[dict[str, Any]]
-    """Of the unit with all below it, or of everybody: module, scope, mg, results, unmatched."""
-    units: Sequence[dict[str, Any]]
-    """The rows of `carbon_reports` with names, for CSV."""
+    rows: Sequence[Row]
+    """module, scope, mg, results, unmatched: of the unit with all units below it, or of all units."""
+    units: Sequence[Row]
+    """The rows of `carbon_reports` with the names of the units, for CSV."""
     notes: tuple[str, ...]
 
     @property
@@ -48,20 +51,13 @@ class Report:
         }
 
     def table(self) -> list[list[Any]]:
-        """One line per module, and their sum."""
+        """A line per module, and their sum."""
         modules = sorted({row["module"] for row in self.rows})
-        lines = [[m, *self._line([r for r in self.rows if r["module"] == m])] for m in modules]
-        return [*lines, ["all", *self._line(self.rows)]]
-
-    @staticmethod
-    def _line(rows: Sequence[dict[str, Any]]) -> list[Any]:
-        by_scope = [sum(r["mg"] for r in rows if r["scope"] == scope) for scope in (1, 2, 3)]
-        tonnes = [f"{mg / TONNE:,.3f}" for mg in (*by_scope, sum(by_scope))]
-        return [*tonnes, sum(r["unmatched"] for r in rows)]
+        lines = [[name, *_line([row for row in self.rows if row["module"] == name])] for name in modules]
+        return [*lines, ["all", *_line(self.rows)]]
 
     def as_csv(self) -> str:
-        """Every unit, module and scope, at the end in tonnes too, exactly. What a spreadsheet would take for
-        a formula is made a text."""
+        """A line per unit, module and scope, with the exact tonnes in the last columns."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         names = list(self.units[0]) if self.units else []
@@ -72,8 +68,14 @@ class Report:
         return out.getvalue()
 
 
+def _line(rows: Sequence[Row]) -> list[Any]:
+    by_scope = [sum(row["mg"] for row in rows if row["scope"] == scope) for scope in (1, 2, 3)]
+    tonnes = [f"{mg / TONNE:,.3f}" for mg in (*by_scope, sum(by_scope))]
+    return [*tonnes, sum(row["unmatched"] for row in rows)]
+
+
 def harmless(value: Any) -> Any:
-    """A cell that no spreadsheet runs, not even one that trims it."""
+    """The value, made a text where a spreadsheet would run it as a formula, even after trimming it."""
     if isinstance(value, str) and value.lstrip(" \u00a0")[:1] in ("=", "+", "-", "@", "\t", "\r"):
         return f"'{value}"
     return value
@@ -82,30 +84,17 @@ def harmless(value: Any) -> Any:
 def report_of(
     carbon: CarbonService, year: int, unit: str | None = None, as_of: datetime | None = None
 ) -> Report:
+    """The report of a year, now or as of a past moment."""
     if as_of is not None:
         return report_rows(carbon, year, unit, as_of, notes=(f"as it was on {_utc(as_of)}",))
 
     if str(year) not in carbon.lake.partitions(REPORTS.name):
-        raise no_report(year)  # in an empty home too, where there is no ledger to observe yet
+        raise _no_report(year)  # an empty home has no ledger to observe
 
     def read(_: Observed, standing: Standing) -> Report:
         return report_rows(carbon, year, unit, notes=standing.notes)
 
     return steadily(carbon, year, read)
-
-
-def _utc(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def no_report(year: int, as_of: datetime | None = None) -> InvalidInput:
-    return InvalidInput(
-        f"there is no report of {year}" + (f" as of {_utc(as_of)}" if as_of else ""),
-        reason_code="no_report",
-        remedy="name a later moment, if there is one by now"
-        if as_of
-        else "upload units, factors and data of the year; `perennial carbon upload --help`",
-    )
 
 
 def report_rows(
@@ -116,61 +105,81 @@ def report_rows(
     *,
     notes: tuple[str, ...],
 ) -> Report:
-    """The rows as they are read now. `notes` is what was known of them before."""
+    """The report as the lake has it at this moment, with notes that were made before it was read."""
     found = carbon.rows(REPORTS, [str(year)], as_of=as_of).to_pylist()
     if not found:
-        raise no_report(year, as_of)
-    units = {u["unit_id"]: u for u in carbon.units(year, as_of).to_pylist()}
-    if unit is not None and unit not in units and all(r["unit_id"] != unit for r in found):
+        raise _no_report(year, as_of)
+    names = {row["unit_id"]: row["name"] for row in carbon.units(year, as_of).to_pylist()}
+    if unit is not None and unit not in names and all(row["unit_id"] != unit for row in found):
         raise InvalidInput(f"{unit!r} is no unit of {year}", reason_code="unknown_unit_id")
-    # A unit's total has everything below it; everybody's is the sum of what each has alone.
-    chosen = [r for r in found if unit is None or r["unit_id"] == unit]
+    # A unit's total includes the units below it; the total of all units is the sum of what each has alone.
+    chosen = found if unit is None else [row for row in found if row["unit_id"] == unit]
     kind = "own" if unit is None else "total"
-    outside = [] if unit is not None else [r for r in found if r["unit_id"] not in units and r["own_results"]]
-    sums: dict[tuple[str, int], dict[str, Any]] = {}
+    sums: dict[tuple[str, int], dict[str, int]] = defaultdict(lambda: {"mg": 0, "results": 0, "unmatched": 0})
     for row in chosen:
-        place = sums.setdefault(
-            (row["module"], row["scope"]),
-            {"module": row["module"], "scope": row["scope"], "mg": 0, "results": 0, "unmatched": 0},
-        )
-        place["mg"] += row[f"{kind}_mg"]
-        place["results"] += row[f"{kind}_results"]
-        place["unmatched"] += row[f"{kind}_unmatched"]
+        of = sums[row["module"], row["scope"]]
+        for name in of:
+            of[name] += row[f"{kind}_{name}"]
+    outside = (
+        []
+        if unit is not None
+        else [row for row in found if row["unit_id"] not in names and row["own_results"]]
+    )
     return Report(
         year=year,
         unit=unit,
-        rows=[sums[place] for place in sorted(sums)],
-        units=[{"name": units.get(r["unit_id"], {}).get("name", ""), **r} for r in found],
+        rows=[{"module": module, "scope": scope, **of} for (module, scope), of in sorted(sums.items())],
+        units=[{"name": names.get(row["unit_id"], ""), **row} for row in found],
         notes=(*notes, *_outside(outside, year)),
     )
 
 
-def _outside(rows: Sequence[dict[str, Any]], year: int) -> Iterator[str]:
-    """Of units that no file of units names, though somebody entered data for them."""
+def _no_report(year: int, as_of: datetime | None = None) -> InvalidInput:
+    if as_of is None:
+        remedy = "upload units, factors and data of the year; `perennial carbon upload --help`"
+        return InvalidInput(f"there is no report of {year}", reason_code="no_report", remedy=remedy)
+    return InvalidInput(
+        f"there is no report of {year} as of {_utc(as_of)}",
+        reason_code="no_report",
+        remedy="name a later moment",
+    )
+
+
+def _utc(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _outside(rows: Sequence[Row], year: int) -> Iterator[str]:
+    """A note about units that have entries, and that no file of units names."""
     names = sorted({row["unit_id"] for row in rows})
     if names:
         more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+        tonnes = sum(row["own_mg"] for row in rows) / TONNE
         yield (
-            f"not in the tree of {year}: {', '.join(names[:SHOWN])}{more}; their "
-            f"{sum(row['own_mg'] for row in rows) / TONNE:,.3f} t are in the whole, and in no unit above them"
+            f"not in the tree of {year}: {', '.join(names[:SHOWN])}{more}; their {tonnes:,.3f} t count in "
+            "the total, and in no unit above them"
         )
 
 
 def difference(old: Report, new: Report) -> list[dict[str, Any]]:
-    """Module by module, and at the end all of them."""
-    modules = sorted({row["module"] for row in (*old.rows, *new.rows)})
-    weights = [
-        (name, *(sum(r["mg"] for r in report.rows if r["module"] == name) for report in (old, new)))
-        for name in modules
-    ]
-    weights.append(("all", old.total_mg, new.total_mg))
+    """The change of each module from one report to another, and of all together."""
+
+    def masses(report: Report) -> dict[str, int]:
+        sums: dict[str, int] = defaultdict(int)
+        for row in report.rows:
+            sums[row["module"]] += row["mg"]
+        return sums
+
+    before, after = masses(old), masses(new)
+    pairs = [(name, before.get(name, 0), after.get(name, 0)) for name in sorted({*before, *after})]
+    pairs.append(("all", old.total_mg, new.total_mg))
     return [
         {
             "module": name,
-            "before_mg": before,
-            "after_mg": after,
-            "change_mg": after - before,
-            "percent": (after / before - 1) * 100 if before else None,
+            "before_mg": one,
+            "after_mg": other,
+            "change_mg": other - one,
+            "percent": (other / one - 1) * 100 if one else None,
         }
-        for name, before, after in weights
+        for name, one, other in pairs
     ]

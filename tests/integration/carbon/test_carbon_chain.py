@@ -132,7 +132,10 @@ def test_what_if_says_whose_sums_another_tree_changes(office: Office) -> None:
     sums = {unit: office.milligrams(unit) for unit in ("SCI", "ART", "PHY", "UNI")}
     [told] = office.upload("units", moved, "--what-if", "--json").json["files"]
     foreseen = {u["unit_id"]: round(u["after_tonnes"] * 1e9) for u in told["what_if"]["units"]}
-    assert "it brings SCI 2025, with all below it, from " in office.upload("units", moved, "--what-if").out
+    assert (
+        "it changes SCI 2025, with all units below it, from "
+        in office.upload("units", moved, "--what-if").out
+    )
     assert "changes no result, and no unit" in office.upload("units", UNITS, "--what-if").out
     assert {unit: office.milligrams(unit) for unit in sums} == sums, "so far nothing has changed"
     assert office.upload("units", moved, "--wait").code == 0

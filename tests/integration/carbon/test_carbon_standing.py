@@ -258,7 +258,7 @@ def test_a_result_is_never_told_to_come_from_an_entry_that_has_changed_since(off
 
 def test_nothing_is_explained_where_nothing_was_calculated(empty_office: Office) -> None:
     said = empty_office.run("explain", YEAR)
-    assert (said.code, said.err.splitlines()[0]) == (2, "error: nothing of 2025 fits")
+    assert (said.code, said.err.splitlines()[0]) == (2, "error: no result of 2025 matches")
 
 
 def test_emissions_remember_since_when_no_report_has_them(office: Office) -> None:
