@@ -16,7 +16,7 @@ from benchmarks.carbon_world import WORDS, YEAR, World, classifications, value
 from domain.carbon.catalogue import EntryType
 from domain.carbon.classification import factor_id
 from domain.carbon.tables import DATA_ENTRIES
-from resources.lake.store import LocalStore
+from resources.objects.store import LocalStore
 
 SAMPLE = 10_000
 """Rows that the ORM calculates; what it takes is scaled up."""

@@ -15,7 +15,7 @@ from domain.carbon.tables import DATA_ENTRIES, FACTOR_VERSIONS, FACTORS, TABLES
 from domain.shared.clock import machine_clock
 from resources.lake.client import Lake
 from resources.ledger.client import Ledger
-from resources.staging import Staging
+from resources.objects.staging import Staging
 from services.carbon.calculate import calculate_emissions
 from services.carbon.making import Built, make
 from services.carbon.service import CarbonService

@@ -36,7 +36,7 @@ def _kinds() -> Sequence[Kind]:
 
 def open_carbon(settings: Settings, *, write: bool = False) -> CarbonService:
     from domain.carbon.catalogue import catalogue
-    from resources.staging import Staging
+    from resources.objects.staging import Staging
     from services.carbon.service import CarbonService
 
     require_domain(settings, DOMAIN.name)

@@ -27,12 +27,12 @@ from resources.lake.maintenance import Maintenance, MaintenanceReport
 from resources.lake.pointer import pointers_for
 from resources.lake.query import Query
 from resources.lake.settings import CATALOG_NAME, Place
-from resources.lake.store import store_for
 from resources.lake.types import iceberg_type
 from resources.lake.version_cache import VersionCache
 from resources.lake.versions import VersionReader
 from resources.lake.view import View, Views, check_known
 from resources.lake.write import Commit, Writer
+from resources.objects.store import store_for
 
 __all__ = ["CATALOG_NAME", "Commit", "Lake", "MaintenanceReport"]
 
@@ -57,10 +57,11 @@ class Lake:
                 raise InvalidInput(f"two definitions of the table {table.name}")
             self.tables[table.name] = table
         store = store_for(place.warehouse)
-        self._engine = Engine(store, place.warehouse, memory_limit, threads)
+        cache = VersionCache(place.caches / "versions")
+        self._engine = Engine(store, place.warehouse, memory_limit, threads, cache.forget)
         self._index = FileIndex(place.caches / "files", self._build_index)
         self._views = Views(pointers_for(place), store, place.warehouse, self._index)
-        self._versions = VersionReader(self._engine, VersionCache(place.caches / "versions"), self._index)
+        self._versions = VersionReader(self._engine, cache, self._index)
         locks = default_locks(place)
         catalog = Catalog(place, locks)
         self._writer = Writer(catalog, self._engine, self._views, self._index, self._versions, locks)
@@ -174,7 +175,7 @@ class Lake:
         Of a table in `partitions` only the files that may hold those are opened: that a file of another
         partition is damaged does not matter then. The statement has to filter all the same.
         """
-        with self._query.strangers() as connection:
+        with self._query.untrusted() as connection:
             return self._query.run(connection, query, as_of, params, extra or {}, partitions or {})
 
     def query(
@@ -187,7 +188,7 @@ class Lake:
         partitions: Mapping[str, Sequence[str]] | None = None,
     ) -> pa.Table:
         """As `sql`, for statements of our own code, without the cost of locking a stranger in."""
-        with self._query.ours() as connection:
+        with self._query.trusted() as connection:
             return self._query.run(connection, query, as_of, params, extra or {}, partitions or {})
 
     @contextmanager

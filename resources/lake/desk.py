@@ -63,7 +63,7 @@ class Desk:
         columns = ", ".join(quoted(name) for name in target.table.schema.names)
         ids = ", ".join(f"{quoted(f.name)}: {f.id}" for f in target.state.fields)
         file = f"{text_literal(store.sql_path(path))} ({_OPTIONS}, FIELD_IDS {{{ids}}})"
-        store.make_room(path)
+        store.make_folder(path)
         try:
             self.connection.execute(f"COPY (SELECT {columns} FROM ({rows})) TO {file}").fetchall()
             stored = (

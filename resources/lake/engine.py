@@ -11,25 +11,19 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from domain.shared.error import InfrastructureError, InvalidInput
 from domain.shared.table import Table
+from resources.lake.damage import READ_ERRORS, faults_of, is_storage_error, query_error
 from resources.lake.error import DataCorrupt, DataUnavailable
 from resources.lake.file_index import FileEntry
 from resources.lake.iceberg_read import read_with_deletes
 from resources.lake.state import schema_map
-from resources.lake.store import Store, readable
 from resources.lake.types import duckdb_type, iceberg_type
 from resources.lake.view import View
-
-READ_ERRORS = (duckdb.Error, pa.ArrowException, OSError, RuntimeError, UnicodeError)
-"""What reading data files may raise, through DuckDB or through pyarrow. The last two: names of columns that
-rotted are no UTF-8 any more."""
+from resources.objects.store import Store
 
 KEPT = 4
 """Idle databases a process keeps: as many as it has threads at the lake."""
 _ZONE = "SET TimeZone = 'UTC'"
-_JUDGED = "judged"
-"""The scheme under which a file is read that is thought to be damaged."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +34,8 @@ class Engine:
     warehouse: str
     memory_limit: str
     threads: int
+    forget: Callable[[Table, Sequence[str]], None] = field(default=lambda *_: None, compare=False)
+    """Called with partitions whose files turned out to be corrupt."""
     _idle: list[Any] = field(default_factory=list, repr=False, compare=False)
     _locked: list[Any] = field(default_factory=list, repr=False, compare=False)
 
@@ -63,13 +59,6 @@ class Engine:
         """A connection for statements of strangers: it reaches the warehouse's files only, and its settings
         are fixed. Used again as well: what is made on it must be gone afterwards."""
         with _kept(self._locked, self._open_locked) as connection:
-            yield connection
-
-    @contextmanager
-    def connect_alone(self) -> Iterator[Any]:
-        """A connection to a new database, closed with it: for what may spoil it."""
-        with closing(self._open()) as connection:
-            connection.execute(_ZONE).fetchall()
             yield connection
 
     def _open_locked(self) -> Any:
@@ -134,62 +123,24 @@ class Engine:
 
     @contextmanager
     def explained(self, table: Table, files: Sequence[FileEntry]) -> Iterator[None]:
-        """Turn a complaint about unreadable files into one that names what is lost."""
+        """Turn an error while reading into one that names the fault of the files, if they have any."""
         try:
             yield
         except READ_ERRORS as error:
-            if corrupt := self.corrupt(files):
-                days = sorted({p for f in corrupt for p in f.possible_partitions(table)})
-                raise DataCorrupt(table.name, days, [f.path for f in corrupt]) from error
-            if isinstance(error, duckdb.Error) or _is_trouble(error):
-                raise engine_error(error) from error
+            self.raise_faults(table, files, error)
+            if isinstance(error, duckdb.Error) or is_storage_error(error):
+                raise query_error(error) from error
             raise
 
-    def corrupt(self, files: Sequence[FileEntry]) -> list[FileEntry]:
-        """Those files that are missing or cannot be decoded, found by reading each one whole.
-
-        Raises Unreadable if the bytes of one cannot be had: it may be whole.
-        """
-        return [f for f in files if self._is_corrupt(f)]
-
-    def judged(self, files: Sequence[FileEntry]) -> tuple[set[str], dict[str, str]]:
-        """The paths of those damaged; and of those whose bytes cannot be had now, with what kept them."""
-        corrupt, unavailable = set(), {}
-        for file in files:
-            try:
-                if self._is_corrupt(file):
-                    corrupt.add(file.path)
-            except DataUnavailable as error:
-                unavailable[file.path] = error.message
-        return corrupt, unavailable
-
-    def _is_corrupt(self, file: FileEntry) -> bool:
-        from resources.lake.lent import LentFilesystem
-
-        if readable(self.store, file.path) == "missing":
-            return True
-        # Its bytes come through our hands, so that a read that failed is told from content that is wrong.
-        filesystem, [path] = self.store.for_arrow([file.path])
-        lent = LentFilesystem(filesystem, _JUDGED)
-        with self.connect_alone() as connection:
-            connection.register_filesystem(lent)
-            corrupt = _is_undecodable(connection, f"{_JUDGED}://{path}", file.rows)
-        if corrupt and lent.trouble:
-            raise DataUnavailable(file.path, lent.trouble[0]) from lent.trouble[0]
-        return corrupt
-
-
-def _is_undecodable(connection: Any, path: str, expected: int) -> bool:
-    try:
-        rows = 0
-        query = f"SELECT * FROM read_parquet([{text_literal(path)}])"
-        for batch in connection.sql(query).to_arrow_reader():
-            rows += batch.num_rows
-    except READ_ERRORS as error:
-        if _is_out_of_memory(error):
-            raise engine_error(error) from error
-        return True
-    return rows != expected
+    def raise_faults(self, table: Table, files: Sequence[FileEntry], error: Exception) -> None:
+        """Raise the fault of some files, if they have any; forget the versions of corrupt partitions."""
+        faults = faults_of(self.store, files)
+        if unavailable := next((v.unavailable for v in faults.values() if v.unavailable), ""):
+            raise DataUnavailable(unavailable) from error
+        if corrupt := [f for f in files if f.path in faults]:
+            days = sorted({p for f in corrupt for p in f.possible_partitions(table)})
+            self.forget(table, days)
+            raise DataCorrupt(table.name, days, [f.path for f in corrupt]) from error
 
 
 @contextmanager
@@ -213,36 +164,6 @@ def _kept(idle: list[Any], make: Callable[[], Any]) -> Iterator[Any]:
 def _close_all(databases: list[Any]) -> None:
     while databases:
         databases.pop().close()
-
-
-def engine_error(error: Exception) -> Exception:
-    first = str(error).strip()
-    if _is_out_of_memory(error):
-        return InfrastructureError(
-            f"the query needs more memory than the lake may use: {first.splitlines()[0]}",
-            reason_code="out_of_memory",
-            remedy="select fewer rows or columns, or raise the lake's memory limit",
-        )
-    if _is_trouble(error):
-        return DataUnavailable("a file of the lake", error)
-    return InvalidInput(f"the query cannot be run: {first}", reason_code="invalid_sql")
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    """Arrow's readers make an OSError of what DuckDB says after the first rows, and keep its words."""
-    return isinstance(error, duckdb.OutOfMemoryException) or (
-        isinstance(error, OSError) and "Out of Memory Error" in str(error)
-    )
-
-
-def _is_trouble(error: Exception) -> bool:
-    """Whether the disk or the store failed, and not the statement. DuckDB has no type of its own for what
-    comes from Python's side."""
-    return (
-        type(error) is duckdb.Error
-        or isinstance(error, duckdb.IOException)
-        or (isinstance(error, OSError) and not isinstance(error, FileNotFoundError))
-    )
 
 
 def empty_relation(table: Table) -> str:

@@ -16,29 +16,28 @@ import pyarrow as pa
 from domain.shared import compute
 from domain.shared.error import InvalidInput
 from domain.shared.table import Table
-from resources.lake.engine import READ_ERRORS, Engine, engine_error, quoted
-from resources.lake.error import DataCorrupt
-from resources.lake.file_index import FileEntry
+from resources.lake.damage import READ_ERRORS, query_error
+from resources.lake.engine import Engine, quoted
 from resources.lake.view import View, Views, check_known
 
 Node = dict[str, Any]
 
-# DuckDB allows INSERT and COPY inside a WITH clause: such a query calls itself a SELECT, its nodes tell.
+# DuckDB allows INSERT and COPY inside a WITH clause and calls the query a SELECT, so its nodes are checked.
 _READING_NODES = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
-_NOT_THE_FILES = (
+_NEVER_OF_A_FILE = (
     duckdb.ParserException,
     duckdb.BinderException,
     duckdb.CatalogException,
     duckdb.PermissionException,
     duckdb.OutOfMemoryException,
 )
-_VALUES = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
-"""Values that the statement cannot work with. Some are said of what a file holds, and then speak of it."""
-_OF_A_FILE = ("parquet", "incorrect stats size", "invalid unicode")
-"""Words of the latter: each file of a table has the first in its name, and may have a rotten column name."""
+_OF_VALUES = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
+"""Raised for values that the statement cannot use; some for what a file holds, and then they name it."""
+_WORDS_OF_A_FILE = ("parquet", "incorrect stats size", "invalid unicode")
+"""Words of the latter: the name of each data file has the first, and column names may be corrupt."""
 _NO_SUCH_PATH = "No files found that match the pattern"
 _TREES_KEPT = 64
-_REMEDY = "ask one SELECT (or DESCRIBE, SUMMARIZE, SHOW ALL TABLES); the lake is changed by its assets only"
+_REMEDY = "ask one SELECT (or DESCRIBE, SUMMARIZE, SHOW ALL TABLES); only assets change the lake"
 
 
 @dataclass(frozen=True)
@@ -49,12 +48,12 @@ class Query:
     computed: Mapping[str, str]
     """SELECTs of our own over the tables, by the name readers use."""
 
-    def strangers(self) -> AbstractContextManager[Any]:
-        """A connection for what anybody may type."""
+    def untrusted(self) -> AbstractContextManager[Any]:
+        """A connection for a statement that anybody may have typed."""
         return self.engine.connect_locked()
 
-    def ours(self) -> AbstractContextManager[Any]:
-        """A connection for our own code's text, which needs no locked database."""
+    def trusted(self) -> AbstractContextManager[Any]:
+        """A connection for a statement of our own code, which needs no locked database."""
         return self.engine.connect()
 
     def run(
@@ -66,14 +65,9 @@ class Query:
         extra: Mapping[str, pa.Table],
         partitions: Mapping[str, Sequence[str]],
     ) -> pa.Table:
-        if isinstance(as_of, Mapping):
-            for name in as_of:
-                check_known(self.tables, name)
-        for name in partitions:
+        for name in (*(as_of if isinstance(as_of, Mapping) else ()), *partitions):
             check_known(self.tables, name)
-        known = (*self.tables, *self.computed, *extra)
-        tree = parsed(query)
-        asked = referenced(tree, known)
+        asked = referenced(parsed(query), (*self.tables, *self.computed, *extra))
         computed = {n: self.computed[n] for n in asked if n in self.computed}
         beneath = [n for sql in computed.values() for n in referenced(parsed(sql), tuple(self.tables))]
         names = [n for n in dict.fromkeys([*asked, *beneath]) if n in self.tables]
@@ -87,25 +81,21 @@ class Query:
             try:
                 return connection.sql(query, params=params).to_arrow_table()
             except READ_ERRORS as error:
-                if self._names_nothing(views, error):
-                    raise _refused(error) from error
-                self._blame(views, error)
-                if isinstance(error, duckdb.CatalogException):
-                    raise self._unknown(error, extra) from error
-                if not isinstance(error, (duckdb.Error, OSError)):
-                    raise
-                raise engine_error(error) from error
+                raise self._explained(views, extra, error) from error
 
-    def _unknown(self, error: duckdb.Error, extra: Mapping[str, pa.Table]) -> InvalidInput:
-        """A name nobody knows: DuckDB would suggest its own tables, people want ours."""
-        return _refused(error, f"tables: {', '.join(sorted({*self.tables, *self.computed, *extra}))}")
-
-    def _names_nothing(self, views: Mapping[str, View], error: Exception) -> bool:
-        """Whether the statement reads a path at which there is no file, and which is none of its tables'."""
-        said = str(error)
-        if not isinstance(error, duckdb.IOException) or _NO_SUCH_PATH not in said:
-            return False
-        return not any(self.engine.store.sql_path(f.path) in said for v in views.values() for f in v.files)
+    def _explained(
+        self, views: Mapping[str, View], extra: Mapping[str, pa.Table], error: Exception
+    ) -> Exception:
+        """Whether the statement is wrong, or a file that it reads."""
+        if not _is_of_the_statement(error):
+            for view in views.values():
+                self.engine.raise_faults(view.table, view.files, error)
+        if isinstance(error, duckdb.CatalogException):
+            # DuckDB would suggest its own tables, people want ours.
+            return _refused(error, f"tables: {', '.join(sorted({*self.tables, *self.computed, *extra}))}")
+        if isinstance(error, duckdb.IOException) and _NO_SUCH_PATH in str(error):
+            return _refused(error)
+        return query_error(error) if isinstance(error, (duckdb.Error, OSError)) else error
 
     def _furnish(self, connection: Any, views: Mapping[str, View], extra: Mapping[str, pa.Table]) -> None:
         for name, view in views.items():
@@ -119,22 +109,12 @@ class Query:
             connection.register(_lent(name), rows)
             connection.execute(f"CREATE VIEW {_identifier(name)} AS FROM {quoted(_lent(name))}").fetchall()
 
-    def _blame(self, views: Mapping[str, View], error: Exception) -> None:
-        """Raise what is damaged, if anything is: only then did the query fail for the files' sake."""
-        if _is_the_statements(error):
-            return
-        for view in views.values():
-            corrupt: list[FileEntry] = self.engine.corrupt(view.files)
-            if corrupt:
-                days = sorted({p for f in corrupt for p in f.possible_partitions(view.table)})
-                raise DataCorrupt(view.table.name, days, [f.path for f in corrupt]) from error
 
-
-def _is_the_statements(error: Exception) -> bool:
-    """Whether it is wrong whatever the files hold: looking for the fault in them means to read them whole."""
-    if isinstance(error, _VALUES):
-        return not any(word in str(error).lower() for word in _OF_A_FILE)
-    return isinstance(error, _NOT_THE_FILES)
+def _is_of_the_statement(error: Exception) -> bool:
+    """Whether it is raised whatever the files hold: to judge the files means to read them whole."""
+    if isinstance(error, _OF_VALUES):
+        return not any(word in str(error).lower() for word in _WORDS_OF_A_FILE)
+    return isinstance(error, _NEVER_OF_A_FILE)
 
 
 def _refused(error: Exception, remedy: str = "") -> InvalidInput:
@@ -144,13 +124,12 @@ def _refused(error: Exception, remedy: str = "") -> InvalidInput:
 
 @lru_cache(maxsize=_TREES_KEPT)
 def parsed(query: str) -> Any:
-    """A reading statement as a tree, only to be looked at: the same statements come again and again. Refuses
-    what writes."""
+    """A reading statement as a tree, not to be changed: statements repeat. Refuses what writes."""
     with compute.connection() as connection:
         try:
             statements = connection.extract_statements(query)
         except duckdb.Error as error:
-            raise engine_error(error) from error
+            raise query_error(error) from error
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise InvalidInput(
                 "only one reading statement can be run", reason_code="read_only", remedy=_REMEDY
@@ -161,7 +140,7 @@ def parsed(query: str) -> Any:
         raise InvalidInput(
             f"the query cannot be read: {tree.get('error_message')}", reason_code="read_only", remedy=_REMEDY
         )
-    kinds = {str(node.get("type", "")) for node in nodes_of(tree)}
+    kinds = {str(node.get("type", "")) for node in _nodes_of(tree)}
     if any(kind.endswith("_NODE") for kind in kinds - _READING_NODES):
         raise InvalidInput(
             "a query must not write, not even inside WITH", reason_code="read_only", remedy=_REMEDY
@@ -171,14 +150,14 @@ def parsed(query: str) -> Any:
 
 def referenced(tree: Any, known: Sequence[str]) -> list[str]:
     """The lake tables a statement names, or all if it asks about the catalogue itself."""
-    named = {name for node in nodes_of(tree) if (name := table_of(node)) is not None}
+    named = {name for node in _nodes_of(tree) if (name := _table_of(node)) is not None}
     of_ours = [n for n in known if n in named]
     if of_ours and not any(n.startswith(("information_schema.", "pg_catalog.")) for n in named):
         return of_ours
     return list(dict.fromkeys(known))
 
 
-def nodes_of(tree: Any) -> Iterator[Node]:
+def _nodes_of(tree: Any) -> Iterator[Node]:
     """Every node of a statement, as DuckDB's `json_serialize_sql` writes it."""
     pending = [tree]
     while pending:
@@ -190,7 +169,7 @@ def nodes_of(tree: Any) -> Iterator[Node]:
             pending.extend(value)
 
 
-def table_of(node: Node) -> str | None:
+def _table_of(node: Node) -> str | None:
     """The table a node refers to, None if it is no such node."""
     if "table_name" not in node or node.get("type") not in ("BASE_TABLE", "SHOW_REF"):
         return None
@@ -199,7 +178,7 @@ def table_of(node: Node) -> str | None:
 
 @contextmanager
 def _cleared(connection: Any, names: Sequence[str], lent: bool) -> Iterator[None]:
-    """The schemas of some names; once the work is done well nothing is left of them, nor of `lent` values."""
+    """Create the schemas of some names; drop them afterwards, and all `lent` relations."""
     schemas = dict.fromkeys(name.split(".", 1)[0] for name in names if "." in name)
     for schema in schemas:
         connection.execute(f"CREATE SCHEMA {quoted(schema)}").fetchall()

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from domain.shared.table import ABSENT, ALL, Version
 from resources.lake.content_hash import versions_of
+from resources.lake.damage import READ_ERRORS, faults_of
 from resources.lake.desk import stored_version
-from resources.lake.engine import READ_ERRORS, Engine, quoted
+from resources.lake.engine import Engine, quoted
 from resources.lake.error import DataCorrupt, DataUnavailable
 from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.layout import parse_partition, partition_key, sql_filter
-from resources.lake.version_cache import VersionCache, fingerprint
+from resources.lake.version_cache import VersionCache, file_set_key
 from resources.lake.view import View
-
-CORRUPT = Version(rows=0, digest="", corrupt=True)
-
-
-def unavailable(error: DataUnavailable) -> Version:
-    return Version(rows=0, digest="", unavailable=error.message)
 
 
 @dataclass(frozen=True)
@@ -30,90 +24,71 @@ class VersionReader:
     index: FileIndex
 
     def versions(self, view: View, partitions: Sequence[str]) -> dict[str, Version]:
+        """What each partition holds now, from the cache as long as its files are there in their size."""
         found: dict[str, Version] = {}
-        unknown: dict[str, tuple[str, list[FileEntry]]] = {}
-        stamps: dict[str, str] = {}
+        unknown: dict[str, list[FileEntry]] = {}
+        whole: dict[str, bool] = {}
         for partition in partitions:
             parse_partition(view.table, partition)
             files = view.may_hold(partition)
             if not files:
                 found[partition] = ABSENT
                 continue
-            try:
-                key = self._key(view, files, stamps)
-            except DataUnavailable as error:
-                found[partition] = unavailable(error)
-                continue
-            known = self.cache.get(view.table, partition, key)
-            if known is not None:
+            for file in files:
+                if file.path not in whole:
+                    whole[file.path] = self.engine.store.has_size(file.path, file.size)
+            known = self.cache.get(view.table, partition, _key(view, files))
+            if known is not None and all(whole[file.path] for file in files):
                 found[partition] = known
             else:
-                unknown[partition] = (key, files)
+                unknown[partition] = files
         if unknown:
             found |= self._compute(view, unknown)
         return {p: found[p] for p in partitions}
 
     def read_versions(self, view: View, partitions: Sequence[str]) -> dict[str, Version]:
-        """The same for who writes; raises Unreadable where it is not known what is there."""
+        """The same for a writer; raises DataUnavailable where it is not known what is there."""
         found = self.versions(view, partitions)
         for version in found.values():
             if version.unavailable:
                 raise DataUnavailable(version.unavailable)
         return found
 
-    def remember(self, view: View, versions: dict[str, Version]) -> None:
-        """Note versions that a commit has just made."""
-        stamps: dict[str, str] = {}
-        entries = {}
-        for partition, version in versions.items():
-            files = view.may_hold(partition)
-            with suppress(DataUnavailable):  # then it is computed when it can be read
-                if files:
-                    entries[partition] = (self._key(view, files, stamps), version)
-        self.cache.put(view.table, entries)
+    def remember(self, view: View, versions: Mapping[str, Version]) -> None:
+        """Keep versions that a commit has just made."""
+        files = {p: view.may_hold(p) for p in versions}
+        self.cache.put(view.table, {p: (_key(view, files[p]), v) for p, v in versions.items() if files[p]})
 
-    def _key(self, view: View, files: list[FileEntry], stamps: dict[str, str]) -> str:
-        key = fingerprint(self.engine.store, files, stamps)
-        # Row-level deletes change what a partition holds without changing its data files.
-        return (
-            f"{key}@{view.listing.snapshot_id}"
-            if view.listing is not None and view.listing.has_deletes
-            else key
-        )
-
-    def _compute(self, view: View, unknown: dict[str, tuple[str, list[FileEntry]]]) -> dict[str, Version]:
-        """One file in trouble costs its own partitions, and no others."""
-        files = {f.path: f for _, some in unknown.values() for f in some}
-        bad: dict[str, Version] = {}
+    def _compute(self, view: View, unknown: Mapping[str, list[FileEntry]]) -> dict[str, Version]:
+        """A file with a fault costs its own partitions, and no others."""
+        files = {f.path: f for some in unknown.values() for f in some}
+        faults: dict[str, Version] = {}
         try:
             found = self._hash(view, list(unknown), list(files.values()))
         except READ_ERRORS:
-            bad, found = self._apart(view, unknown, files)
-        found = {p: bad.get(p) or found.get(p, ABSENT) for p in unknown}
-        self.cache.put(view.table, {p: (unknown[p][0], v) for p, v in found.items()})
+            faults = faults_of(self.engine.store, files.values())
+            found = self._hash_intact(view, unknown, [f for f in files.values() if f.path not in faults])
+        for partition, some in unknown.items():
+            if known := [faults[f.path] for f in some if f.path in faults]:
+                # Unavailable comes before corrupt: nobody is to write over it.
+                found[partition] = max(known, key=lambda version: bool(version.unavailable))
+        found = {p: found.get(p, ABSENT) for p in unknown}
+        self.cache.put(view.table, {p: (_key(view, unknown[p]), v) for p, v in found.items()})
         return found
 
-    def _apart(
-        self, view: View, unknown: Mapping[str, tuple[str, list[FileEntry]]], files: Mapping[str, FileEntry]
-    ) -> tuple[dict[str, Version], dict[str, Version]]:
-        """The partitions whose files cannot be read, and the versions of the others."""
-        corrupt, reasons = self.engine.judged(list(files.values()))
-        bad: dict[str, Version] = {}
-        for partition, (_, some) in unknown.items():
-            # What cannot be had comes before what is damaged: nobody is to write over it.
-            if reason := next((reasons[f.path] for f in some if f.path in reasons), ""):
-                bad[partition] = Version(rows=0, digest="", unavailable=reason)
-            elif any(f.path in corrupt for f in some):
-                bad[partition] = CORRUPT
-        intact = [p for p in unknown if p not in bad]
+    def _hash_intact(
+        self, view: View, unknown: Mapping[str, list[FileEntry]], readable: Sequence[FileEntry]
+    ) -> dict[str, Version]:
+        """The versions of the partitions whose files are all readable."""
+        paths = {f.path for f in readable}
+        intact = [p for p, some in unknown.items() if paths.issuperset(f.path for f in some)]
         if not intact:
-            return bad, {}
-        readable = [f for f in files.values() if f.path not in corrupt and f.path not in reasons]
+            return {}
         try:
             with self.engine.explained(view.table, readable):
-                return bad, self._hash(view, intact, readable)
-        except DataUnavailable as error:  # the store answers now and then
-            return bad | dict.fromkeys(intact, unavailable(error)), {}
+                return self._hash(view, intact, readable)
+        except DataUnavailable as error:  # a store that answers now and then
+            return dict.fromkeys(intact, Version(rows=0, digest="", unavailable=error.message))
 
     def _hash(self, view: View, partitions: Sequence[str], files: Sequence[FileEntry]) -> dict[str, Version]:
         if view.table.sums:
@@ -159,3 +134,10 @@ class VersionReader:
                 )
             query = f"SELECT DISTINCT {columns} FROM ({rows}) ORDER BY {columns}"
             return [partition_key(values) for values in connection.sql(query).fetchall()]
+
+
+def _key(view: View, files: Sequence[FileEntry]) -> str:
+    """Row-level deletes change what a partition holds without changing its data files."""
+    key = file_set_key(files)
+    has_deletes = view.listing is not None and view.listing.has_deletes
+    return f"{key}@{view.listing.snapshot_id}" if view.listing is not None and has_deletes else key

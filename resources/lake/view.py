@@ -15,7 +15,7 @@ from resources.lake.error import ONE_MOMENT, DataCorrupt, MovedWarehouse, metada
 from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.pointer import Pointers
 from resources.lake.state import TableState, added_columns, parse_state
-from resources.lake.store import Store
+from resources.objects.store import Store
 
 _LOOKS = 5
 _STATES_KEPT = 256

@@ -28,7 +28,7 @@ from domain.shared.compute import packaged, query
 from domain.shared.error import InfrastructureError
 from domain.shared.state import PartitionState
 from domain.shared.table import Table
-from resources.staging import LOST
+from resources.objects.staging import LOST
 from services.carbon.making import Built, Tell, make
 from services.carbon.service import DIGESTS, CarbonService
 

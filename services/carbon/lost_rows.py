@@ -17,7 +17,7 @@ from domain.carbon.tables import DATA_ENTRIES, FACTORS, UNITS
 from domain.shared.error import InfrastructureError, InvalidInput
 from resources.ledger.provenance import PartitionRecord
 from resources.ledger.uploads import Upload
-from resources.staging import LOST
+from resources.objects.staging import LOST
 from services.carbon.service import CarbonService
 
 RESTORED_RECORD = "carbon.restored_uploads"

@@ -26,7 +26,7 @@ class CarbonResource(dg.ConfigurableResource):
 
     def open(self) -> CarbonService:
         if self._opened is None:
-            from resources.staging import Staging
+            from resources.objects.staging import Staging
             from services.carbon.feed_clients import open_feeds
 
             self._opened = CarbonService(

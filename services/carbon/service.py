@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from resources.ledger.provenance import PartitionRecord, Provenance
     from resources.ledger.uploads import Standing, Upload
     from resources.ledger.year_locks import YearLock
-    from resources.staging import Staging
+    from resources.objects.staging import Staging
 
 
 FEED_RECORD = f"carbon.{FEED_ENTRIES}"

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from domain.carbon.observed import Arrived
 from domain.carbon.tables import UNITS
 from domain.shared.error import InfrastructureError
-from resources.staging import LOST
+from resources.objects.staging import LOST
 from services.carbon.service import CarbonService
 
 

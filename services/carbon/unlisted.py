@@ -15,11 +15,11 @@ import orjson
 
 from domain.shared.error import InfrastructureError, InvalidInput
 from resources.ledger.uploads import Upload
-from resources.staging import LOST
+from resources.objects.staging import LOST
 
 if TYPE_CHECKING:
     from resources.ledger.client import Ledger
-    from resources.staging import Staging
+    from resources.objects.staging import Staging
 
 Outcome = Literal["listed", "overtaken", "lost", "listed meanwhile"]
 

@@ -97,16 +97,13 @@ def _falsified(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def rot(table: Any, day: str) -> str:
-    """Overwrite the middle and the end of every data file that holds the day."""
+    """Cut the end off every data file that holds the day, as a full disk or a power cut does."""
     paths = [task.file.file_path for task in table.scan(row_filter=belonging_to(table, day)).plan_files()]
     if not paths:
         raise SystemExit(f"no data file holds {day}")
     for path in paths:
         with Path(path.removeprefix("file://")).open("r+b") as file:
-            size = file.seek(0, 2)
-            for start in (size // 3, max(size - 64, 0)):
-                file.seek(start)
-                file.write(b"\xde\xad" * (min(64, size - start) // 2))
+            file.truncate(file.seek(0, 2) // 3)
     return f"{len(paths)} file(s) rotted"
 
 

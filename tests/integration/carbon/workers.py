@@ -17,7 +17,7 @@ import pyarrow as pa
 from domain.carbon.observed import Observed
 from resources.lake.client import Commit, Lake
 from resources.ledger.provenance import PartitionRecord, Provenance
-from resources.staging import Staging
+from resources.objects.staging import Staging
 from services.carbon.service import CarbonService
 
 _here = threading.local()

@@ -51,7 +51,7 @@ def test_the_plan_and_status_say_which_file_and_what_to_do(house: House) -> None
     assert set(told) == {f"{t}:{d}" for t in (TABLE, "adjusted_daily", "coverage") for d in PREPARED}
     finding = told[f"{TABLE}:{TODAY}"]
     assert (finding["health"], finding["reason_code"]) == ("broken", "lake_unreadable")
-    assert "lost for good is to be removed" in finding["action"]
+    assert "remove a file that is lost for good" in finding["action"]
     assert told[f"coverage:{TODAY}"]["caused_by"] == f"{TABLE}:{TODAY}"
     checked = house.run("check", "market")
     assert (checked.code, f"{TABLE} of {TODAY} is unreadable" in checked.out) == (1, True)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
@@ -25,7 +24,7 @@ from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.locks import FileLocks, PostgresLocks
 from resources.lake.pointer import pointers_for
 from resources.lake.settings import CONNECT_SECONDS, Place
-from resources.lake.store import LocalStore, ObjectStore
+from resources.objects.store import LocalStore
 from tests.unit.lake.frames import DAILY, WHOLE, on_files, prices, stocks
 
 MON = "2026-11-16"
@@ -194,25 +193,6 @@ class TestAddresses:
         assert "hunter2" not in repr(Place.of("postgresql://u:hunter2@h/d", "/w", Path("/h")))
 
 
-def test_duckdb_reads_an_object_store_through_the_lent_filesystem(tmp_path: Path) -> None:
-    from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
-
-    (tmp_path / "bucket").mkdir()
-    pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "bucket" / "a.parquet")
-    store = ObjectStore(SubTreeFileSystem(str(tmp_path), LocalFileSystem()))
-    with Engine(store, "s3://bucket", "100MB", 1).connect() as connection:
-        path = store.sql_path("s3://bucket/a.parquet")
-        assert connection.sql(f"SELECT sum(x) AS s FROM read_parquet('{path}')").fetchall() == [(3,)]
-    filesystem, paths = store.for_arrow(["s3://bucket/a.parquet"])
-    assert pq.read_table(*paths, filesystem=filesystem).to_pydict() == {"x": [1, 2]}
-    assert [f.uri for f in store.list("s3://bucket")] == ["s3://bucket/a.parquet"]
-    assert store.exists("s3://bucket/a.parquet")
-    store.delete("s3://bucket/a.parquet")
-    assert not store.exists("s3://bucket/a.parquet")
-    with pytest.raises(FileNotFoundError):
-        store.read("s3://bucket/a.parquet")
-
-
 @pytest.mark.parametrize(
     ("told", "seconds"),
     [("", CONNECT_SECONDS), ("?connect_timeout=3", 3), ("?application_name=x", CONNECT_SECONDS)],
@@ -241,13 +221,6 @@ def test_every_way_to_the_catalogs_database_gives_up_on_a_server_that_says_nothi
         with pytest.raises((TransientResourceError, sa.exc.OperationalError)):
             ask()
         assert set(waits) == {seconds}
-
-
-def test_local_and_object_stores_list_alike(tmp_path: Path) -> None:
-    (tmp_path / "f").write_text("abc")
-    (found,) = LocalStore().list(f"file://{tmp_path}")
-    assert (found.uri, found.size) == (f"file://{tmp_path}/f", 3)
-    assert found.modified.tzinfo is not None
 
 
 def test_a_database_that_met_an_error_is_not_used_again(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from domain.shared.error import InfrastructureError, InvalidInput
 from resources.lake.client import Lake
-from resources.lake.engine import Engine
 from resources.lake.error import DataCorrupt
 from tests.unit.lake.frames import data_files, on_files, prices
 
@@ -111,14 +110,13 @@ def test_a_mistake_in_the_query_is_bad_input(lake: Lake, query: str) -> None:
         "SELECT strptime(ts_code, '%Y') FROM market.prices",
         "SELECT 9223372036854775807 + volume FROM market.prices",
         "SELECT (SELECT ts_code FROM market.prices)",
-        "SELECT * FROM read_parquet('{home}/lake/warehouse/nothing/*.parquet'), market.prices",
     ],
 )
 def test_for_a_mistake_in_a_query_no_file_is_judged(
     lake: Lake, home: Path, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each would be read whole: a lake of years for a typing error."""
-    monkeypatch.setattr(Engine, "corrupt", lambda *_: pytest.fail("files are read to be judged"))
+    monkeypatch.setattr("resources.lake.engine.faults_of", lambda *_: pytest.fail("files are judged"))
     with pytest.raises(InvalidInput) as caught:
         lake.sql(query.format(home=home))
     assert caught.value.reason_code == "invalid_sql"

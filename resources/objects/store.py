@@ -1,25 +1,22 @@
-"""The files of the lake, local or in an object store: read, create, look, list, delete.
+"""Files in a folder or in an object store: read, create, list, delete, lend to DuckDB.
 
-Paths are the absolute URIs that Iceberg's metadata holds. DuckDB has no object store client of its own
-here, so for `s3://` it is lent pyarrow's.
+Locations are absolute URIs, as Iceberg's metadata holds them. DuckDB has no object store client of its own
+here, so for `s3://` it is lent pyarrow's. What files mean to a table belongs in resources/lake.
 """
 
 from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from domain.shared.error import TransientResourceError
-from resources.lake.error import DataUnavailable
-
-Condition = Literal["there", "missing"]
 
 
 @dataclass(frozen=True)
@@ -34,22 +31,19 @@ class Store(Protocol):
         """The whole file; FileNotFoundError if it is not there."""
 
     def create(self, uri: str, content: bytes) -> None:
-        """Make a file, whole or not at all; one that is there already stays as it is."""
+        """Create a file, whole or not at all; one that is there already stays as it is."""
 
-    def stamp(self, uri: str) -> str:
-        """Something cheap that changes when the bytes may have changed; "missing" if there is no file."""
+    def has_size(self, uri: str, size: int) -> bool:
+        """Whether a file is there with this size, as far as can be known without a request."""
 
     def sql_path(self, uri: str) -> str:
-        """The path as DuckDB should be given it."""
+        """The path by which DuckDB knows the file."""
 
     def lend(self, connection: Any) -> None:
-        """Make the files readable on a DuckDB connection."""
+        """Make the files known on a DuckDB connection."""
 
-    def for_arrow(self, uris: Sequence[str]) -> tuple[Any, list[str]]:
-        """A filesystem of pyarrow's, and by which paths it knows the files."""
-
-    def make_room(self, uri: str) -> None:
-        """See to it that a file can be written there."""
+    def make_folder(self, uri: str) -> None:
+        """Create the folder of a file, where there are folders."""
 
     def list(self, prefix: str) -> Iterator[Stored]:
         """Every file below a prefix."""
@@ -76,14 +70,11 @@ class LocalStore:
         finally:
             scratch.unlink(missing_ok=True)
 
-    def stamp(self, uri: str) -> str:
+    def has_size(self, uri: str, size: int) -> bool:
         try:
-            status = os.stat(_local(uri))  # noqa: PTH116 - called for every file of every look
-        except FileNotFoundError:
-            return "missing"
-        except OSError as error:
-            raise DataUnavailable(uri, error) from error
-        return f"{status.st_size}:{status.st_mtime_ns}"
+            return os.stat(_local(uri)).st_size == size  # noqa: PTH116 - called for every file of every observation
+        except OSError:
+            return False
 
     def sql_path(self, uri: str) -> str:
         return _local(uri)
@@ -91,23 +82,17 @@ class LocalStore:
     def lend(self, connection: Any) -> None:
         pass  # DuckDB reads local files itself
 
-    def for_arrow(self, uris: Sequence[str]) -> tuple[Any, list[str]]:
-        from pyarrow.fs import LocalFileSystem
-
-        return LocalFileSystem(), [_local(uri) for uri in uris]
-
-    def make_room(self, uri: str) -> None:
+    def make_folder(self, uri: str) -> None:
         Path(_local(uri)).parent.mkdir(parents=True, exist_ok=True)
 
     def list(self, prefix: str) -> Iterator[Stored]:
         for folder, _, names in os.walk(_local(prefix)):
             for name in names:
                 path = os.path.join(folder, name)  # noqa: PTH118
-                with suppress(OSError):  # deleted since it was listed; or nobody can tell how old it is
+                with suppress(OSError):  # deleted since it was listed, or of unknown age
                     status = os.stat(path)  # noqa: PTH116
-                    yield Stored(
-                        f"file://{path}", status.st_size, datetime.fromtimestamp(status.st_mtime, UTC)
-                    )
+                    modified = datetime.fromtimestamp(status.st_mtime, UTC)
+                    yield Stored(f"file://{path}", status.st_size, modified)
 
     def delete(self, uri: str) -> None:
         with suppress(FileNotFoundError):
@@ -115,11 +100,7 @@ class LocalStore:
 
 
 class ObjectStore:
-    """An object store through pyarrow.fs. Credentials and endpoint come from the client's own settings.
-
-    Objects never change under one name, so a stamp costs no request: a vanished or unreadable object is
-    met when its rows are read.
-    """
+    """An object store through pyarrow.fs. Credentials and endpoint come from the client's own settings."""
 
     def __init__(self, filesystem: Any = None, scheme: str = "s3") -> None:
         self._given = filesystem
@@ -137,50 +118,37 @@ class ObjectStore:
         return uri.removeprefix(f"{self._scheme}://").removeprefix("s3a://")
 
     def read(self, uri: str) -> bytes:
-        try:
-            with self._filesystem.open_input_stream(self._key(uri)) as stream:
-                content: bytes = stream.read()
-                return content
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            raise TransientResourceError(f"the object store cannot be read: {error}") from error
+        with _answering(uri, "read"), self._filesystem.open_input_stream(self._key(uri)) as stream:
+            content: bytes = stream.read()
+            return content
 
     def create(self, uri: str, content: bytes) -> None:
-        """Not exclusive: pyarrow's filesystems have no conditional writes (S3's If-None-Match), DuckDB has no
-        object store client here. Of two that create at the same moment the later one's content stays, so
-        whoever has to know reads it back."""
+        """Not exclusive: pyarrow's filesystems have no conditional writes (S3's If-None-Match). Of two that
+        create at the same moment the later one's content stays."""
         if self.exists(uri):
             return
-        try:
-            with self._filesystem.open_output_stream(self._key(uri)) as stream:
-                stream.write(content)
-        except OSError as error:
-            raise TransientResourceError(f"the object store cannot be written: {error}") from error
+        with _answering(uri, "written"), self._filesystem.open_output_stream(self._key(uri)) as stream:
+            stream.write(content)
 
-    def stamp(self, uri: str) -> str:  # noqa: ARG002
-        return "object"
+    def has_size(self, uri: str, size: int) -> bool:  # noqa: ARG002
+        """Objects never change under one name, and asking costs a request."""
+        return True
 
     def exists(self, uri: str) -> bool:
         from pyarrow.fs import FileType
 
-        try:
+        with _answering(uri, "read"):
             return bool(self._filesystem.get_file_info(self._key(uri)).type == FileType.File)
-        except OSError as error:
-            raise DataUnavailable(uri, error) from error
 
     def sql_path(self, uri: str) -> str:
         return f"{self._scheme}://{self._key(uri)}"
 
     def lend(self, connection: Any) -> None:
-        from resources.lake.lent import LentFilesystem
+        from resources.objects.arrow_filesystem import ArrowFilesystem
 
-        connection.register_filesystem(LentFilesystem(self._filesystem, self._scheme))
+        connection.register_filesystem(ArrowFilesystem(self._filesystem, self._scheme))
 
-    def for_arrow(self, uris: Sequence[str]) -> tuple[Any, list[str]]:
-        return self._filesystem, [self._key(uri) for uri in uris]
-
-    def make_room(self, uri: str) -> None:
+    def make_folder(self, uri: str) -> None:
         pass
 
     def list(self, prefix: str) -> Iterator[Stored]:
@@ -196,21 +164,19 @@ class ObjectStore:
             self._filesystem.delete_file(self._key(uri))
 
 
-def store_for(warehouse: str) -> Store:
-    return ObjectStore() if warehouse.startswith("s3://") else LocalStore()
+def store_for(location: str) -> Store:
+    return ObjectStore() if location.startswith("s3://") else LocalStore()
 
 
-def readable(store: Store, uri: str) -> Condition:
-    """Whether a file is there. Any trouble but absence is raised: it says nothing about the data."""
-    if isinstance(store, ObjectStore):
-        return "there" if store.exists(uri) else "missing"
+@contextmanager
+def _answering(uri: str, verb: str) -> Iterator[None]:
+    """An object store that does not answer is a passing failure; that a file is not there is an answer."""
     try:
-        with open(_local(uri), "rb"):  # noqa: PTH123
-            return "there"
+        yield
     except FileNotFoundError:
-        return "missing"
+        raise
     except OSError as error:
-        raise DataUnavailable(uri, error) from error
+        raise TransientResourceError(f"{uri} cannot be {verb} in the object store: {error}") from error
 
 
 def _link(scratch: Path, path: Path, content: bytes) -> None:

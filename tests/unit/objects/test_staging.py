@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from domain.shared.error import InfrastructureError
-from resources.staging import LOST, Staging
+from resources.objects.staging import LOST, Staging
 
 ROWS = pa.table({"unit_id": ["A", "B"], "quantity": [1.5, 2.5]}).replace_schema_metadata({"rules": "x"})
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from domain.shared.error import InfrastructureError, TransientResourceError
-from resources.lake.store import Store, store_for
+from resources.objects.store import Store, store_for
 
 LOST = "staging_damaged"
 """The reason code of rows that are gone or cannot be understood. An object store that does not answer is no
