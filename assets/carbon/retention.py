@@ -1,20 +1,17 @@
-"""Forgetting old readings of applications: an application that is edited all day leaves thousands a week. And
-seeing that the rows of uploads are there, with a note beside those from before there were notes.
+"""Deleting superseded readings of applications: one that is edited all day leaves thousands a week.
+
+Uploads that have no note beside their rows, as after a crash, get one.
 """
 
-import logging
 from datetime import timedelta
 
 import dagster as dg
 
 from assets.policies.definition import OWNERS
 from assets.policies.failure import classified
-from services.carbon.lost_rows import lost_uploads
 from services.carbon.resource import CarbonResource
 from services.carbon.retention import delete_superseded_readings
-from services.carbon.unlisted import note_standing
-
-log = logging.getLogger("perennial.carbon")
+from services.carbon.upload_index import write_missing_notes
 
 KEEP = timedelta(days=30)
 
@@ -24,21 +21,11 @@ KEEP = timedelta(days=30)
     group_name="ops",
     owners=OWNERS,
     kinds={"parquet"},
-    description="Deletes readings of applications after 30 days, once newer ones have taken their place; "
-    "names uploads whose kept rows are gone.",
+    description="Deletes readings of applications after 30 days, once newer ones superseded them.",
 )
 def upload_retention(office: CarbonResource) -> dg.MaterializeResult:
     with classified():
         carbon = office.open()
         gone = delete_superseded_readings(carbon, carbon.clock() - KEEP)
-        noted = note_standing(carbon.staging, carbon.ledger)
-        lost = [str(one) for one in lost_uploads(carbon)]
-    for one in lost:
-        log.warning("its kept rows are gone, upload it again: %s", one)
-    return dg.MaterializeResult(
-        metadata={
-            "readings_deleted": gone,
-            "uploads_noted": noted,
-            "uploads_without_rows": dg.MetadataValue.json(lost[:100]),
-        }
-    )
+        noted = write_missing_notes(carbon.staging, carbon.ledger)
+    return dg.MaterializeResult(metadata={"readings_deleted": gone, "notes_written": noted})

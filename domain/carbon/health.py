@@ -10,7 +10,7 @@ from typing import Any
 from domain.carbon.dropped import shown
 from domain.carbon.feeds import FeedRead
 from domain.carbon.jobs import FEED_ENTRIES
-from domain.carbon.plan import Plan, Verdict
+from domain.carbon.plan import NOT_INDEXED, Plan, Verdict
 from domain.shared.health import Finding, WorkRow
 from domain.shared.reasons import actions
 from domain.shared.state import UNAVAILABLE
@@ -24,7 +24,7 @@ from domain.shared.work_findings import (
     work_finding,
 )
 
-_FOR_A_PERSON = ("no_files", "unlisted_upload", "unknown_type", UNAVAILABLE)
+_FOR_A_PERSON = ("no_files", "unknown_type", UNAVAILABLE)
 """Reason codes of verdicts that nothing but a person mends."""
 NOTHING_READ: Mapping[str, FeedRead] = MappingProxyType({})
 
@@ -41,7 +41,9 @@ def findings(
     judged = {v.key: v for v in plan.verdicts}
     latest = latest_rows(work, judged)
     found = [
-        _told(v, latest.pop(v.key, None), now, machine_now) for v in plan.verdicts if v.state != "healthy"
+        _told(v, latest.pop(v.key, None), now, machine_now)
+        for v in plan.verdicts
+        if v.state != "healthy" and v.reason_code != NOT_INDEXED  # one finding stands for all of them
     ]
     found += [
         work_finding("carbon", row, judged.get(row.key), now, machine_now)
@@ -85,18 +87,16 @@ def strays(names: Sequence[str]) -> Finding:
     )
 
 
-def unlisted(told: Sequence[str]) -> Finding:
-    """Uploads that the ledger does not know any more, as they are told to people."""
-    more = f" and {len(told) - 5} more" if len(told) > 5 else ""
+def not_indexed_uploads(count: int) -> Finding:
     return Finding(
         domain="carbon",
         subject="uploads",
         health="broken",
-        reason_code="unlisted_upload",
-        reason=f"the ledger is older than what was uploaded, and does not list {'; '.join(told[:5])}{more}",
+        reason_code=NOT_INDEXED,
+        reason=f"{count:,} staged uploads are not indexed: the ledger was lost, or restored from a backup",
         since=None,
         next_attempt=None,
-        action=actions("carbon")["unlisted_upload"],
+        action=actions("carbon")[NOT_INDEXED],
     )
 
 

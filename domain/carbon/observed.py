@@ -58,12 +58,8 @@ class Observed:
     """Applications that did not answer when they were asked last, or never did: when they answered last."""
     now: datetime | None = None
     """When it was seen; without it, nothing has waited for long."""
-    origin: Mapping[tuple[str, str], Collection[tuple[str, str]]] = field(default_factory=dict)
-    """By (table, partition), of rows that the ledger has no record of: the institutions and sources that
-    brought them."""
-    unlisted: Sequence[Arrived] = ()
-    """Uploads that the ledger knew once and does not list, with the years of which they would still say
-    something. Looked for where anything is about to be taken in."""
+    not_indexed: int = 0
+    """Staged uploads that the ledger lacks; counted where anything is about to be imported."""
     feeds: str = ""
     """A word that changes with the addresses and tokens of these applications."""
 

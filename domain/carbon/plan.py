@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.feeds import unread_changes
-from domain.carbon.held_back import held_back
 from domain.carbon.jobs import AGGREGATION, FEED_ENTRIES, KIND_OF
 from domain.carbon.observed import Observed
 from domain.carbon.patience import is_spent
@@ -36,13 +35,19 @@ __all__ = [
     "emissions_inputs",
     "entries_inputs",
     "factors_inputs",
-    "is_to_take_in",
     "module_inputs",
+    "needs_uploads",
     "plan",
     "report_inputs",
     "units_inputs",
     "year_of",
 ]
+
+
+NO_FILES = "no_files"
+"""The reason code of lost partitions of which no upload is known."""
+NOT_INDEXED = "not_indexed"
+"""The reason code of partitions that wait for `perennial carbon reindex`."""
 
 
 def plan(catalogue: Catalogue, seen: Observed) -> Plan:
@@ -114,9 +119,9 @@ def _intake(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
         yield _judge_intake(seen, [DATA_ENTRIES.table], partition, inputs)
 
 
-def is_to_take_in(catalogue: Catalogue, seen: Observed) -> bool:
-    """Whether any partition is about to become what files say."""
-    return any(verdict.due for verdict in _intake(catalogue, seen))
+def needs_uploads(catalogue: Catalogue, seen: Observed) -> bool:
+    """Return whether any partition is about to be made from uploads, or lacks them."""
+    return any(verdict.due or verdict.reason_code == NO_FILES for verdict in _intake(catalogue, seen))
 
 
 def _uncounted(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
@@ -140,13 +145,13 @@ def _judge_intake(seen: Observed, tables: list[str], partition: str, inputs: Map
     wrong = next(filter(None, faults), None) or _outdated(seen, states[0], inputs, fresh)
     if wrong is None:
         return _healthy(tables[0], partition, states[0])
-    if (held := held_back(seen, tables[0], partition)) is not None:
-        code, why = held[0], f"{wrong[1]}; {held[1]}"
-        waits = Verdict(tables[0], partition, "waits", code, why, pipelines=pipelines)
+    if seen.not_indexed:
+        why = f"{wrong[1]}; {seen.not_indexed:,} staged uploads are not indexed"
+        waits = Verdict(tables[0], partition, "waits", NOT_INDEXED, why, pipelines=pipelines)
         return _unless_locked(seen, waits)
     if not _numbers(inputs):
         why = f"{wrong[1]}, and no file of it is known: it is to be uploaded"
-        return Verdict(tables[0], partition, "waits", "no_files", why)
+        return Verdict(tables[0], partition, "waits", NO_FILES, why)
     records = (*(str(c.version) for c in states), *(str(c.recorded) for c in states), digest(inputs))
     return _wanted(seen, tables[0], partition, *wrong, records, pipelines)
 

@@ -23,15 +23,15 @@ from orchestration.settings import Settings
 from services.carbon.service import YearLocked
 from services.carbon.upload import LARGEST, File, upload
 
-SAID = ("kind", "type", "year", "name", "institution", "by", "decimal", "accept_valid", "as_newest")
+SAID = ("kind", "type", "year", "name", "institution", "by", "decimal", "accept_valid")
 """The query parameters of an upload."""
 
 
 def calls(settings: Settings) -> list[Call]:
     async def receive(request: Request) -> Response:
-        choices = _wants(request, "accept_valid"), _wants(request, "as_newest")
+        valid = _wants(request, "accept_valid")
         try:
-            status, receipt = await run_in_threadpool(_upload, settings, await _file(request), *choices)
+            status, receipt = await run_in_threadpool(_upload, settings, await _file(request), valid)
         except FileRefused as error:
             problems = [problem.as_json() for problem in error.problems]
             return refusal(error, 422, problems=problems, problem_count=error.total)
@@ -95,10 +95,8 @@ async def _body(request: Request) -> bytes:
     return bytes(content)
 
 
-def _upload(
-    settings: Settings, file: File, accept_valid: bool, as_newest: bool
-) -> tuple[int, dict[str, Any]]:
+def _upload(settings: Settings, file: File, accept_valid: bool) -> tuple[int, dict[str, Any]]:
     carbon = open_carbon(settings, write=True)
     with closing(carbon.ledger):
-        receipt = upload(carbon, file, accept_valid=accept_valid, as_newest=as_newest)
-    return (200 if receipt.known or receipt.mended else 201), receipt.as_json()
+        receipt = upload(carbon, file, accept_valid=accept_valid)
+    return (200 if receipt.known or receipt.restored else 201), receipt.as_json()

@@ -40,7 +40,7 @@ app.command()(carbon_files.sample)
 app.command()(carbon_work.heal)
 app.command()(carbon_work.pull)
 app.command()(carbon_work.recalculate)
-app.command()(carbon_work.relist)
+app.command()(carbon_work.reindex)
 app.command()(carbon_work.withdraw)
 app.command()(carbon_years.lock)
 app.command()(carbon_years.unlock)
@@ -64,9 +64,6 @@ def upload(
     ] = None,
     accept_valid: Annotated[
         bool, typer.Option("--accept-valid", help="Take the good rows of a file that has others.")
-    ] = False,
-    as_newest: Annotated[
-        bool, typer.Option("--as-newest", help="Not to bring lost rows back: it counts before all others.")
     ] = False,
     what_if: Annotated[
         bool, typer.Option("--what-if", help="Say what would change, and change nothing.")
@@ -102,7 +99,7 @@ def upload(
         )
         if what_if:
             return _foresee(carbon, file, accept_valid=accept_valid, shown=not json)
-        receipt = upload(carbon, file, accept_valid=accept_valid, beside=taken, as_newest=as_newest)
+        receipt = upload(carbon, file, accept_valid=accept_valid, beside=taken)
         taken.add(receipt.upload.id)
         if not json:
             _tell(receipt)
@@ -183,11 +180,11 @@ def _tell(receipt: Receipt) -> None:
     if receipt.known:
         answer(f"{one.name}: already in, as upload {one.id}; nothing to do")
         return
-    if receipt.mended:
-        after = "; newer files still come after it" if receipt.overtaken else ""
-        answer(f"{one.name}: the lost rows of upload {one.id} are there again{after}")
-        if receipt.overtaken:
-            say("to make it the newest, upload it again with --as-newest")
+    if receipt.restored:
+        after = "; newer uploads still supersede it" if receipt.superseded else ""
+        answer(f"{one.name}: the lost rows of upload {one.id} are restored{after}")
+        if receipt.superseded:
+            say("to make it the newest, upload it again")
         return
     left = f", {one.rows - one.taken:,} left out" if one.rows != one.taken else ""
     answer(

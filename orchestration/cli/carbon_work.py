@@ -1,9 +1,9 @@
-"""Carbon commands that have work done here: what is due, what changed elsewhere, what is asked for."""
+"""Carbon commands that do work here: what is due, what a feed changed, what a person requests."""
 
 from __future__ import annotations
 
 import getpass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,10 +13,6 @@ from orchestration.cli.carbon_drive import drive, drive_dropped
 from orchestration.cli.output import Json, answer, document, say
 from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
-
-if TYPE_CHECKING:
-    from services.carbon.service import CarbonService
-    from services.carbon.upload import File, FileKind
 
 Year = Annotated[int, typer.Argument(help="The year", min=YEARS[0], max=YEARS[-1])]
 
@@ -33,9 +29,7 @@ def heal(json: Json = False) -> None:
 
 
 def withdraw(
-    data_entry_type: Annotated[
-        str, typer.Argument(help="The data entry type; or `units`, whose file the ledger has lost")
-    ],
+    data_entry_type: Annotated[str, typer.Argument(help="The data entry type")],
     year: Year,
     institution: Annotated[str, typer.Option("--institution", help="Whose data.")] = "main",
     source: Annotated[
@@ -44,16 +38,14 @@ def withdraw(
     wait: Annotated[bool, typer.Option("--wait", help="Do it here, with all that follows.")] = False,
     json: Json = False,
 ) -> None:
-    """Take back the uploaded data of a type and year. Its files stay known; entries of applications stay."""
-    from services.carbon.upload import File, upload_nothing
+    """Withdraw the uploaded data of a type and year. Its files stay known; entries of applications stay."""
+    from services.carbon.upload import File, scope_of, upload_nothing
 
     settings = load_settings()
     carbon = open_carbon(settings, write=True)
     name = f"withdrawal of {data_entry_type} {year}"
-    kind: FileKind = "units" if data_entry_type == "units" else "data"
-    topic = None if kind == "units" else data_entry_type
-    file = File(kind, name, b"", getpass.getuser(), institution, source, year, topic)
-    if not _is_there_to_withdraw(carbon, file):
+    file = File("data", name, b"", getpass.getuser(), institution, source, year, data_entry_type)
+    if source in carbon.feeds or carbon.ledger.uploads.newest_of(scope_of(file)) is None:
         raise InvalidInput(f"no data of {data_entry_type} {year} of {institution!r} were uploaded")
     receipt = upload_nothing(carbon, file)
     ended = drive(settings, carbon) if wait else True
@@ -65,57 +57,24 @@ def withdraw(
     raise typer.Exit(0 if ended else 1)
 
 
-def _is_there_to_withdraw(carbon: CarbonService, file: File) -> bool:
-    """Files that were uploaded, or rows that the ledger knows no file of. Another file takes the place of one
-    of units, and what an application holds is withdrawn there."""
-    from domain.carbon.held_back import unanswered
-    from domain.carbon.tables import DATA_ENTRIES, UNITS
-    from services.carbon.upload import place_of
-
-    known = file.kind == "data" and file.source == "csv"
-    if known and carbon.ledger.uploads.newest_of(place_of(file)) is not None:
-        return True
-    table, partition = UNITS.table, str(file.year)
-    if file.kind == "data":
-        table, partition = DATA_ENTRIES.table, f"{file.data_entry_type}|{file.year}"
-    missing = unanswered(carbon.observe(), table, partition)
-    return (file.institution, file.source) in missing and file.source not in carbon.feeds
-
-
-def relist(
-    forget: Annotated[
-        str | None, typer.Option("--forget", help="Not this one: the upload of this pipeline is not wanted.")
-    ] = None,
+def reindex(
     wait: Annotated[bool, typer.Option("--wait", help="Do it here, with all that follows.")] = False,
     json: Json = False,
 ) -> None:
-    """List uploads again that the ledger does not know any more: it was lost, or put back from a backup."""
-    from services.carbon import unlisted
+    """Index the staged uploads that the ledger lacks: it was lost, or restored from a backup."""
+    from services.carbon import upload_index
 
     settings = load_settings()
     carbon = open_carbon(settings, write=True)
-    found: list[unlisted.Relisted] = []
-    if forget is not None:
-        answer(f"{unlisted.forget(carbon.staging, carbon.ledger, forget)} is not missed any more")
-    else:
-        found = unlisted.relist(carbon.staging, carbon.ledger)
-    for one in () if json else found:
-        answer(f"{one.upload}: {_RELISTED[one.outcome]}")
+    added = upload_index.reindex(carbon.staging, carbon.ledger)
+    for one in () if json else added:
+        answer(f"upload {one.id}: {one}")
     ended = drive(settings, carbon) if wait else True
-    well = ended and all(one.outcome in ("listed", "listed meanwhile") for one in found)
     if json:
-        told = [{"pipeline": one.upload.pipeline_id, "outcome": one.outcome} for one in found]
-        document({"ok": well, "uploads": told})
-    raise typer.Exit(0 if well else 1)
-
-
-_RELISTED = {
-    "listed": "listed again",
-    "listed meanwhile": "somebody else listed it again",
-    "overtaken": "not listed: newer factors came since, and it would come after them; upload it again if it "
-    "is to, or forget it",
-    "lost": "not listed: its rows are lost; upload it again, or forget it",
-}
+        document({"ok": ended, "uploads": [{"upload": u.id, "pipeline": u.pipeline_id} for u in added]})
+    else:
+        answer(f"{len(added):,} uploads indexed")
+    raise typer.Exit(0 if ended else 1)
 
 
 def pull(json: Json = False) -> None:

@@ -249,6 +249,7 @@ class Uploads:
         kind: str | None = None,
         accepted: bool | None = None,
         pipeline_ids: Collection[str] | None = None,
+        sha256: str | None = None,
         limit: int | None = None,
     ) -> list[Upload]:
         """Newest first."""
@@ -261,13 +262,15 @@ class Uploads:
             query = query.where(upload.c.accepted.is_(accepted))
         if pipeline_ids is not None:
             query = query.where(upload.c.pipeline_id.in_(list(pipeline_ids)))
+        if sha256 is not None:
+            query = query.where(upload.c.sha256 == sha256)
         if limit is not None:
             query = query.limit(limit)
         with reading(self.engine) as connection:
             rows = connection.execute(query).all()
             years: dict[int, list[int]] = defaultdict(list)
             found = select(upload_year.c.upload_id, upload_year.c.year).order_by(upload_year.c.year)
-            if limit is not None or pipeline_ids is not None or ids is not None:
+            if any(given is not None for given in (limit, pipeline_ids, ids, sha256)):
                 found = found.where(upload_year.c.upload_id.in_([row[0] for row in rows]))
             for number, year in connection.execute(found):
                 years[number].append(year)

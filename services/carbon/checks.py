@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from domain.shared.error import PerennialError, TransientResourceError
-from services.carbon.lost_rows import lost_uploads
 from services.carbon.service import CarbonService
+from services.carbon.upload_index import uploads_without_rows
 
 PATIENCE = 10.0
 """Seconds for what an application lists."""
@@ -12,11 +12,11 @@ PATIENCE = 10.0
 
 def check_uploads(carbon: CarbonService) -> str:
     """The rows of uploads are there: carbon is made of them again, if it is ever lost."""
-    count, lost = len(carbon.ledger.uploads.standing()), lost_uploads(carbon)
+    count, lost = len(carbon.ledger.uploads.standing()), uploads_without_rows(carbon.staging, carbon.ledger)
     if lost:
         named = "; ".join(map(str, lost[:5])) + (f" and {len(lost) - 5} more" if len(lost) > 5 else "")
         raise PerennialError(
-            f"the kept rows of {len(lost)} of {count} uploads are gone: {named}",
+            f"the staged rows of {len(lost)} of {count} uploads are gone: {named}",
             remedy="upload these files again, or put the staged files back",
         )
     return f"the rows of {count} uploads are there"

@@ -11,7 +11,7 @@ from domain.shared.health import Finding
 from resources.ledger.attention import attention
 from services.carbon.drop_folder import DropFolder
 from services.carbon.service import CarbonService, freshness_of
-from services.carbon.unlisted import unlisted
+from services.carbon.upload_index import not_indexed
 
 
 def findings(carbon: CarbonService, drop: Path) -> list[Finding]:
@@ -29,6 +29,6 @@ def findings(carbon: CarbonService, drop: Path) -> list[Finding]:
         seen.feed_reads,
     )
     found += [health.strays(ignored)] if ignored else []
-    forgotten = [str(one) for one in unlisted(carbon.staging, carbon.ledger)]
-    found += [health.unlisted(forgotten)] if forgotten else []
+    missing = len(not_indexed(carbon.staging, carbon.ledger))
+    found += [health.not_indexed_uploads(missing)] if missing else []
     return sorted(found, key=lambda f: f.rank)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from domain.carbon.factors import (
     merged,
     newest_by_type,
 )
-from domain.carbon.held_back import held_back
 from domain.carbon.intake.entries_file import recalculated
 from domain.carbon.observed import Observed
 from domain.carbon.pipelines import newest_chains
@@ -30,12 +28,10 @@ from domain.shared.state import PartitionState
 from domain.shared.table import Table
 from resources.objects.staging import LOST
 from services.carbon.making import Built, Tell, make
-from services.carbon.service import DIGESTS, CarbonService
+from services.carbon.service import DIGESTS, CarbonService, NotIndexed
 
 if TYPE_CHECKING:
     from resources.ledger.uploads import Upload
-
-log = logging.getLogger("perennial.carbon")
 
 
 def take_in_units(carbon: CarbonService, years: Sequence[str], run_id: str, tell: Tell) -> None:
@@ -44,7 +40,8 @@ def take_in_units(carbon: CarbonService, years: Sequence[str], run_id: str, tell
         seen = carbon.observe()
         inputs = units_inputs(seen, year)
         newest = _uploads(carbon, (u.id for u in seen.newest_uploads("units", "", year)))
-        if not newest or _is_held_back(seen, UNITS, partition):
+        _refuse_not_indexed(seen)
+        if not newest:
             return None
         jobs = _taken(carbon, newest, work_id, year)
         frames = [_with_job(carbon, u, year, jobs[u.id]) for u in newest]
@@ -76,7 +73,8 @@ def take_in_factors(carbon: CarbonService, years: Sequence[str], run_id: str, te
         year = int(partition)
         seen = carbon.observe()
         inputs = factors_inputs(seen, year)
-        if not inputs or _is_held_back(seen, FACTORS, partition):
+        _refuse_not_indexed(seen)
+        if not inputs:
             return None
         wanted = [int(number) for number in inputs["uploads"].split(",")]
         done = _already(
@@ -155,7 +153,8 @@ def take_in_entries(carbon: CarbonService, partitions: Sequence[str], run_id: st
         name, year = partition.split("|", 1)[0], year_of(partition)
         seen = carbon.observe()
         newest = _uploads(carbon, (u.id for u in seen.newest_uploads("data", name, year)))
-        if not newest or _is_held_back(seen, DATA_ENTRIES, partition):
+        _refuse_not_indexed(seen)
+        if not newest:
             return None
         _taken(carbon, newest, work_id, year)
         frames = []
@@ -175,12 +174,10 @@ def take_in_entries(carbon: CarbonService, partitions: Sequence[str], run_id: st
     make(carbon, DATA_ENTRIES, partitions, run_id, tell, build)
 
 
-def _is_held_back(seen: Observed, table: Table, partition: str) -> bool:
-    """Asked again where rows would be lost: work may be older than the trouble, or asked for by a click."""
-    held = held_back(seen, table.table, partition)
-    if held is not None:
-        log.warning("%s %s stays as it is: %s", table.name, partition, held[1])
-    return held is not None
+def _refuse_not_indexed(seen: Observed) -> None:
+    """Raise here too: work may be older than the loss of the ledger, or come from a click."""
+    if seen.not_indexed:
+        raise NotIndexed(seen.not_indexed)
 
 
 def _uploads(carbon: CarbonService, ids: Iterable[int]) -> list[Upload]:

@@ -1,4 +1,4 @@
-"""What whoever uploads a file is told of it."""
+"""The receipt of an upload: what became of the file."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from resources.ledger.uploads import Upload
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of a file. `known`: the very same file is the newest already, nothing was done. `mended`:
-    it brought back the lost rows of this earlier upload, which is where it was; `overtaken`: newer ones come
-    after it. `replaced`: the uploads whose place it took, oldest first."""
+    """What became of a file. `known`: the very same file is the newest already, nothing was done. `restored`:
+    it restored the lost rows of this earlier upload; `superseded`: newer uploads still supersede that.
+    `replaced`: the uploads that it supersedes, oldest first."""
 
     upload: Upload
     known: bool
-    mended: bool = False
-    overtaken: bool = False
+    restored: bool = False
+    superseded: bool = False
     jobs: tuple[int, ...] = ()
     replaced: tuple[Upload, ...] = ()
 
@@ -37,8 +37,8 @@ class Receipt:
             "problem_count": one.problem_count,
             "warnings": list(one.warnings),
             "known_already": self.known,
-            "rows_mended": self.mended,
-            "overtaken": self.overtaken,
+            "restored": self.restored,
+            "superseded": self.superseded,
             "jobs": list(self.jobs),
             "replaced": [{"upload": old.id, "file": old.name} for old in self.replaced],
         }

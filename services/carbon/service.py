@@ -18,16 +18,16 @@ from domain.carbon.factors import digests
 from domain.carbon.feeds import FeedChange, FeedRead
 from domain.carbon.jobs import FEED_ENTRIES, KINDS
 from domain.carbon.observed import Arrived, Observed
-from domain.carbon.plan import Plan, is_to_take_in, plan
-from domain.carbon.tables import DATA_ENTRIES, FACTORS, TABLES, UNITS
+from domain.carbon.plan import Plan, needs_uploads, plan
+from domain.carbon.tables import FACTORS, TABLES, UNITS
 from domain.shared.clock import Clock
-from domain.shared.error import InvalidInput
+from domain.shared.error import InvalidInput, TransientResourceError
 from domain.shared.hashing import digest
 from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, Table, Version
 from domain.shared.work_findings import fails
 from resources.ledger.attention import attention
-from services.carbon.unlisted import unlisted
+from services.carbon.upload_index import not_indexed
 from services.states import state_of
 
 if TYPE_CHECKING:
@@ -77,7 +77,6 @@ class CarbonService:
         seen = Observed(
             states=states,
             uploads=uploads,
-            origin=self._brought(states),
             factor_digests=self._factor_digests(states),
             locked={year: lock.reason for year, lock in self.ledger.year_locks.held().items()},
             work=work,
@@ -87,9 +86,9 @@ class CarbonService:
             now=self.clock(),
             feeds=digest(sorted(feed.fingerprint() for feed in self.feeds.values())),
         )
-        if not is_to_take_in(self.catalogue, seen):
+        if not needs_uploads(self.catalogue, seen):
             return seen
-        return replace(seen, unlisted=[_arrived(one) for one in unlisted(self.staging, self.ledger)])
+        return replace(seen, not_indexed=len(not_indexed(self.staging, self.ledger)))
 
     def observe_table(self, table: Table) -> Observed:
         """The same of one table, beside the files that came: enough to tell whether it has them."""
@@ -105,20 +104,6 @@ class CarbonService:
 
     def _uploads(self) -> list[Arrived]:
         return [_arrived(u) for u in self.ledger.uploads.standing()]
-
-    def _brought(
-        self, states: Mapping[tuple[str, str], PartitionState]
-    ) -> dict[tuple[str, str], frozenset[tuple[str, str]]]:
-        """Who brought the rows that the ledger has no record of: read only then, as after its loss."""
-        tables = {UNITS.table: (UNITS, "'csv'"), DATA_ENTRIES.table: (DATA_ENTRIES, "source")}
-        found = {}
-        for (name, partition), state in states.items():
-            unknown = state.recorded is None and state.version != ABSENT and state.version.readable
-            if unknown and name in tables:
-                table, source = tables[name]
-                rows = self.rows(table, [partition], f"DISTINCT institution, {source} AS source")
-                found[name, partition] = frozenset((r["institution"], r["source"]) for r in rows.to_pylist())
-        return found
 
     def _feed_changes(self) -> list[FeedChange]:
         """Of the applications that there are now; what was read of others stays as it is."""
@@ -228,6 +213,11 @@ class CarbonService:
             if (lock := held.get(year)) is not None:
                 raise YearLocked(lock)
 
+    def refuse_not_indexed(self) -> None:
+        """Raise if staging holds uploads that the ledger does not know."""
+        if missing := not_indexed(self.staging, self.ledger):
+            raise NotIndexed(len(missing))
+
     def lock_year(self, year: int, by: str, reason: str) -> YearLock:
         """From when this returns, nothing changes the year."""
         lock = self.ledger.year_locks.lock(year, by, reason)
@@ -235,6 +225,18 @@ class CarbonService:
         for table in TABLES:
             self.lake.await_writer(table.name)
         return lock
+
+
+class NotIndexed(TransientResourceError):
+    """The ledger was lost or restored; what it lacks must be indexed before anything changes."""
+
+    reason_code = "not_indexed"
+
+    def __init__(self, count: int) -> None:
+        super().__init__(
+            f"{count:,} staged uploads are not indexed; nothing is imported without them",
+            remedy="run `perennial carbon reindex`",
+        )
 
 
 class YearLocked(InvalidInput):

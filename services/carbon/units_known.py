@@ -10,8 +10,6 @@ import pyarrow.compute as pc
 
 from domain.carbon.observed import Arrived
 from domain.carbon.tables import UNITS
-from domain.shared.error import InfrastructureError
-from resources.objects.staging import LOST
 from services.carbon.service import CarbonService
 
 
@@ -24,20 +22,12 @@ def units_of(carbon: CarbonService, year: int) -> dict[str, frozenset[str]]:
 
 
 def units_of_others(carbon: CarbonService, year: int, mine: str) -> dict[str, frozenset[str]]:
-    """The same of all other institutions. Of one whose units are lost nothing is known until it brings them
-    again, which is then checked against these: of two who lost theirs, one has to be the first."""
+    """Return the same of all other institutions."""
     known = _units_in_lake(carbon, year)
     if known is not None:
         return {institution: units for institution, units in known.items() if institution != mine}
-    found: dict[str, frozenset[str]] = {}
-    for one in _coming(carbon, year):
-        try:
-            if one.institution != mine:
-                found[one.institution] = _kept(carbon, one, year)
-        except InfrastructureError as error:
-            if error.reason_code != LOST:
-                raise
-    return found
+    others = [one for one in _coming(carbon, year) if one.institution != mine]
+    return {one.institution: _kept(carbon, one, year) for one in others}
 
 
 def _units_in_lake(carbon: CarbonService, year: int) -> dict[str, frozenset[str]] | None:

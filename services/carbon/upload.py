@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -23,13 +23,12 @@ from domain.shared.years import YEARS
 from resources.ledger.dropped_files import DroppedFile
 from resources.ledger.pipelines import new_pipeline_id
 from resources.ledger.uploads import Upload
-from services.carbon.lost_rows import mend_staged, mended_lately, retry_with
 from services.carbon.overtaken import refuse_overtaken
 from services.carbon.receipt import Receipt
 from services.carbon.service import CarbonService
 from services.carbon.unit_use import units_left_out
 from services.carbon.units_known import of_year, units_of, units_of_others
-from services.carbon.unlisted import note
+from services.carbon.upload_index import restore_rows, write_note
 
 FileKind = Literal["units", "factors", "data"]
 LARGEST = 1 << 30
@@ -67,13 +66,11 @@ def upload(
     accept_valid: bool = False,
     beside: Collection[int] = (),
     dropped: DroppedFile | None = None,
-    as_newest: bool = False,
 ) -> Receipt:
     """Take a file in, or raise FileRefused, having noted it. What follows is the plan's.
 
     `beside`: the uploads it comes together with, none of which it may replace. `dropped`: what is known of it
-    where it was dropped; it may replace nothing that is newer. `as_newest`: it is to count before all that
-    came so far, though it is one whose lost rows were to be brought back.
+    where it was dropped; it may replace nothing that is newer.
     """
     pipeline = new_pipeline_id()
     try:
@@ -81,11 +78,11 @@ def upload(
     except FileRefused as error:
         carbon.ledger.uploads.record(_refused(file, pipeline, error))
         raise
-    return _take(carbon, file, pipeline, parsed, beside, dropped, as_newest=as_newest)
+    return _take(carbon, file, pipeline, parsed, beside, dropped)
 
 
-def place_of(file: File) -> Upload:
-    """What an upload of this file would take the place of."""
+def scope_of(file: File) -> Upload:
+    """Return an upload of the file's scope: what it would supersede has the same."""
     years = (file.year,) if file.year else ()
     return replace(_noted(file, ""), topic=file.data_entry_type or "", years=years)
 
@@ -106,22 +103,18 @@ def _take(
     parsed: Parsed,
     beside: Collection[int] = (),
     dropped: DroppedFile | None = None,
-    *,
-    as_newest: bool = False,
 ) -> Receipt:
     wanted = _accepted(file, pipeline, parsed)
+    carbon.refuse_not_indexed()
     if file.kind == "units":
         _refuse_taken_units(carbon, file, parsed)
-    # First of all: rows that are back in their place change nothing, be the year locked, or the newest file
-    # the same.
-    mended = mend_staged(carbon, wanted, file.content, parsed.frame)
-    same = _newest_is_the_same(carbon, wanted, parsed)
-    if same is None and not (mended or as_newest):
-        mended = mended_lately(carbon, wanted)
-    if mended and (same is not None or not as_newest):
-        return _mended(carbon, wanted, mended)
+    # First of all: rows that are restored change nothing, even in a locked year.
+    if restored := restore_rows(carbon.staging, carbon.ledger, wanted, file.content, parsed.frame):
+        newest = carbon.ledger.uploads.newest_of(wanted)
+        superseded = newest is not None and newest.id > restored[-1].id
+        return Receipt(restored[-1], known=False, restored=True, superseded=superseded)
     carbon.refuse_locked(wanted.years)
-    if same is not None:
+    if (same := _newest_is_the_same(carbon, wanted, parsed)) is not None:
         return Receipt(same, known=True)
     if dropped is not None:
         refuse_overtaken(carbon, wanted, parsed.frame, dropped)
@@ -137,15 +130,8 @@ def _take(
     kept = carbon.ledger.uploads.record(wanted, dropped.id if dropped else None)
     if file.kind == "units":
         _refuse_if_taken_meanwhile(carbon, file, parsed, kept)
-    note(carbon.staging, kept)
+    write_note(carbon.staging, kept)
     return Receipt(kept, known=False, jobs=_request(carbon, kept), replaced=replaced)
-
-
-def _mended(carbon: CarbonService, wanted: Upload, mended: Sequence[Upload]) -> Receipt:
-    last, newest = mended[-1], carbon.ledger.uploads.newest_of(wanted)
-    overtaken = newest is not None and newest.id > last.id
-    jobs = retry_with(carbon, mended)
-    return Receipt(last, known=False, mended=True, overtaken=overtaken, jobs=jobs)
 
 
 def _refuse_if_taken_meanwhile(carbon: CarbonService, file: File, parsed: Parsed, kept: Upload) -> None:

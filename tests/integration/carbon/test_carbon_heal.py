@@ -15,7 +15,7 @@ from orchestration.instance import open_instance
 from resources.ledger.model import Work
 from sensors.processes import PROCESS, identity
 from services.carbon.reconcile import reconcile
-from tests.integration.carbon.office import FACTORS, PAPER, TRAIN, YEAR, Office
+from tests.integration.carbon.office import PAPER, TRAIN, YEAR, Office
 from tests.unit.sensors.test_work_sweep import at_work_job
 
 KEY = f"{DATA_ENTRIES.table}:paper|{YEAR}"
@@ -141,22 +141,3 @@ def test_where_every_file_and_every_upload_is_lost_the_same_files_bring_all_of_i
     assert (office.milligrams(), office.content()[history]) == (before, versions)
     assert not office.due()
     assert office.run("heal").code == 0
-
-
-def test_lost_rows_of_an_older_file_come_back_where_they_were(office: Office) -> None:
-    """Told to upload it again, nobody means to have its factors instead of the newer ones."""
-    carbon, name = office.carbon, "dearer.csv"
-    [first] = carbon.ledger.uploads.find(kind="factors")
-    assert office.upload("factors", FACTORS.replace(",8,", ",10,"), "--wait", name=name).code == 0
-    before, newest = office.milligrams(), carbon.ledger.uploads.find(limit=1)[0]
-    carbon.staging.remove(first.pipeline_id)
-    empty = carbon.lake.tables["carbon.factor_versions"].schema.empty_table()
-    carbon.lake.replace("carbon.factor_versions", YEAR, empty, allow_empty=True)
-    assert office.run("heal").code == 1
-    again = office.upload("factors", FACTORS, "--wait")
-    assert again.code == 0, again.err
-    assert "the lost rows of upload" in again.out
-    assert (office.milligrams(), carbon.ledger.uploads.find(limit=1)[0]) == (before, newest)
-    assert office.run("heal").code == 0
-    assert office.upload("factors", FACTORS, "--as-newest", "--wait").code == 0
-    assert office.milligrams() == before - 2_000 * 1_000 * 2

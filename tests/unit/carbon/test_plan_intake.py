@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from domain.carbon.health import findings
-from domain.carbon.observed import Arrived
 from domain.carbon.plan import plan
 from tests.unit.carbon.world import (
     ENTRIES,
@@ -217,26 +215,15 @@ def test_what_is_hurt_and_has_no_file_any_more_is_explained_and_not_asked_for_in
     assert world.judged() == {}
 
 
-def held_back(world: World, **seen: Any) -> tuple[str, str]:
-    verdicts = plan(world.catalogue, replace(world.observed, **seen)).verdicts
-    [verdict] = [v for v in verdicts if v.key == f"{ENTRIES}:{PLANE}"]
-    return verdict.state, verdict.reason_code
+def test_plan__uploads_not_indexed__imports_wait(world: World) -> None:
+    def judged() -> tuple[str, str]:
+        verdicts = plan(world.catalogue, replace(world.observed, not_indexed=3)).verdicts
+        [verdict] = [v for v in verdicts if v.key == f"{ENTRIES}:{PLANE}"]
+        return verdict.state, verdict.reason_code
 
-
-def test_a_partition_is_not_made_without_an_upload_that_the_ledger_knew_once(world: World) -> None:
+    assert judged() == ("healthy", "")
     world.lose(ENTRIES, PLANE)
-    forgotten = Arrived(99, "data", "plane", "main", "csv", (2025,), "chain 99", "newer.csv")
-    assert held_back(world, unlisted=[forgotten]) == ("waits", "unlisted_upload")
-    for other in ({"years": (2024,)}, {"topic": "train"}, {"kind": "factors", "topic": ""}):
-        assert held_back(world, unlisted=[replace(forgotten, **other)]) == ("due", "missing")
-
-
-def test_a_partition_is_not_made_without_whoever_brought_rows_of_it(world: World) -> None:
-    world.lose(ENTRIES, PLANE)
-    origin = {(ENTRIES, PLANE): {("main", "csv"), ("other", "csv")}}
-    assert held_back(world, origin=origin) == ("waits", "no_files")
-    world.upload("plane", institution="other")
-    assert held_back(world, origin=origin) == ("due", "missing")
+    assert judged() == ("waits", "not_indexed")
 
 
 def test_rows_that_a_stranger_put_there_are_explained_and_not_used() -> None:

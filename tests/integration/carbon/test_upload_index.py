@@ -1,0 +1,241 @@
+"""The upload index after the loss or restore of the ledger, and staged rows that were lost."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.carbon.tables import DATA_ENTRIES, FACTORS
+from resources.ledger.uploads import Upload
+from services.carbon.intake import take_in_entries, take_in_factors
+from services.carbon.service import NotIndexed
+from services.carbon.upload_index import not_indexed, uploads_without_rows, write_missing_notes
+from tests.command import Said, said
+from tests.integration.carbon.office import FACTORS as CHEAP
+from tests.integration.carbon.office import PAPER, TRAIN, UNITS, YEAR, Office
+from tests.integration.carbon.test_carbon_standing import withhold
+
+ENTRIES, YEARS_FACTORS = ("data_entries", f"train|{YEAR}"), ("factors", YEAR)
+DEAR = CHEAP.replace(",8,", ",10,")
+MORE = TRAIN.replace("500", "900")
+BOTH_YEARS = "unit_id,mass,kind,year\nART,1000,recycled,2024\nART,100,recycled,2025\n"
+NEWER = PAPER.replace("100", "200")
+
+
+def findings(office: Office) -> dict[str, dict[str, Any]]:
+    found = said("status", "--json").json["findings"]
+    return {f["subject"]: f for f in found if f["domain"] == "carbon"}
+
+
+def uploads(office: Office, kind: str) -> list[Upload]:
+    """Oldest first."""
+    return office.carbon.ledger.uploads.find(kind=kind, accepted=True)[::-1]
+
+
+# The ledger was lost, or restored from a backup
+
+
+def lose_ledger(office: Office) -> None:
+    for path in office.home.glob("ledger.db*"):
+        path.unlink()
+    assert said("migrate").code == 0
+
+
+def copy_database(source: Path, target: Path) -> None:
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+        old.backup(new)
+
+
+def restore_older_ledger(office: Office) -> int:
+    """Restore a backup that lacks newer factors and entries; return the total with them."""
+    ledger, backup = office.home / "ledger.db", office.folder / "ledger-of-yesterday.db"
+    copy_database(ledger, backup)
+    assert office.upload("factors", DEAR, name="dear.csv").code == 0
+    assert office.upload("data", MORE, "--type", "train", "--wait", name="more.csv").code == 0
+    total = office.milligrams()
+    for path in office.home.glob("ledger.db*"):
+        path.unlink()
+    copy_database(backup, ledger)
+    return total
+
+
+def test_status__older_ledger__one_finding_and_nothing_is_made(office: Office) -> None:
+    total = restore_older_ledger(office)
+    before = office.content()
+    finding = findings(office)["uploads"]
+    assert (finding["health"], finding["reason_code"]) == ("broken", "not_indexed")
+    assert finding["reason"].startswith("2 staged uploads are not indexed")
+    assert finding["action"] == "`perennial carbon reindex`"
+    assert office.run("heal").code == 1
+    imported = {key for key in before if key[0] in ("units", "factors", "factor_versions", "data_entries")}
+    assert {key: office.content()[key] for key in imported} == {key: before[key] for key in imported}
+    assert office.milligrams() == total
+    codes = [finding["reason_code"] for finding in findings(office).values()]
+    assert codes.count("not_indexed") == 1
+
+
+def test_materialize__older_ledger__is_deferred(office: Office) -> None:
+    restore_older_ledger(office)
+    before = office.content()
+    for take_in, partition in ((take_in_entries, ENTRIES[1]), (take_in_factors, YEAR)):
+        with pytest.raises(Exception, match="2 staged uploads are not indexed"):
+            take_in(office.carbon, [partition], "a click", lambda _: None)
+    assert office.content() == before
+
+
+def test_upload__older_ledger__is_refused_until_reindexed(office: Office) -> None:
+    restore_older_ledger(office)
+    refused = office.upload("data", PAPER + "SCI,1,recycled\n", "--type", "paper")
+    assert refused.code != 0
+    assert "perennial carbon reindex" in refused.err
+    assert office.run("reindex").code == 0
+    assert office.upload("data", PAPER + "SCI,1,recycled\n", "--type", "paper").code == 0
+
+
+def test_reindex__older_ledger__newer_uploads_count_again(office: Office) -> None:
+    total = restore_older_ledger(office)
+    done = office.run("reindex", "--wait", "--json")
+    assert (done.code, len(done.json["uploads"])) == (0, 2), done.err
+    assert (office.milligrams(), findings(office)) == (total, {})
+    assert office.run("reindex", "--json").json["uploads"] == []
+
+
+def test_reindex__lost_ledger__every_upload_in_its_order(office: Office) -> None:
+    assert office.upload("factors", DEAR, "--wait").code == 0
+    before, total = office.carbon.ledger.uploads.find(), office.milligrams()
+    lose_ledger(office)
+    assert findings(office)["uploads"]["reason_code"] == "not_indexed"
+    assert office.run("reindex", "--wait").code == 0
+    assert office.carbon.ledger.uploads.find() == before
+    assert (office.milligrams(), findings(office)) == (total, {})
+
+
+def test_not_indexed__rows_without_a_note__are_no_upload(office: Office) -> None:
+    carbon = office.carbon
+    [first, *_] = carbon.ledger.uploads.find(kind="units")
+    carbon.staging.keep("01DIED", b"", carbon.staging.rows(first.pipeline_id))
+    assert not_indexed(carbon.staging, carbon.ledger) == set()
+    carbon.refuse_not_indexed()
+    carbon.staging.note("01LATER", b"{}")
+    with pytest.raises(NotIndexed):
+        carbon.refuse_not_indexed()
+
+
+def test_write_missing_notes__no_notes__writes_one_per_upload(office: Office) -> None:
+    carbon = office.carbon
+    noted = carbon.staging.noted()
+    shutil.rmtree(office.home / "uploads" / "notes")
+    assert write_missing_notes(carbon.staging, carbon.ledger) == len(noted)
+    assert carbon.staging.noted() == noted
+
+
+def test_plan__lost_ledger_and_unavailable_rows__waits(office: Office) -> None:
+    lose_ledger(office)
+    withhold(office, "data_entries", "train")
+    [verdict] = [v for v in office.carbon.plan().verdicts if (v.table, v.partition) == ENTRIES]
+    assert verdict.reason_code == "lake_unreadable"
+
+
+# Staged rows were lost
+
+
+def lose_rows(office: Office, *lost: Upload) -> None:
+    for one in lost:
+        (office.home / "uploads" / one.pipeline_id / "rows.parquet").unlink()
+
+
+def lose(office: Office, table: str, partition: str) -> None:
+    lake = office.carbon.lake
+    empty = lake.tables[table].schema.empty_table()
+    lake.replace(table, partition, empty, allow_empty=True)
+
+
+def paper(office: Office, text: str, *options: str) -> Said:
+    path = office.file("paper.csv", text)
+    return office.run("upload", "data", str(path), "--type", "paper", *options)
+
+
+def two_years(office: Office) -> Upload:
+    """Return a file of two years, superseded in one of them."""
+    for kind, text in (("units", UNITS), ("factors", CHEAP)):
+        path = office.file(f"{kind}-2024.csv", text)
+        assert office.run("upload", kind, str(path), "--year", "2024").code == 0
+    assert paper(office, BOTH_YEARS, "--wait").code == 0
+    older = uploads(office, "data")[-1]
+    assert paper(office, NEWER, "--year", YEAR, "--wait").code == 0
+    return older
+
+
+def test_upload__rows_of_the_same_file_lost__restores_them_and_supersedes_nothing(office: Office) -> None:
+    older = two_years(office)
+    before, known = office.content(), uploads(office, "data")
+    lose_rows(office, older)
+    lose(office, DATA_ENTRIES.name, "paper|2024")
+    assert office.run("heal").code == 1
+    again = paper(office, BOTH_YEARS, "--wait", "--json")
+    [receipt] = again.json["files"]
+    assert (again.code, receipt["upload"]) == (0, older.id), again.err
+    assert (receipt["restored"], receipt["superseded"]) == (True, True)
+    assert (office.content(), uploads(office, "data")) == (before, known)
+
+
+def test_upload__rows_of_the_newest_file_lost__restores_them(office: Office) -> None:
+    before, known = office.content(), uploads(office, "units")
+    lose_rows(office, *known)
+    lose(office, "carbon.units", YEAR)
+    assert office.run("heal").code == 1
+    again = office.upload("units", UNITS, "--wait", "--json")
+    [receipt] = again.json["files"]
+    assert (again.code, receipt["restored"], receipt["superseded"]) == (0, True, False), again.err
+    assert (office.content(), uploads(office, "units")) == (before, known)
+
+
+def test_upload__rows_of_older_factors_lost__restores_them_below_newer_ones(office: Office) -> None:
+    assert office.upload("factors", DEAR, "--wait").code == 0
+    before, known = office.milligrams(), uploads(office, "factors")
+    lose_rows(office, known[0])
+    lose(office, FACTORS.name, YEAR)
+    assert office.run("heal").code == 1
+    assert office.upload("factors", CHEAP, "--wait").code == 0
+    assert (office.milligrams(), uploads(office, "factors")) == (before, known)
+    assert office.upload("factors", CHEAP, "--wait").code == 0, "now it is the newest"
+    assert office.milligrams() == before - 2_000 * 1_000 * 2
+
+
+def test_upload__rows_lost_and_year_locked__restores_them(office: Office) -> None:
+    older = two_years(office)
+    before = office.content()
+    lose_rows(office, older)
+    lose(office, DATA_ENTRIES.name, "paper|2024")
+    assert office.run("heal").code == 1
+    assert office.run("lock", YEAR, "--reason", "published").code == 0
+    again = paper(office, BOTH_YEARS, "--wait")
+    assert again.code == 0, again.err
+    assert office.content() == before
+    assert paper(office, BOTH_YEARS + "ART,1,recycled,2025\n").code == 2
+
+
+def test_upload__file_of_two_years__receipt_names_all_it_supersedes(office: Office) -> None:
+    two_years(office)
+    older, newer = uploads(office, "data")[-2:]
+    again = paper(office, BOTH_YEARS + "ART,1,recycled,2025\n", "--json")
+    [receipt] = again.json["files"]
+    assert [one["upload"] for one in receipt["replaced"]] == [older.id, newer.id]
+
+
+def test_doctor__staged_rows_gone__names_the_uploads(office: Office) -> None:
+    def part() -> tuple[bool, str]:
+        [found] = [one for one in said("doctor", "--json").json if one["part"] == "uploads"]
+        return found["ok"], found["said"]
+
+    assert part() == (True, "the rows of 5 uploads are there")
+    [lost] = uploads(office, "units")
+    lose_rows(office, lost)
+    ok, text = part()
+    assert (ok, "the staged rows of 1 of 5 uploads are gone: units.csv (units 2025" in text) == (False, True)
+    assert uploads_without_rows(office.carbon.staging, office.carbon.ledger) == [lost]
