@@ -10,7 +10,7 @@ from pathlib import Path
 
 from domain.carbon import catalogue
 from hunts.carbon_files import INSTITUTIONS, SHAPES, YEARS, Sheet
-from sandbox.carbon.independent import Book, Factor, Line, Result, factors_of, report, results
+from tests.oracles.carbon import Book, Factor, Line, Result, factors_of, report, results
 
 BOOK = Book.of(Path(catalogue.__file__).with_name("catalogue.yaml").read_text(encoding="utf-8"))
 Factors = Mapping[tuple[str, str], list[Factor]]

@@ -21,9 +21,9 @@ from hunts.carbon_files import YEARS, Sheet
 from hunts.carbon_truth import truth
 from hunts.yardstick import content, doubled, without_reason
 from resources.ledger.model import Work
-from sandbox.carbon.independent import Line
 from services.carbon.pipelines import chain, chains
 from services.carbon.service import CarbonService
+from tests.oracles.carbon import Line
 
 OF_THEIR_TIME = {
     UNITS.name: ("last_seen_job_id",),

@@ -1,7 +1,6 @@
-"""The exchange: a market that answers queries as a source would, and tells tests the truth.
+"""The exchange: a market that answers queries as a source would.
 
-`rows` is what a caller is shown at a moment: only what has been published, at most a page. `truth` is
-what is the case, whatever the hour, straight from the market's numbers.
+`rows` is what a caller is shown at a moment: only what has been published, at most a page.
 """
 
 from __future__ import annotations
@@ -10,19 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sandbox.endpoints import ENDPOINTS, SHANGHAI
+from sandbox.endpoints import SHANGHAI
 from sandbox.market import market as whole
 from sandbox.market import reference
-from sandbox.market.calendar import OPENED
 from sandbox.market.market import Cells, Columns, Market
 from sandbox.query import Query
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SEED = 20261118
 """The market everybody sees unless they ask for another."""
@@ -51,49 +45,14 @@ class Exchange:
         self.seed = seed
         self.market = _market(seed)
 
-    # What is the case ------------------------------------------------------------------------
-
-    def truth(self, table: str, day: date) -> pa.Table:
-        """All rows of `table` for `day`, typed (dates as date32), sorted by key; no cap, no clock.
-
-        `trade_cal` gives the year of `day` for all exchanges, `stock_basic` the list as known on `day`.
-        """
-        from sandbox.truth import typed
-
-        if table == "trade_cal":
-            year = date(day.year, 1, 1), date(day.year, 12, 31)
-            parts = [reference.trade_cal(self.market, name, *year) for name in OPENED]
-            columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        elif table == "stock_basic":
-            columns = reference.stock_basic(self.market, day)
-        else:
-            columns = self._day_columns(table, self._day_cells(table, day))
-        return typed(ENDPOINTS[table], columns)
-
     def open_days(self, start: date, end: date) -> list[date]:
         """Trading days of Shanghai from `start` to `end`, both included."""
         return self.market.calendar.open_days(start, end)
 
-    def listed(self, day: date) -> list[str]:
-        """Stocks listed on `day` (list_date <= day < delist_date); the market must be open that day."""
-        n = self.market.calendar.index(day)
-        return [] if n is None else self._codes(self.market.universe.listed(n))
-
-    def suspended(self, day: date) -> list[str]:
-        """Stocks that do not trade at all on the open day `day`."""
-        cells = self._day_cells("suspend_d", day)
-        return self._codes(cells.stock[cells.kind == whole.WHOLE_DAY])
-
-    def _codes(self, stock: np.ndarray) -> list[str]:
-        codes: list[str] = self.market.universe.codes[stock].tolist()
-        return codes
-
-    # What a caller is shown ------------------------------------------------------------------
-
     def rows(self, query: Query, now: datetime) -> Page:
         if query.endpoint.by_day:
             cells, has_more = self._page(query, query.endpoint.visible_until(now))
-            return Page(self._day_columns(query.endpoint.name, cells), has_more)
+            return Page(self.day_columns(query.endpoint.name, cells), has_more)
         today = now.astimezone(SHANGHAI).date()
         if query.endpoint.name == "trade_cal":
             last = reference.announced_until(today)
@@ -143,14 +102,7 @@ class Exchange:
         days = np.arange(end - 1, start - 1, -1)
         return self.market.cells(table, np.tile(stocks, len(days)), np.repeat(days, len(stocks)))
 
-    def _day_cells(self, table: str, day: date) -> Cells:
-        n = self.market.calendar.index(day)
-        if n is None:
-            none = np.array([], dtype=np.int64)
-            return Cells(none, none, none)
-        return self.market.whole_day(table, n)
-
-    def _day_columns(self, table: str, cells: Cells) -> Columns:
+    def day_columns(self, table: str, cells: Cells) -> Columns:
         texts = self._day_texts
         return {
             "ts_code": self.market.universe.codes[cells.stock],

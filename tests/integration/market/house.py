@@ -32,6 +32,7 @@ from sandbox.server import SandboxServer
 from services.market.service import MarketService
 from tests.command import Said, said
 from tests.databases import clear
+from tests.oracles.exchange import true_rows
 
 FETCHED = ("normalized_daily", "normalized_adj_factor", "normalized_daily_basic", "suspensions")
 DERIVED = ("adjusted_daily", "coverage", "revisions")
@@ -255,4 +256,4 @@ def restore(template: Path | None, home: Path) -> None:
 def expected_rows(exchange: Exchange, day: str) -> dict[str, int]:
     """How many rows each table has on a day, counted without the platform."""
     when = date.fromisoformat(day)
-    return {table: exchange.truth(API[table], when).num_rows for table in FETCHED}
+    return {table: true_rows(exchange, API[table], when).num_rows for table in FETCHED}

@@ -9,6 +9,7 @@ import pytest
 
 from domain.market import catalogue as module
 from tests.integration.market.house import TODAY, House
+from tests.oracles.exchange import true_rows
 
 ROW = """\
   - endpoint: moneyflow
@@ -72,7 +73,7 @@ def test_it_is_an_asset_a_table_a_check_a_gap_and_a_target_and_gets_filled(
     said = house.run("market", "heal")
     assert said.code == 0, said.err
     assert house.calls() == house.calls("moneyflow") == 2
-    truth = house.exchange.truth("moneyflow", house.now.date()).select(["ts_code", "net_mf_vol"])
+    truth = true_rows(house.exchange, "moneyflow", house.now.date()).select(["ts_code", "net_mf_vol"])
     got = house.market.lake.sql(
         f"SELECT ts_code, net_mf_vol FROM market.{TABLE} WHERE trade_date = DATE '{TODAY}' ORDER BY ts_code"
     )

@@ -10,6 +10,7 @@ import pytest
 
 from domain.market.catalogue import catalogue
 from tests.integration.market.house import API, FETCHED, PREPARED, TODAY, House
+from tests.oracles.exchange import listed_codes, suspended_codes, true_rows
 
 RICH = ("2024-06-05", "2024-06-06")
 """In early summer many stocks split and pay dividends."""
@@ -20,7 +21,7 @@ def by_code(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def truth(house: House, table: str, day: str) -> dict[str, dict[str, Any]]:
-    return by_code(house.exchange.truth(API[table], date.fromisoformat(day)).to_pylist())
+    return by_code(true_rows(house.exchange, API[table], date.fromisoformat(day)).to_pylist())
 
 
 def lake(house: House, table: str, day: str) -> dict[str, dict[str, Any]]:
@@ -31,7 +32,7 @@ def lake(house: House, table: str, day: str) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("day", [PREPARED[0], TODAY])
 def test_every_value_of_a_day_is_the_exchanges_own(house: House, table: str, day: str) -> None:
     columns = catalogue().by_name(table).table.schema.names
-    want = house.exchange.truth(API[table], date.fromisoformat(day)).select(columns)
+    want = true_rows(house.exchange, API[table], date.fromisoformat(day)).select(columns)
     key = [(name, "ascending") for name in catalogue().by_name(table).table.key]
     got = house.frame(table, day).select(columns)
     assert got.sort_by(key).to_pylist() == want.sort_by(key).to_pylist()
@@ -48,7 +49,7 @@ def test_nothing_is_null_that_the_exchange_knows_and_nothing_unknown_became_zero
         f"WHERE trade_date = DATE '{TODAY}' AND suspend_type = 'S' GROUP BY 1"
     )
     assert {t["whole"]: t["n"] for t in timings}[True] == len(
-        house.exchange.suspended(date.fromisoformat(TODAY))
+        suspended_codes(house.exchange, date.fromisoformat(TODAY))
     )
 
 
@@ -122,7 +123,7 @@ def test_forward_adjusted_prices_end_at_the_price_of_today(rich_house: House) ->
 def test_coverage_counts_who_was_listed_and_traded(house: House) -> None:
     for text in PREPARED:
         day = date.fromisoformat(text)
-        listed, suspended = set(house.exchange.listed(day)), set(house.exchange.suspended(day))
+        listed, suspended = set(listed_codes(house.exchange, day)), set(suspended_codes(house.exchange, day))
         expected = {
             "normalized_daily": len(listed - suspended),
             "normalized_adj_factor": len(listed),
@@ -164,9 +165,9 @@ def test_the_calendar_and_the_stock_list_are_the_exchanges_own(house: House) -> 
         "FROM market.normalized_trade_cal WHERE year = 2024 ORDER BY exchange, cal_date"
     )
     key = [("exchange", "ascending"), ("cal_date", "ascending")]
-    assert calendar.to_pylist() == house.exchange.truth("trade_cal", day).sort_by(key).to_pylist()
+    assert calendar.to_pylist() == true_rows(house.exchange, "trade_cal", day).sort_by(key).to_pylist()
     columns = catalogue().stocks.table.schema.names
     stocks = house.market.lake.sql("SELECT * FROM market.normalized_stock_basic ORDER BY ts_code")
-    want = house.exchange.truth("stock_basic", day).select(columns).sort_by("ts_code")
+    want = true_rows(house.exchange, "stock_basic", day).select(columns).sort_by("ts_code")
     assert stocks.select(columns).to_pylist() == want.to_pylist()
     assert {"L", "D"} <= set(stocks["list_status"].to_pylist())

@@ -20,6 +20,7 @@ from domain.shared.error import InvalidInput
 from sandbox.endpoints import ENDPOINTS, Endpoint
 from sandbox.exchange import Exchange
 from sandbox.server import MAX_BODY, MAX_CONNECTIONS, SandboxServer
+from tests.oracles.exchange import true_rows
 
 Ask = Callable[..., Any]
 DAY = date(2026, 11, 17)
@@ -51,7 +52,7 @@ def typed(endpoint: Endpoint, data: Any) -> pa.Table:
 @pytest.mark.parametrize("day", [date(1991, 3, 1), date(2012, 8, 1), DAY])
 def test_a_served_day_is_the_truth(ask: Ask, exchange: Exchange, api: str, day: date) -> None:
     data = ask(api, {"trade_date": day.strftime("%Y%m%d")})["data"]
-    truth = exchange.truth(api, day)
+    truth = true_rows(exchange, api, day)
     assert not data["has_more"]
     order = [("ts_code", "ascending"), ("suspend_type", "ascending")][: 2 if api == "suspend_d" else 1]
     assert typed(ENDPOINTS[api], data).sort_by(order) == truth.sort_by(order)
@@ -62,14 +63,14 @@ def test_the_served_stock_lists_are_the_truth(ask: Ask, exchange: Exchange) -> N
     every = ",".join(field.name for field in endpoint.fields)
     parts = [typed(endpoint, ask("stock_basic", {"list_status": s}, every)["data"]) for s in "LDPG"]
     served = pa.concat_tables(parts).sort_by("ts_code")
-    assert served == exchange.truth("stock_basic", date(2026, 11, 18))
+    assert served == true_rows(exchange, "stock_basic", date(2026, 11, 18))
 
 
 @pytest.mark.parametrize("name", ["SSE", "SZSE", "BSE"])
 def test_the_served_calendar_is_the_truth(ask: Ask, exchange: Exchange, name: str) -> None:
     asked = {"exchange": name, "start_date": "20260101", "end_date": "20261231"}
     served = typed(ENDPOINTS["trade_cal"], ask("trade_cal", asked)["data"]).sort_by("cal_date")
-    truth = exchange.truth("trade_cal", DAY)
+    truth = true_rows(exchange, "trade_cal", DAY)
     assert served == truth.filter(pa.compute.equal(truth["exchange"], name)).sort_by("cal_date")
 
 
@@ -99,7 +100,7 @@ def test_the_stock_client_reads_the_answers(server: SandboxServer, exchange: Exc
     client = DataApi("sandbox-token", timeout=20)
     client._DataApi__http_url = server.url
     frame = client.daily(trade_date=TEXT)
-    assert frame["ts_code"].tolist() == exchange.truth("daily", DAY)["ts_code"].to_pylist()
+    assert frame["ts_code"].tolist() == true_rows(exchange, "daily", DAY)["ts_code"].to_pylist()
     with pytest.raises(Exception, match="请指定正确的接口名"):
         client.weekly(trade_date=TEXT)
 
@@ -198,7 +199,9 @@ def test_eight_connections_get_what_one_would(server: SandboxServer, exchange: E
     with ThreadPoolExecutor(8) as pool:
         fetched = list(pool.map(fetch, days))
     for day, counts in zip(days, fetched, strict=True):
-        assert counts == [exchange.truth(api, day).num_rows for api in ("daily", "adj_factor", "daily_basic")]
+        assert counts == [
+            true_rows(exchange, api, day).num_rows for api in ("daily", "adj_factor", "daily_basic")
+        ]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import pytest
 from sandbox.exchange import Exchange
 from sandbox.faults import KINDS
 from sandbox.server import SandboxServer
+from tests.oracles.exchange import true_rows
 
 Ask = Callable[..., Any]
 DAY = date(2026, 11, 17)
@@ -128,7 +129,7 @@ def test_a_partial_day_is_partial_until_it_is_cleared(
     assert ask("daily", PARAMS)["data"]["items"] == part
     server.faults.clear("daily")
     assert ask("daily", PARAMS)["data"]["items"] == whole
-    assert len(whole) == exchange.truth("daily", DAY).num_rows
+    assert len(whole) == true_rows(exchange, "daily", DAY).num_rows
 
 
 def test_a_revised_day_differs_in_some_rows_until_it_is_cleared(server: SandboxServer, ask: Ask) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from domain.carbon.catalogue import parse
 from domain.carbon.tables import UNITS
-from sandbox.carbon.independent import Book, Line, Result, factors_of, report, results, rows
+from tests.oracles.carbon import Book, Line, Result, factors_of, report, results, rows
 from tests.unit.carbon.calculated import Calculated, Files, Taken, calculated, taken
 
 TEXT = """

@@ -18,9 +18,9 @@ from domain.carbon import catalogue as catalogue_module
 from domain.carbon.catalogue import GIVEN, catalogue
 from domain.shared.compute import THREADS, connection
 from sandbox.carbon.__main__ import main
-from sandbox.carbon.independent import Book, Line, Result, factors_of, report, results, rows
 from sandbox.carbon.institution import YEARS, write
 from sandbox.carbon.types import types
+from tests.oracles.carbon import Book, Line, Result, factors_of, report, results, rows
 from tests.unit.carbon.calculated import Calculated, Files, Taken, calculated, read, taken
 
 CATALOGUE = Path(catalogue_module.__file__).with_name("catalogue.yaml").read_text(encoding="utf-8")

@@ -15,6 +15,7 @@ from sandbox.endpoints import ENDPOINTS
 from sandbox.exchange import Exchange
 from sandbox.market.market import Market
 from sandbox.market.universe import BOARDS
+from tests.oracles.exchange import listed_codes, suspended_codes, true_rows
 
 DAY = date(2026, 11, 17)
 LONG_LIVED = (0, 331, 662, 1324, 1986, 2317, 2648, 2979, 3641, 4303, 4634, 5296, 5627, 6100, 6500)
@@ -51,7 +52,7 @@ def history(market: Market, stock: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_about_5400_stocks_are_listed_today_on_every_board(exchange: Exchange) -> None:
-    codes = exchange.listed(DAY)
+    codes = listed_codes(exchange, DAY)
     assert 5300 <= len(codes) <= 5500
     assert {code[-2:] for code in codes} == {"SH", "SZ", "BJ"}
     assert sum(code.startswith("688") for code in codes) > 400
@@ -59,18 +60,18 @@ def test_about_5400_stocks_are_listed_today_on_every_board(exchange: Exchange) -
 
 
 def test_nothing_but_eight_stocks_of_shanghai_on_the_first_day(exchange: Exchange) -> None:
-    codes = exchange.listed(date(1990, 12, 19))
+    codes = listed_codes(exchange, date(1990, 12, 19))
     assert len(codes) == 8
     assert all(code.endswith(".SH") for code in codes)
 
 
 def test_beijing_stocks_exist_from_its_opening_on(exchange: Exchange) -> None:
-    assert not [code for code in exchange.listed(date(2021, 11, 12)) if code.endswith(".BJ")]
-    assert [code for code in exchange.listed(date(2021, 11, 15)) if code.endswith(".BJ")]
+    assert not [code for code in listed_codes(exchange, date(2021, 11, 12)) if code.endswith(".BJ")]
+    assert [code for code in listed_codes(exchange, date(2021, 11, 15)) if code.endswith(".BJ")]
 
 
 def test_the_stock_list_and_the_daily_tables_agree_on_who_is_listed(exchange: Exchange) -> None:
-    stocks = exchange.truth("stock_basic", DAY).to_pylist()
+    stocks = true_rows(exchange, "stock_basic", DAY).to_pylist()
     for day in (date(2010, 3, 1), date(2024, 1, 5), DAY):
         expected = {
             row["ts_code"]
@@ -79,14 +80,14 @@ def test_the_stock_list_and_the_daily_tables_agree_on_who_is_listed(exchange: Ex
             and row["list_date"] <= day
             and (row["delist_date"] is None or day < row["delist_date"])
         }
-        assert set(exchange.listed(day)) == expected
-        assert set(exchange.truth("adj_factor", day)["ts_code"].to_pylist()) == expected
-        traded = set(exchange.truth("daily", day)["ts_code"].to_pylist())
-        assert traded == expected - set(exchange.suspended(day))
+        assert set(listed_codes(exchange, day)) == expected
+        assert set(true_rows(exchange, "adj_factor", day)["ts_code"].to_pylist()) == expected
+        traded = set(true_rows(exchange, "daily", day)["ts_code"].to_pylist())
+        assert traded == expected - set(suspended_codes(exchange, day))
 
 
 def test_the_stock_list_of_a_day_knows_nothing_of_later_days(exchange: Exchange) -> None:
-    then = exchange.truth("stock_basic", date(2020, 6, 30)).to_pylist()
+    then = true_rows(exchange, "stock_basic", date(2020, 6, 30)).to_pylist()
     assert all(row["list_date"] is None or row["list_date"] <= date(2020, 6, 30) for row in then)
     assert all(row["delist_date"] is None or row["delist_date"] <= date(2020, 6, 30) for row in then)
     assert {row["list_status"] for row in then} <= {"L", "D", "G"}
@@ -95,11 +96,11 @@ def test_the_stock_list_of_a_day_knows_nothing_of_later_days(exchange: Exchange)
 
 
 def test_hundreds_of_stocks_have_been_delisted_and_keep_their_history(exchange: Exchange) -> None:
-    gone = [row for row in exchange.truth("stock_basic", DAY).to_pylist() if row["list_status"] == "D"]
+    gone = [row for row in true_rows(exchange, "stock_basic", DAY).to_pylist() if row["list_status"] == "D"]
     assert 300 <= len(gone) <= 500
     one = next(row for row in gone if row["delist_date"] > date(2022, 6, 1))
     before = exchange.open_days(date(2022, 1, 4), date(2022, 1, 4))[0]
-    assert one["ts_code"] in exchange.truth("adj_factor", before)["ts_code"].to_pylist()
+    assert one["ts_code"] in true_rows(exchange, "adj_factor", before)["ts_code"].to_pylist()
 
 
 # The same for everybody ---------------------------------------------------------------------------
@@ -110,7 +111,7 @@ def test_the_same_bytes_on_every_machine(exchange: Exchange) -> None:
     digest = hashlib.sha256()
     for table in ENDPOINTS:
         for day in SAMPLE_DAYS:
-            digest.update(repr(exchange.truth(table, day).to_pylist()).encode())
+            digest.update(repr(true_rows(exchange, table, day).to_pylist()).encode())
     assert digest.hexdigest()[:16] == DIGEST
 
 
@@ -118,7 +119,7 @@ DIGEST = "28737b149c0e833b"
 
 
 def test_another_seed_is_another_market() -> None:
-    a, b = Exchange(1).truth("daily", DAY), Exchange(2).truth("daily", DAY)
+    a, b = true_rows(Exchange(1), "daily", DAY), true_rows(Exchange(2), "daily", DAY)
     assert a["close"].to_pylist() != b["close"].to_pylist()
 
 
@@ -138,7 +139,7 @@ def test_a_row_is_the_same_however_it_is_reached(market: Market, table: str) -> 
 
 @pytest.mark.parametrize("day", SAMPLE_DAYS)
 def test_a_day_of_prices_is_consistent(exchange: Exchange, day: date) -> None:
-    table = exchange.truth("daily", day)
+    table = true_rows(exchange, "daily", day)
     opened, high, low, close = (numbers(table, name) for name in ("open", "high", "low", "close"))
     pre_close, vol, amount = (numbers(table, name) for name in ("pre_close", "vol", "amount"))
     assert (low > 0).all()
@@ -155,8 +156,8 @@ def test_a_day_of_prices_is_consistent(exchange: Exchange, day: date) -> None:
     "day", [date(2003, 5, 6), date(2015, 6, 30), date(2020, 8, 21), date(2020, 8, 24), DAY]
 )
 def test_no_price_leaves_its_limits(exchange: Exchange, day: date) -> None:
-    listed_at = by_code(exchange.truth("stock_basic", day), "list_date")
-    for row in exchange.truth("daily", day).to_pylist():
+    listed_at = by_code(true_rows(exchange, "stock_basic", day), "list_date")
+    for row in true_rows(exchange, "daily", day).to_pylist():
         code = row["ts_code"]
         age = len(exchange.open_days(listed_at[code], day))
         if age <= 5:
@@ -202,8 +203,8 @@ def test_factors_start_at_one_only_rise_and_step_on_few_days(market: Market) -> 
 
 def test_about_one_stock_in_a_hundred_goes_ex_right_on_a_day_in_june(exchange: Exchange) -> None:
     before, after = (
-        exchange.truth("adj_factor", date(2026, 6, 16)),
-        exchange.truth("adj_factor", date(2026, 6, 17)),
+        true_rows(exchange, "adj_factor", date(2026, 6, 16)),
+        true_rows(exchange, "adj_factor", date(2026, 6, 17)),
     )
     old, new = by_code(before, "adj_factor"), by_code(after, "adj_factor")
     stepped = [code for code in old if code in new and old[code] != new[code]]
@@ -214,18 +215,18 @@ def test_about_one_stock_in_a_hundred_goes_ex_right_on_a_day_in_june(exchange: E
 
 
 def test_suspended_stocks_have_a_factor_but_no_price(exchange: Exchange) -> None:
-    whole_day = set(exchange.suspended(DAY))
+    whole_day = set(suspended_codes(exchange, DAY))
     assert 5 < len(whole_day) < 150
-    assert not whole_day & set(exchange.truth("daily", DAY)["ts_code"].to_pylist())
-    assert not whole_day & set(exchange.truth("daily_basic", DAY)["ts_code"].to_pylist())
-    assert whole_day <= set(exchange.truth("adj_factor", DAY)["ts_code"].to_pylist())
+    assert not whole_day & set(true_rows(exchange, "daily", DAY)["ts_code"].to_pylist())
+    assert not whole_day & set(true_rows(exchange, "daily_basic", DAY)["ts_code"].to_pylist())
+    assert whole_day <= set(true_rows(exchange, "adj_factor", DAY)["ts_code"].to_pylist())
 
 
 def test_stocks_halted_for_hours_and_stocks_that_resume_have_prices(exchange: Exchange) -> None:
     seen = set()
     for day in exchange.open_days(date(2026, 10, 1), DAY):
-        traded = set(exchange.truth("daily", day)["ts_code"].to_pylist())
-        for row in exchange.truth("suspend_d", day).to_pylist():
+        traded = set(true_rows(exchange, "daily", day)["ts_code"].to_pylist())
+        for row in true_rows(exchange, "suspend_d", day).to_pylist():
             whole_day = row["suspend_type"] == "S" and row["suspend_timing"] is None
             assert (row["ts_code"] in traded) != whole_day
             seen.add((row["suspend_type"], row["suspend_timing"] is None))
@@ -248,7 +249,7 @@ def test_spells_last_from_a_day_to_months_and_end_with_a_resumption(market: Mark
 
 @pytest.mark.parametrize("day", [date(2009, 3, 2), DAY])
 def test_values_follow_from_close_and_shares(exchange: Exchange, day: date) -> None:
-    table, daily = exchange.truth("daily_basic", day), exchange.truth("daily", day)
+    table, daily = true_rows(exchange, "daily_basic", day), true_rows(exchange, "daily", day)
     assert table["ts_code"] == daily["ts_code"]
     assert table["close"] == daily["close"]
     close, total, floating, free = (
@@ -264,7 +265,7 @@ def test_values_follow_from_close_and_shares(exchange: Exchange, day: date) -> N
 
 
 def test_companies_with_losses_have_no_pe_and_nobody_has_zero(exchange: Exchange) -> None:
-    table = exchange.truth("daily_basic", DAY)
+    table = true_rows(exchange, "daily_basic", DAY)
     assert 0.05 < table["pe"].null_count / len(table) < 0.4
     assert pc.min(table["pe"]).as_py() > 0
     assert table["pb"].null_count == 0
@@ -279,7 +280,7 @@ def test_a_split_brings_shares_and_takes_price(market: Market) -> None:
 
 
 def test_money_flows_add_up_to_the_days_trading(exchange: Exchange) -> None:
-    flows, daily = exchange.truth("moneyflow", DAY), exchange.truth("daily", DAY)
+    flows, daily = true_rows(exchange, "moneyflow", DAY), true_rows(exchange, "daily", DAY)
     assert flows["ts_code"] == daily["ts_code"]
     for side in ("buy", "sell"):
         lots = sum(numbers(flows, f"{side}_{size}_vol") for size in ("sm", "md", "lg", "elg"))

@@ -12,6 +12,7 @@ from sandbox.endpoints import ENDPOINTS, ROW_CAP, SHANGHAI
 from sandbox.exchange import Exchange, Page
 from sandbox.messages import Refusal
 from sandbox.query import parse
+from tests.oracles.exchange import listed_codes
 
 EVENING = datetime(2026, 11, 17, 20, tzinfo=SHANGHAI)
 
@@ -73,7 +74,7 @@ def test_pages_of_a_range_join_to_the_whole(exchange: Exchange) -> None:
             break
         assert len(page) == ROW_CAP
     days = exchange.open_days(date(2026, 11, 12), date(2026, 11, 17))
-    assert len(codes) == len(set(codes)) == sum(len(exchange.listed(day)) for day in days)
+    assert len(codes) == len(set(codes)) == sum(len(listed_codes(exchange, day)) for day in days)
     assert [day for day, _ in codes] == sorted((day for day, _ in codes), reverse=True)
 
 
@@ -107,7 +108,7 @@ def test_a_code_asked_twice_comes_once(exchange: Exchange) -> None:
 def test_stock_lists_by_status(exchange: Exchange) -> None:
     listed = ask(exchange, "stock_basic")
     assert set(listed.columns["list_status"].tolist()) == {"L"}
-    assert len(listed) == len(exchange.listed(date(2026, 11, 17)))
+    assert len(listed) == len(listed_codes(exchange, date(2026, 11, 17)))
     gone = ask(exchange, "stock_basic", list_status="D").columns["ts_code"].tolist()
     assert len(gone) > 300
     assert len(ask(exchange, "stock_basic", ts_code=gone[0])) == 0

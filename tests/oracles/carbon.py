@@ -1,7 +1,7 @@
-"""The calculation once more, written in another way: what the product's numbers are held against.
+"""The carbon calculation written a second time, in another way: the oracle for the product's numbers.
 
-Row by row, from the files and the catalogue's text to milligrams and reports, in decimals, with a table of
-units and a reading of everything of its own. Slow and plain on purpose, and nothing of `domain.carbon` in it.
+Row by row, from the files and the catalogue's text to milligrams and reports, in decimals, with its own table
+of units and its own readers. Slow and plain on purpose; imports nothing of `domain.carbon`.
 """
 
 from __future__ import annotations
