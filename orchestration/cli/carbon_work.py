@@ -62,11 +62,11 @@ def reindex(
     json: Json = False,
 ) -> None:
     """Index the staged uploads that the ledger lacks: it was lost, or restored from a backup."""
-    from services.carbon import upload_index
+    from services.carbon import reindex as staged
 
     settings = load_settings()
     carbon = open_carbon(settings, write=True)
-    added = upload_index.reindex(carbon.staging, carbon.ledger)
+    added = staged.reindex(carbon.staging, carbon.ledger)
     for one in () if json else added:
         answer(f"upload {one.id}: {one}")
     ended = drive(settings, carbon) if wait else True

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from domain.shared.error import PerennialError, TransientResourceError
+from services.carbon.reindex import uploads_without_rows
 from services.carbon.service import CarbonService
-from services.carbon.upload_index import uploads_without_rows
 
 PATIENCE = 10.0
 """Seconds for what an application lists."""

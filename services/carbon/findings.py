@@ -10,8 +10,8 @@ from domain.shared.clock import machine_clock
 from domain.shared.health import Finding
 from resources.ledger.attention import attention
 from services.carbon.drop_folder import DropFolder
+from services.carbon.reindex import not_indexed
 from services.carbon.service import CarbonService, freshness_of
-from services.carbon.upload_index import not_indexed
 
 
 def findings(carbon: CarbonService, drop: Path) -> list[Finding]:

@@ -27,7 +27,7 @@ from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, Table, Version
 from domain.shared.work_findings import fails
 from resources.ledger.attention import attention
-from services.carbon.upload_index import not_indexed
+from services.carbon.reindex import not_indexed
 from services.states import state_of
 
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ from resources.ledger.pipelines import new_pipeline_id
 from resources.ledger.uploads import Upload
 from services.carbon.overtaken import refuse_overtaken
 from services.carbon.receipt import Receipt
+from services.carbon.reindex import restore_rows, write_note
 from services.carbon.service import CarbonService
 from services.carbon.unit_use import units_left_out
 from services.carbon.units_known import of_year, units_of, units_of_others
-from services.carbon.upload_index import restore_rows, write_note
 
 FileKind = Literal["units", "factors", "data"]
 LARGEST = 1 << 30

@@ -13,8 +13,8 @@ import pytest
 from domain.carbon.tables import DATA_ENTRIES, FACTORS
 from resources.ledger.uploads import Upload
 from services.carbon.intake import take_in_entries, take_in_factors
+from services.carbon.reindex import not_indexed, uploads_without_rows, write_missing_notes
 from services.carbon.service import NotIndexed
-from services.carbon.upload_index import not_indexed, uploads_without_rows, write_missing_notes
 from tests.command import Said, said
 from tests.integration.carbon.office import FACTORS as CHEAP
 from tests.integration.carbon.office import PAPER, TRAIN, UNITS, YEAR, Office
