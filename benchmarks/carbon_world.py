@@ -17,8 +17,8 @@ from resources.lake.client import Lake
 from resources.ledger.client import Ledger
 from resources.objects.staging import Staging
 from services.carbon.calculate import calculate_emissions
-from services.carbon.making import Built, make
 from services.carbon.service import CarbonService
+from services.partitions import Built, Pass
 
 YEAR = 2025
 WORDS = 40
@@ -61,21 +61,22 @@ class World:
         self.new_factors(carbon, 0, 0)
         for number, kind in enumerate(self.types):
             frame = _entries(kind, entries // self.count, np.random.default_rng(number))
-            built = Built({DATA_ENTRIES.name: frame}, {"uploads": "1"})
             partition = f"{kind.name}|{YEAR}"
-            make(carbon, DATA_ENTRIES, [partition], f"fill {number}", nobody, lambda _, __, b=built: b)
-        calculate_emissions(carbon, self.partitions, "first", nobody)
+            built = Built(partition, {DATA_ENTRIES.name: frame}, {"uploads": "1"})
+            carbon.materialize(
+                [DATA_ENTRIES], [partition], Pass(f"fill {number}"), nobody, lambda _, b=built: b
+            )
+        calculate_emissions(carbon, self.partitions, Pass("first"), nobody)
 
     def new_factors(self, carbon: CarbonService, first: int, others: int) -> None:
         """Factors whose values follow from a number: one for the first type, one for the others."""
         frames = self._factors(first, others)
-        make(
-            carbon,
-            FACTORS,
+        carbon.materialize(
+            [FACTORS, FACTOR_VERSIONS],
             [str(YEAR)],
-            f"factors {first} {others}",
+            Pass(f"factors {first} {others}"),
             nobody,
-            lambda _, __: Built(frames, {"uploads": "1"}),
+            lambda _: Built(str(YEAR), frames, {"uploads": "1"}),
         )
 
     def _factors(self, first: int, others: int) -> dict[str, pa.Table]:

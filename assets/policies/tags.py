@@ -1,7 +1,10 @@
 """The run tags that tie runs to the ledger."""
 
 DISPATCH = "perennial/dispatch"
-"""Names what a look sent the run for."""
+"""The dispatch that the run was started for."""
+ONLY = "perennial/only"
+ONLY_NEEDED = "needed"
+"""The tag, and its value, of a run that leaves alone what is complete."""
 PIPELINE = "perennial/pipeline"
 """The chain that the run belongs to; of several the newest. The newest few have a tag each as well."""
 PIPELINES = "perennial/pipelines"

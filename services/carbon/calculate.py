@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -18,11 +17,13 @@ from domain.carbon.plan import emissions_inputs, module_inputs, report_inputs, y
 from domain.carbon.reports import module_rows, report_rows, summing
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
 from domain.shared.error import TransientResourceError
-from domain.shared.table import Version
+from domain.shared.table import Table, Version
 from resources.lake.desk import Staged
+from resources.ledger.standing import DONE_MEANWHILE
 from services.carbon.calculation_metadata import told
-from services.carbon.making import Built, Tell, make
+from services.carbon.figures import figures
 from services.carbon.service import CarbonService
+from services.partitions import Built, NotBuilt, Pass, Report, Request
 
 
 class InputMissing(TransientResourceError):
@@ -32,17 +33,20 @@ class InputMissing(TransientResourceError):
     retry_in_run = False
 
 
-def calculate_emissions(carbon: CarbonService, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
+def calculate_emissions(carbon: CarbonService, partitions: Sequence[str], this: Pass, report: Report) -> None:
     factors = _Factors(carbon)
 
-    def build(partition: str, _: int) -> Built | None:
+    def build(request: Request) -> Built | NotBuilt:
+        partition = request.partition
         year = year_of(partition)
         of_year = {FACTORS.name: [str(year)], REPORTS.name: [str(year)]}
         # What it is made from is noted before it is read: a change in between is seen by the next look.
         seen = carbon.observe_partitions(of_year | {t.name: [partition] for t in (DATA_ENTRIES, EMISSIONS)})
         inputs = emissions_inputs(carbon.catalogue, seen, partition)
         if inputs is None:
-            raise InputMissing(f"the entries or factors of {partition} are not whole: they come first")
+            raise InputMissing(f"the entries or factors of {partition} are not complete: they come first")
+        if request.is_done(inputs, seen.state(EMISSIONS.table, partition)):
+            return NotBuilt(partition, skip=DONE_MEANWHILE)
         used = factors.of(year)
         try:
             staged = _written(carbon, partition, used)
@@ -51,15 +55,16 @@ def calculate_emissions(carbon: CarbonService, partitions: Sequence[str], run_id
         groups = by_decision(staged.sums)
         since = unsummed_since(seen, partition) or carbon.clock()
         return Built(
+            partition,
             {EMISSIONS.name: staged},
             inputs,
             detail={UNSUMMED_SINCE: since.isoformat()},
             metadata=told(groups, used),
-            shorter={EMISSIONS.name: groups},
+            figures={EMISSIONS.name: figures(EMISSIONS, groups)},
             carried=_carried(seen, partition),
         )
 
-    make(carbon, EMISSIONS, partitions, run_id, tell, build)
+    carbon.materialize([EMISSIONS], partitions, this, report, build)
 
 
 def _written(carbon: CarbonService, partition: str, factors: pa.Table) -> Staged:
@@ -119,31 +124,37 @@ def _carried(seen: Observed, partition: str) -> tuple[str, ...]:
     return newest_chains(old.detail.get("pipelines", ()))
 
 
-def sum_modules(carbon: CarbonService, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
-    def build(partition: str, _: int) -> Built | None:
+def sum_modules(carbon: CarbonService, partitions: Sequence[str], this: Pass, report: Report) -> None:
+    def build(request: Request) -> Built | NotBuilt:
+        partition = request.partition
         module = carbon.catalogue.module(partition.split("|", 1)[0])
         year = year_of(partition)
         emissions = [f"{t.name}|{year}" for t in module.types]
-        seen = carbon.observe_partitions({EMISSIONS.name: emissions})
+        seen = carbon.observe_partitions({EMISSIONS.name: emissions, REPORT_MODULES.name: [partition]})
         inputs = module_inputs(carbon.catalogue, seen, partition)
-        sums = sums_of(carbon, emissions)
-        rows = module_rows(carbon.catalogue, module, year, sums)
-        return Built({REPORT_MODULES.name: rows}, inputs, metadata=_sums_told(rows, "unmatched"))
+        if request.is_done(inputs, seen.state(REPORT_MODULES.table, partition)):
+            return NotBuilt(partition, skip=DONE_MEANWHILE)
+        rows = module_rows(carbon.catalogue, module, year, sums_of(carbon, emissions))
+        return _summed(REPORT_MODULES, partition, rows, inputs, "unmatched")
 
-    make(carbon, REPORT_MODULES, partitions, run_id, tell, build)
+    carbon.materialize([REPORT_MODULES], partitions, this, report, build)
 
 
-def sum_reports(carbon: CarbonService, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
-    def build(partition: str, _: int) -> Built | None:
-        year = int(partition)
-        emissions = [f"{name}|{year}" for name in carbon.catalogue.types]
-        seen = carbon.observe_partitions({EMISSIONS.name: emissions, UNITS.name: [partition]})
+def sum_reports(carbon: CarbonService, partitions: Sequence[str], this: Pass, report: Report) -> None:
+    def build(request: Request) -> Built | NotBuilt:
+        partition = request.partition
+        emissions = [f"{name}|{partition}" for name in carbon.catalogue.types]
+        seen = carbon.observe_partitions(
+            {EMISSIONS.name: emissions, UNITS.name: [partition], REPORTS.name: [partition]}
+        )
         inputs = report_inputs(carbon.catalogue, seen, partition)
-        sums = sums_of(carbon, emissions)
-        rows = report_rows(carbon.catalogue, year, sums, carbon.units(year))
-        return Built({REPORTS.name: rows}, inputs, metadata=_sums_told(rows, "own_unmatched"))
+        if request.is_done(inputs, seen.state(REPORTS.table, partition)):
+            return NotBuilt(partition, skip=DONE_MEANWHILE)
+        year = int(partition)
+        rows = report_rows(carbon.catalogue, year, sums_of(carbon, emissions), carbon.units(year))
+        return _summed(REPORTS, partition, rows, inputs, "own_unmatched")
 
-    make(carbon, REPORTS, partitions, run_id, tell, build)
+    carbon.materialize([REPORTS], partitions, this, report, build)
 
 
 def sums_of(carbon: CarbonService, partitions: Sequence[str]) -> pa.Table:
@@ -154,9 +165,11 @@ def sums_of(carbon: CarbonService, partitions: Sequence[str]) -> pa.Table:
     return carbon.lake.query(sql, partitions={EMISSIONS.name: partitions})
 
 
-def _sums_told(rows: pa.Table, unmatched: str) -> dict[str, Any]:
-    """Whose sums these are; what they come to is told of every table."""
-    return {
+def _summed(table: Table, partition: str, rows: pa.Table, inputs: Mapping[str, str], unmatched: str) -> Built:
+    metadata = {
         "units": pc.count_distinct(rows.column("unit_id")).as_py(),
         "unmatched": pc.sum(rows.column(unmatched), min_count=0).as_py(),
     }
+    return Built(
+        partition, {table.name: rows}, inputs, metadata=metadata, figures={table.name: figures(table, rows)}
+    )

@@ -1,10 +1,9 @@
-"""What a partition comes to, in a few numbers that can be laid beside those of the time before."""
+"""What a partition adds up to, in a few numbers that can be laid beside those of the time before."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -19,6 +18,7 @@ from domain.carbon.tables import (
 )
 from domain.shared.compute import query
 from domain.shared.table import Table
+from services.partitions import Figures
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ MEASURES: Mapping[str, Measure] = {
     ),
     REPORTS.name: Measure("t CO2e", f"SELECT module, {_TONNES.format('own_mg')} FROM made GROUP BY 1"),
 }
-"""By table. Kept with what was recorded of a partition: the next time they are the time before."""
+"""By table. Recorded with a partition: the next time they are what it added up to before."""
 
 
 PARTS = 100
@@ -56,38 +56,13 @@ PARTS = 100
 OTHERS = "others"
 
 
-def figures(table: Table, made: pa.Table) -> dict[str, float]:
-    """By part; of very many the largest, and the sum of the others."""
-    found = query(MEASURES[table.name].sql, {"made": made})
+def figures(table: Table, made: pa.Table) -> Figures:
+    """What a partition adds up to, part by part; of very many the largest, and the sum of the others."""
+    measure = MEASURES[table.name]
+    found = query(measure.sql, {"made": made})
     parts, numbers = (column.to_pylist() for column in found.columns)
     largest = sorted(zip(parts, numbers, strict=True), key=lambda part: (-part[1], part[0]))
     kept = dict(sorted(largest[:PARTS]))
     if rest := largest[PARTS:]:
         kept[OTHERS] = kept.get(OTHERS, 0) + sum(number for _, number in rest)
-    return kept
-
-
-def changes(before: Mapping[str, float] | None, after: Mapping[str, float]) -> list[dict[str, Any]]:
-    """Part by part, the largest change first. Where nothing is known of before, nothing is said of it."""
-    if before is None:
-        largest = sorted(after.items(), key=lambda part: (-abs(part[1]), part[0]))
-        return [{"part": part, "before": "", "after": number, "change": ""} for part, number in largest]
-    pairs = {part: (before.get(part, 0), after.get(part, 0)) for part in before.keys() | after.keys()}
-    rows = [{"part": p, "before": old, "after": new, "change": new - old} for p, (old, new) in pairs.items()]
-    return sorted(rows, key=lambda row: (-abs(row["change"]), -abs(row["after"]), row["part"]))
-
-
-def sentence(unit: str, before: Mapping[str, float] | None, after: Mapping[str, float]) -> str:
-    """The sum in words: "9,364.639 → 9,811.931 t CO2e (+4.8 %)"."""
-    new = sum(after.values())
-    if before is None:
-        return f"{_number(new)} {unit}; nothing is known from before"
-    old = sum(before.values())
-    if before == after:
-        return f"{_number(new)} {unit}, as before"
-    share = f" ({(new / old - 1) * 100:+.1f} %)" if old else ""
-    return f"{_number(old)} → {_number(new)} {unit}{share}"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"
+    return Figures(measure.unit, kept)

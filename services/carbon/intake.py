@@ -24,31 +24,42 @@ from domain.carbon.plan import entries_inputs, factors_inputs, units_inputs, yea
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS, UNITS
 from domain.shared.compute import packaged, query
 from domain.shared.error import InfrastructureError
-from domain.shared.state import PartitionState
+from domain.shared.state import NOTHING, PartitionState
 from domain.shared.table import Table
+from resources.ledger.standing import DONE_MEANWHILE
 from resources.objects.staging import LOST
-from services.carbon.making import Built, Tell, make
+from services.carbon.figures import figures
 from services.carbon.service import DIGESTS, CarbonService, NotIndexed
+from services.partitions import Built, NotBuilt, Pass, Report, Request
 
 if TYPE_CHECKING:
     from resources.ledger.uploads import Upload
 
+NOTHING_TO_DO = "nothing_to_do"
 
-def take_in_units(carbon: CarbonService, years: Sequence[str], run_id: str, tell: Tell) -> None:
-    def build(partition: str, work_id: int) -> Built | None:
-        year = int(partition)
-        seen = carbon.observe()
+
+def ingest_units(carbon: CarbonService, years: Sequence[str], this: Pass, report: Report) -> None:
+    def build(request: Request) -> Built | NotBuilt:
+        partition, year = request.partition, int(request.partition)
+        seen = carbon.observe_intake({UNITS.name: [partition]})
         inputs = units_inputs(seen, year)
+        if request.is_done(inputs, seen.state(UNITS.table, partition)):
+            return NotBuilt(partition, skip=DONE_MEANWHILE)
         newest = _uploads(carbon, (u.id for u in seen.newest_uploads("units", "", year)))
         _refuse_not_indexed(seen)
         if not newest:
-            return None
-        jobs = _taken(carbon, newest, work_id, year)
-        frames = [_with_job(carbon, u, year, jobs[u.id]) for u in newest]
-        files = [{"file": u.name, "upload": u.id, "units": u.taken} for u in newest]
-        return Built({UNITS.name: _shaped(UNITS, frames)}, inputs, metadata={"files": files})
+            return NotBuilt(partition, skip=NOTHING_TO_DO)
+        jobs = _taken(carbon, newest, request.work.id, year)
+        rows = _shaped(UNITS, [_with_job(carbon, u, year, jobs[u.id]) for u in newest])
+        return Built(
+            partition,
+            {UNITS.name: rows},
+            inputs,
+            metadata={"files": [{"file": u.name, "upload": u.id, "units": u.taken} for u in newest]},
+            figures={UNITS.name: figures(UNITS, rows)},
+        )
 
-    make(carbon, UNITS, years, run_id, tell, build)
+    carbon.materialize([UNITS], years, this, report, build)
 
 
 def _taken(carbon: CarbonService, newest: Sequence[Upload], work_id: int, year: int) -> dict[int, int]:
@@ -65,50 +76,60 @@ def _with_job(carbon: CarbonService, upload: Upload, year: int, job: int) -> pa.
     return rows.append_column("last_seen_job_id", pa.repeat(pa.scalar(job, pa.int64()), count))
 
 
-def take_in_factors(carbon: CarbonService, years: Sequence[str], run_id: str, tell: Tell) -> None:
+def ingest_factors(carbon: CarbonService, years: Sequence[str], this: Pass, report: Report) -> None:
     """Uploads are added in their order: a factor's history is theirs. Where the tables are what we made of
     the first of them, only the others are added; else all are, from the first on."""
 
-    def build(partition: str, work_id: int) -> Built | None:
-        year = int(partition)
-        seen = carbon.observe()
+    def build(request: Request) -> Built | NotBuilt:
+        partition, year = request.partition, int(request.partition)
+        seen = _observe_factors(carbon, partition)
         inputs = factors_inputs(seen, year)
+        factors, versions = (seen.state(t.table, partition) for t in (FACTORS, FACTOR_VERSIONS))
+        if request.is_done(inputs, factors, versions):
+            return NotBuilt(partition, skip=DONE_MEANWHILE)
         _refuse_not_indexed(seen)
         if not inputs:
-            return None
+            return NotBuilt(partition, skip=NOTHING_TO_DO)
         wanted = [int(number) for number in inputs["uploads"].split(",")]
-        done = _already(
-            seen.state(FACTORS.table, partition), seen.state(FACTOR_VERSIONS.table, partition), wanted
-        )
+        done = _already(factors, versions, wanted)
         known, speaking = YearOfFactors.empty(), dict[str, int]()
         if done:
             known = YearOfFactors(carbon.factors(year), carbon.rows(FACTOR_VERSIONS, [partition]))
-            speaking = seen.state(FACTORS.table, partition).detail.get(NEWEST_UPLOADS, {})
+            speaking = factors.detail.get(NEWEST_UPLOADS, {})
         before = known.factors
         by_type: dict[str, list[str]] = {}
-        told = seen.state(FACTORS.table, partition).inputs.get("uploads", "").split(",")
-        jobs = carbon.ledger.uploads.taken_by(work_id, wanted, year)
+        ingested = factors.inputs.get("uploads", "").split(",")
+        jobs = carbon.ledger.uploads.taken_by(request.work.id, wanted, year)
         uploads = {u.id: u for u in _uploads(carbon, wanted[len(done) :])}
         for number in wanted[len(done) :]:
             origin = Origin(jobs[number], uploads[number].file, uploads[number].moment)
             incoming = _of_year(carbon, uploads[number], year)
-            after, speaking = (
-                merged(year, known, incoming, origin),
-                newest_by_type(speaking, incoming, number),
-            )
-            # Of a rebuild, what had been taken in before is nobody's news.
-            for name in changed_types(known.factors, after.factors) if str(number) not in told else ():
+            after = merged(year, known, incoming, origin)
+            speaking = newest_by_type(speaking, incoming, number)
+            # Of a rebuild, what had been ingested before is nobody's news.
+            for name in changed_types(known.factors, after.factors) if str(number) not in ingested else ():
                 by_type.setdefault(name, []).append(uploads[number].pipeline_id)
             known = after
         by_type = _with_carried(seen, partition, by_type)
         return Built(
+            partition,
             {FACTOR_VERSIONS.name: known.versions, FACTORS.name: known.factors},
             inputs,
             {"pipelines_by_type": by_type, DIGESTS: digests(known.factors), NEWEST_UPLOADS: speaking},
-            _factors_told(before, known.factors),
+            _factor_changes(before, known.factors),
+            {
+                FACTOR_VERSIONS.name: figures(FACTOR_VERSIONS, known.versions),
+                FACTORS.name: figures(FACTORS, known.factors),
+            },
         )
 
-    make(carbon, FACTORS, years, run_id, tell, build)
+    carbon.materialize([FACTORS, FACTOR_VERSIONS], years, this, report, build)
+
+
+def _observe_factors(carbon: CarbonService, year: str) -> Observed:
+    by_type = [f"{name}|{year}" for name in carbon.catalogue.types]
+    tables = {FACTORS.name: [year], FACTOR_VERSIONS.name: [year]}
+    return carbon.observe_intake(tables | {DATA_ENTRIES.name: by_type, EMISSIONS.name: by_type})
 
 
 def _with_carried(seen: Observed, year: str, by_type: Mapping[str, list[str]]) -> dict[str, list[str]]:
@@ -121,9 +142,8 @@ def _with_carried(seen: Observed, year: str, by_type: Mapping[str, list[str]]) -
         return seen.state(EMISSIONS.table, f"{name}|{year}").inputs.get("factors") == digests.get(name)
 
     def is_awaited(name: str) -> bool:
-        return name not in by_type or (
-            (DATA_ENTRIES.table, f"{name}|{year}") in seen.states and not is_seen(name)
-        )
+        has_entries = seen.state(DATA_ENTRIES.table, f"{name}|{year}") != NOTHING
+        return name not in by_type or (has_entries and not is_seen(name))
 
     carried = {name: chains for name, chains in known.items() if is_awaited(name)}
     return {
@@ -140,7 +160,7 @@ def _already(factors: PartitionState, versions: PartitionState, wanted: Sequence
     return done if list(wanted[: len(done)]) == done else []
 
 
-def _factors_told(before: pa.Table, after: pa.Table) -> dict[str, Any]:
+def _factor_changes(before: pa.Table, after: pa.Table) -> dict[str, Any]:
     """Of each type, how many factors there are, are stale, were touched; and the first of these."""
     tables = {"before": before, "after": after}
     listed = query(packaged(__file__, "factor_changes"), tables).drop_columns(["year"]).slice(0, 50)
@@ -148,30 +168,39 @@ def _factors_told(before: pa.Table, after: pa.Table) -> dict[str, Any]:
     return {"factors_changed": by_type.to_pylist(), "factors_before_and_after": listed.to_pylist()}
 
 
-def take_in_entries(carbon: CarbonService, partitions: Sequence[str], run_id: str, tell: Tell) -> None:
-    def build(partition: str, work_id: int) -> Built | None:
+def ingest_entries(carbon: CarbonService, partitions: Sequence[str], this: Pass, report: Report) -> None:
+    def build(request: Request) -> Built | NotBuilt:
+        partition = request.partition
         name, year = partition.split("|", 1)[0], year_of(partition)
-        seen = carbon.observe()
+        seen = carbon.observe_intake({DATA_ENTRIES.name: [partition], EMISSIONS.name: [partition]})
+        inputs = entries_inputs(carbon.catalogue, seen, partition)
+        old = seen.state(DATA_ENTRIES.table, partition)
+        if request.is_done(inputs, old):
+            return NotBuilt(partition, skip=DONE_MEANWHILE)
         newest = _uploads(carbon, (u.id for u in seen.newest_uploads("data", name, year)))
         _refuse_not_indexed(seen)
         if not newest:
-            return None
-        _taken(carbon, newest, work_id, year)
+            return NotBuilt(partition, skip=NOTHING_TO_DO)
+        _taken(carbon, newest, request.work.id, year)
         frames = []
         for upload in newest:
             rows = recalculated(carbon.catalogue.type(name), _of_year(carbon, upload, year))
             frames.append(rows.append_column("file", pa.repeat(upload.file, len(rows))))
-        files = [{"file": u.name, "upload": u.id, "rows": u.taken} for u in newest]
-        inputs = entries_inputs(carbon.catalogue, seen, partition)
-        old = seen.state(DATA_ENTRIES.table, partition)
         is_seen = seen.state(EMISSIONS.table, partition).inputs.get("entries") == str(old.version)
-        carried = () if is_seen else newest_chains(old.detail.get("pipelines", ()))
-        shaped = _shaped(DATA_ENTRIES, frames)
-        busiest = query(packaged(__file__, "busiest_units"), {"entries": shaped}).to_pylist()
-        metadata = {"files": files, "busiest_units": busiest}
-        return Built({DATA_ENTRIES.name: shaped}, inputs, metadata=metadata, carried=carried)
+        rows = _shaped(DATA_ENTRIES, frames)
+        return Built(
+            partition,
+            {DATA_ENTRIES.name: rows},
+            inputs,
+            metadata={
+                "files": [{"file": u.name, "upload": u.id, "rows": u.taken} for u in newest],
+                "busiest_units": query(packaged(__file__, "busiest_units"), {"entries": rows}).to_pylist(),
+            },
+            figures={DATA_ENTRIES.name: figures(DATA_ENTRIES, rows)},
+            carried=() if is_seen else newest_chains(old.detail.get("pipelines", ())),
+        )
 
-    make(carbon, DATA_ENTRIES, partitions, run_id, tell, build)
+    carbon.materialize([DATA_ENTRIES], partitions, this, report, build)
 
 
 def _refuse_not_indexed(seen: Observed) -> None:

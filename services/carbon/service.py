@@ -6,7 +6,7 @@ same plan.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ import pyarrow as pa
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.factors import digests
 from domain.carbon.feeds import FeedChange, FeedRead
-from domain.carbon.jobs import FEED_ENTRIES, KINDS
+from domain.carbon.jobs import FEED_ENTRIES, KIND_OF, KINDS
 from domain.carbon.observed import Arrived, Observed
 from domain.carbon.plan import Plan, needs_uploads, plan
 from domain.carbon.tables import FACTORS, TABLES, UNITS
@@ -28,6 +28,8 @@ from domain.shared.table import ABSENT, Table, Version
 from domain.shared.work_findings import fails
 from resources.ledger.attention import attention
 from services.carbon.reindex import not_indexed
+from services.materialize import Materialization
+from services.partitions import Built, NotBuilt, Pass, Report, Request, one_at_a_time
 from services.states import state_of
 
 if TYPE_CHECKING:
@@ -101,6 +103,35 @@ class CarbonService:
         records = self.provenance.records(list(partitions), named)
         states = self._states(self.lake.holdings(partitions), records)
         return Observed(states=states, factor_digests=self._factor_digests(states))
+
+    def observe_intake(self, partitions: Mapping[str, Sequence[str]]) -> Observed:
+        """The same with the files that came: enough to tell what partitions are made of them."""
+        seen = self.observe_partitions(partitions)
+        missing = len(not_indexed(self.staging, self.ledger))
+        return replace(seen, uploads=self._uploads(), not_indexed=missing)
+
+    def materialize(
+        self,
+        tables: Sequence[Table],
+        partitions: Sequence[str],
+        this: Pass,
+        report: Report,
+        build: Callable[[Request], Built | NotBuilt],
+    ) -> None:
+        """Write partitions of the tables of one asset, each as `build` makes it; of a run that was dispatched
+        those it was dispatched for."""
+        wanted = self.sent(this.dispatch_id, tables[0].table, partitions)
+        Materialization(
+            self.lake,
+            self.ledger,
+            self.provenance,
+            KIND_OF[tables[0].table],
+            tables,
+            this,
+            report,
+            pipelines=True,
+            blocked=YearLocked,
+        ).run(wanted, lambda requests: one_at_a_time(requests, build))
 
     def _uploads(self) -> list[Arrived]:
         return [_arrived(u) for u in self.ledger.uploads.standing()]

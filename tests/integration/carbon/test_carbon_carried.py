@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from domain.carbon import pipelines
-from services.carbon.intake import take_in_entries
+from services.carbon.intake import ingest_entries
+from services.partitions import Pass
 from tests.integration.carbon.office import YEAR, Office
 
 PLACE = f"paper|{YEAR}"
@@ -15,7 +16,7 @@ def edit(office: Office, mass: float) -> str:
     """Entries that change and are taken in; nobody calculates them yet. Their chain."""
     rows = f"unit_id,mass,kind\nART,{mass},recycled\n"
     told = office.upload("data", rows, "--type", "paper", "--json").json
-    take_in_entries(office.carbon, [PLACE], f"run {mass}", lambda _: None)
+    ingest_entries(office.carbon, [PLACE], Pass(f"run {mass}"), lambda _: None)
     return str(told["files"][0]["pipeline"])
 
 

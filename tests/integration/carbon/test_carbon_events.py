@@ -64,7 +64,17 @@ def test_every_table_tells_what_it_comes_to_and_shows_it(office: Office) -> None
             p.split()[0] for p in parts
         }
     for of in told.values():
-        assert {"content", "changed", "seconds", "sum", "what_changed", "what_changed_plot"} <= of.keys()
+        assert {
+            "version",
+            "changed",
+            "seconds",
+            "attempts",
+            "reason",
+            "inputs",
+            "sum",
+            "what_changed",
+            "what_changed_plot",
+        } <= of.keys()
 
 
 def test_new_factors_can_be_followed_from_their_file_to_the_report(office: Office) -> None:

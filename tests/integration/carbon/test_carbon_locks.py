@@ -13,9 +13,9 @@ from domain.shared.error import InvalidInput
 from resources.lake.client import Commit, Lake
 from resources.ledger.model import LeaseLost
 from services.carbon.calculate import sum_reports
-from services.carbon.intake import take_in_factors
-from services.carbon.making import PartlyDone
-from services.carbon.service import CarbonService
+from services.carbon.intake import ingest_factors
+from services.carbon.service import CarbonService, YearLocked
+from services.partitions import Pass
 from tests.integration.carbon.office import FACTORS, TRAIN, YEAR, Office
 
 DEARER = FACTORS.replace(",8,g/km", ",9,g/km")
@@ -65,7 +65,7 @@ def test_a_year_is_not_locked_while_its_report_is_summed(
     outdate_the_report(office)
     before, told = office.milligrams(), list[InvalidInput]()
     with between_check_and_commit(monkeypatch, lambda _: try_to_lock(office.carbon, told)):
-        sum_reports(office.carbon, [YEAR], "run", nothing)
+        sum_reports(office.carbon, [YEAR], Pass("run"), nothing)
     assert [error.reason_code for error in told] == ["year_busy"]
     assert office.milligrams() > before
     after = office.content()
@@ -80,7 +80,7 @@ def test_a_year_is_not_locked_between_the_commits_of_its_factors(
     office.upload("factors", DEARER)
     told: list[InvalidInput] = []
     with between_check_and_commit(monkeypatch, lambda _: try_to_lock(office.carbon, told)):
-        take_in_factors(office.carbon, [YEAR], "run", nothing)
+        ingest_factors(office.carbon, [YEAR], Pass("run"), nothing)
     assert [error.reason_code for error in told] == ["year_busy", "year_busy"]
     states = office.carbon.observe().states
     assert states["factors", YEAR].untouched
@@ -109,7 +109,7 @@ def test_a_lock_waits_for_the_swap_of_work_that_was_called_off_past_its_last_che
         between_check_and_commit(monkeypatch, call_off_and_lock),
         pytest.raises(LeaseLost),
     ):
-        sum_reports(office.carbon, [YEAR], "run", nothing)
+        sum_reports(office.carbon, [YEAR], Pass("run"), nothing)
     person.join()
     assert seen_when_locked == [office.content()]
 
@@ -118,8 +118,8 @@ def test_a_click_on_a_locked_year_changes_nothing_and_says_who_locked_it(office:
     outdate_the_report(office)
     before = office.content()
     office.run("lock", YEAR, "--reason", "published")
-    with pytest.raises(PartlyDone, match=r"2025 is locked by .*: published"):
-        sum_reports(office.carbon, [YEAR], "click", nothing)
+    with pytest.raises(YearLocked, match=r"2025 is locked by .*: published"):
+        sum_reports(office.carbon, [YEAR], Pass("click"), nothing)
     [row] = office.carbon.ledger.find("carbon.aggregation", key_prefix=f"carbon_reports:{YEAR}", limit=1)
     assert (row.status, row.reason_code) == ("skipped", "year_locked")
     assert office.content() == before

@@ -9,8 +9,9 @@ import pytest
 
 from resources.lake.client import Lake
 from services.carbon.calculate import calculate_emissions
-from services.carbon.intake import take_in_entries, take_in_factors
+from services.carbon.intake import ingest_entries, ingest_factors
 from services.carbon.service import CarbonService
+from services.partitions import Pass
 from tests.integration.carbon.office import FACTORS, TRAIN, YEAR, Office
 
 KEY = f"train|{YEAR}"
@@ -23,13 +24,13 @@ def nobody(_: object) -> None:
 def entries_change(office: Office) -> int:
     """By how many milligrams the report must say more from now on."""
     assert office.upload("data", TRAIN.replace("500", "600"), "--type", "train").code == 0
-    take_in_entries(office.carbon, [KEY], "another run", nobody)
+    ingest_entries(office.carbon, [KEY], Pass("another run"), nobody)
     return 100 * 30_000
 
 
 def factors_change(office: Office) -> int:
     assert office.upload("factors", FACTORS.replace(",8,g/km", ",9,g/km")).code == 0
-    take_in_factors(office.carbon, [YEAR], "another run", nobody)
+    ingest_factors(office.carbon, [YEAR], Pass("another run"), nobody)
     return 1000 * 2 * 1_000
 
 
@@ -58,7 +59,7 @@ def test_what_changes_while_it_is_calculated_is_calculated_again(
         return found
 
     monkeypatch.setattr(of, name, meanwhile)
-    calculate_emissions(office.carbon, [KEY], "a run", nobody)
+    calculate_emissions(office.carbon, [KEY], Pass("a run"), nobody)
     for _ in range(3):
         office.reconcile()
     assert [office.milligrams() - before] == more

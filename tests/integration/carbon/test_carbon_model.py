@@ -42,10 +42,11 @@ from hunts.carbon_yardstick import (
 from orchestration.settings import Settings
 from resources.ledger.client import Ledger
 from services.carbon.calculate import calculate_emissions, sum_modules, sum_reports
-from services.carbon.intake import take_in_entries, take_in_factors, take_in_units
+from services.carbon.intake import ingest_entries, ingest_factors, ingest_units
 from services.carbon.pipelines import chains
 from services.carbon.reconcile import Start, reconcile
 from services.carbon.upload import File, upload
+from services.partitions import Pass
 from tests.integration.carbon.workers import (
     Clock,
     Crew,
@@ -63,9 +64,9 @@ EXAMPLES, STEPS = 2, 8
 YEAR = 2025
 NAMES = ("train", "paper")
 MAKERS = {
-    UNITS.table: (take_in_units, UNITS),
-    FACTORS.table: (take_in_factors, FACTORS),
-    DATA_ENTRIES.table: (take_in_entries, DATA_ENTRIES),
+    UNITS.table: (ingest_units, UNITS),
+    FACTORS.table: (ingest_factors, FACTORS),
+    DATA_ENTRIES.table: (ingest_entries, DATA_ENTRIES),
     EMISSIONS.table: (calculate_emissions, EMISSIONS),
     REPORT_MODULES.table: (sum_modules, REPORT_MODULES),
     REPORTS.table: (sum_reports, REPORTS),
@@ -159,7 +160,7 @@ class Model(RuleBasedStateMachine):
         def work() -> None:
             carbon = self.carbon
             wanted = carbon.sent(start.dispatch_id, table.table, start.partitions)
-            make(carbon, wanted, run_id, lambda _: stop("told"))
+            make(carbon, wanted, Pass(run_id), lambda _: stop("told"))
 
         worker = self.crew.hire(f"{start.table} {start.partitions}", work)
         worker.run_id = run_id

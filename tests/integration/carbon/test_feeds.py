@@ -18,10 +18,11 @@ from sandbox.carbon.application import Answer, Application, Place, serving
 from services.carbon.calculate import calculate_emissions, sum_modules, sum_reports
 from services.carbon.checks import check_applications
 from services.carbon.feeds import READ_AGAIN, poll_feeds, read_feed_entries
-from services.carbon.intake import take_in_entries, take_in_units
+from services.carbon.intake import ingest_entries, ingest_units
 from services.carbon.reconcile import reconcile
 from services.carbon.retention import delete_superseded_readings
 from services.carbon.service import CarbonService
+from services.partitions import Pass
 from tests.command import said
 from tests.integration.carbon.office import TRAIN, YEAR, Office
 from tests.integration.carbon.office import UNITS as TREE
@@ -51,8 +52,8 @@ def beside(office: Office, application: Application, monkeypatch: pytest.MonkeyP
 
 WORK = {
     FEED_ENTRIES: read_feed_entries,
-    UNITS.table: take_in_units,
-    DATA_ENTRIES.table: take_in_entries,
+    UNITS.table: ingest_units,
+    DATA_ENTRIES.table: ingest_entries,
     EMISSIONS.table: calculate_emissions,
     REPORT_MODULES.table: sum_modules,
     REPORTS.table: sum_reports,
@@ -70,7 +71,8 @@ def settled(carbon: CarbonService) -> list[str]:
     while starts := reconcile(carbon).starts:
         for start in starts:
             try:
-                WORK[start.table](carbon, start.partitions, start.dispatch_id, lambda *_: None)
+                run = start.dispatch_id if start.table == FEED_ENTRIES else Pass(start.dispatch_id)
+                WORK[start.table](carbon, start.partitions, run, lambda *_: None)
             except PerennialError as error:
                 failed.append(error.message)
     return failed

@@ -12,9 +12,10 @@ import pytest
 
 from domain.carbon.tables import DATA_ENTRIES, FACTORS
 from resources.ledger.uploads import Upload
-from services.carbon.intake import take_in_entries, take_in_factors
+from services.carbon.intake import ingest_entries, ingest_factors
 from services.carbon.reindex import not_indexed, uploads_without_rows, write_missing_notes
 from services.carbon.service import NotIndexed
+from services.partitions import Pass
 from tests.command import Said, said
 from tests.integration.carbon.office import FACTORS as CHEAP
 from tests.integration.carbon.office import PAPER, TRAIN, UNITS, YEAR, Office
@@ -82,9 +83,9 @@ def test_status__older_ledger__one_finding_and_nothing_is_made(office: Office) -
 def test_materialize__older_ledger__is_deferred(office: Office) -> None:
     restore_older_ledger(office)
     before = office.content()
-    for take_in, partition in ((take_in_entries, ENTRIES[1]), (take_in_factors, YEAR)):
+    for ingest, partition in ((ingest_entries, ENTRIES[1]), (ingest_factors, YEAR)):
         with pytest.raises(Exception, match="2 staged uploads are not indexed"):
-            take_in(office.carbon, [partition], "a click", lambda _: None)
+            ingest(office.carbon, [partition], Pass("a click"), lambda _: None)
     assert office.content() == before
 
 

@@ -1,0 +1,77 @@
+"""`table_asset`: the one pattern of every asset that writes lake tables.
+
+A run may cover many partitions. Each is logged right after its commit, with one event per run, and a killed
+run shows exactly those it committed (`recording.py`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+
+from assets.policies.definition import asset_arguments, asset_key
+from assets.policies.failure import classified
+from assets.policies.recording import Checks, Recorder
+from assets.policies.retries import ListedRetryPolicy
+from assets.policies.tags import DISPATCH, ONLY, ONLY_NEEDED
+from domain.shared.table import ALL, Table
+from services.partitions import Pass, Report
+
+Work = Callable[[Any, Sequence[str], Pass, Report], None]
+"""A use case: given the domain's service, it writes these partitions and reports each."""
+Recent = Callable[[Any, str], Mapping[str, int]]
+RESOURCES = {"market": "warehouse", "carbon": "office"}
+
+
+def table_asset(
+    tables: Sequence[Table],
+    work: Work,
+    *,
+    kinds: set[str],
+    deps: Sequence[dg.AssetDep] = (),
+    partitions: dg.PartitionsDefinition | None = None,
+    waits: Sequence[float] = (),
+    pool: str | None = None,
+    checks: Checks | None = None,
+    check_specs: Sequence[dg.AssetCheckSpec] = (),
+    recent: Recent | None = None,
+) -> dg.AssetsDefinition:
+    """One writer of these tables. A run may span partitions of which only some are due."""
+    resource = RESOURCES[tables[0].namespace]
+
+    @dg.multi_asset(
+        name=asset_key(tables[0]).to_python_identifier(),
+        specs=[
+            dg.AssetSpec(
+                **asset_arguments(table, table.namespace, kinds), deps=deps, partitions_def=partitions
+            )
+            for table in tables
+        ],
+        check_specs=check_specs,
+        partitions_def=partitions,
+        backfill_policy=dg.BackfillPolicy.single_run() if partitions else None,
+        retry_policy=ListedRetryPolicy(waits) if waits else None,
+        pool=pool,
+        required_resource_keys={resource},
+    )
+    def write(context: dg.AssetExecutionContext) -> Any:
+        this = this_pass(context, waits)
+        wanted = [str(key) for key in context.partition_keys] if partitions else [ALL]
+        with classified(this.final):
+            service = getattr(context.resources, resource).open()
+            shown = recent(service, tables[0].name) if recent else {}
+            recorder = Recorder(context, tables, checks, shown)
+            work(service, wanted, this, recorder)
+        yield from recorder.results()
+
+    return write
+
+
+def this_pass(context: dg.AssetExecutionContext, waits: Sequence[float] = ()) -> Pass:
+    return Pass(
+        context.run_id,
+        context.retry_number,
+        waits,
+        only_needed=context.run.tags.get(ONLY) == ONLY_NEEDED,
+        dispatch_id=context.run.tags.get(DISPATCH),
+    )
