@@ -105,19 +105,21 @@ def _health(verdict: Verdict) -> Health:
     return "explained" if verdict.state == "explained" else "healing"
 
 
+_SOURCE_HEALTH: Mapping[str, Health] = {"error": "broken", "stale": "stale", "never_ingested": "healing"}
+
+
 def _sources(sources: Iterable[SourceRow], calendar: TradingCalendar, now: datetime) -> Iterable[Finding]:
     for source in sources:
         fresh = freshness(source, calendar, now)
         if fresh.status == "healthy":
             continue
-        health: Health = "broken" if fresh.status == "error" else "stale"
         # In UTC, as everything in this table.
         when = source.last_success
         last = f"; last success {when.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if when else ""
         yield Finding(
             domain="market",
             subject=source.source,
-            health=health,
+            health=_SOURCE_HEALTH[fresh.status],
             reason_code=f"source_{fresh.status}",
             reason=f"{fresh.reason}{last}",
             since=source.last_failure if fresh.status == "error" else source.last_success,

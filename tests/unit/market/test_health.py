@@ -277,7 +277,7 @@ def test_every_refused_answer_has_its_action(reason: str) -> None:
 @pytest.mark.parametrize(
     ("source", "health", "reason_code"),
     [
-        (Source(None), "stale", "source_never_ingested"),
+        (Source(None), "healing", "source_never_ingested"),
         (Source(None, shanghai_time("2026-11-17 19:00"), "HTTP 502"), "broken", "source_error"),
         (Source(shanghai_time("2026-11-13 12:00")), "stale", "source_stale"),
         (Source(shanghai_time("2026-10-12 12:00")), "broken", "source_error"),
@@ -317,7 +317,7 @@ def test_the_worst_comes_first(market: Market) -> None:
     market.drop(PRICES, "2026-11-16")
     market.put("normalized_daily_basic", TUESDAY, 950, seen=2)
     rows = (Row("failed", key=f"{PRICES}:2026-03-02"),)
-    told = found(market, *rows, sources=(Source(None),), history_gaps=1)
+    told = found(market, *rows, sources=(Source(shanghai_time("2026-11-13 12:00")),), history_gaps=1)
     ranks = [f.health for f in told]
     assert ranks == sorted(ranks, key=["broken", "stale", "healing", "explained"].index)
     assert set(ranks) == {"broken", "stale", "healing", "explained"}
