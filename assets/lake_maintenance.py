@@ -72,7 +72,6 @@ def _maintain(
         freed += report.deleted_files
     with classified():
         forgotten = book.purge(book.clock() - KEEP_WORK)
-        book.dropped_files.forget(now - KEEP_WORK)
     if failed:
         raise dg.Failure("; ".join(failed), allow_retries=False)
     troubles = {

@@ -150,7 +150,7 @@ def landing(ground: CarbonGround, luck: random.Random, database_url: str = "") -
 
 def _landed(scene: Scene, wanted: int) -> bool:
     """Whether all files have come in while the sum is held up."""
-    uploads, ended = scene.house.carbon.ledger.uploads, time.monotonic() + LONGEST_STOP
+    uploads, ended = scene.house.carbon.store.uploads, time.monotonic() + LONGEST_STOP
     while time.monotonic() < ended and len(uploads.find(accepted=True)) < wanted:
         time.sleep(0.05)
     return len(uploads.find(accepted=True)) >= wanted

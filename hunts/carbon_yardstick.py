@@ -56,7 +56,7 @@ def complaints(
 def uploaded(carbon: CarbonService, sheets: Sequence[Sheet]) -> list[Sheet]:
     """These sheets as often and in the order in which they came in."""
     known = {sheet.sha256: sheet for sheet in sheets}
-    return [known[u.sha256] for u in reversed(carbon.ledger.uploads.find(accepted=True))]
+    return [known[u.sha256] for u in reversed(carbon.store.uploads.find(accepted=True))]
 
 
 def wrong_reports(carbon: CarbonService, uploaded: Sequence[Sheet]) -> Iterator[str]:
@@ -140,7 +140,7 @@ def sums_beyond_need(carbon: CarbonService, year: int, since: int) -> Iterator[s
         for r in done
         if r.kind in (RECALCULATION, UNIT_SYNC) and year_of(r.key.split(":", 1)[1]) == year
     ]
-    landed += [u.moment for u in carbon.ledger.uploads.find(accepted=True) if year in u.years]
+    landed += [u.moment for u in carbon.store.uploads.find(accepted=True) if year in u.years]
     disturbed = [s for s in sums if any(_begin(s) < moment < _end(s) for moment in landed)]
     if len(sums) > 1 + len(disturbed):
         spans = [f"{_begin(s):%M:%S.%f}-{_end(s):%M:%S.%f}" for s in sums]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import dagster as dg
     import typer
+    from sqlalchemy import Table as DatabaseTable
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -92,8 +93,8 @@ class Domain:
     kinds: Callable[[], Sequence[Kind]]
     views: Callable[[], Mapping[str, str]] = dict
     """SQL views over its tables, by name."""
-    ledger_views: Sequence[str] = ()
-    """The names under which SQL sees its tables of the ledger."""
+    ledger_views: Callable[[], Mapping[str, DatabaseTable]] = dict
+    """The tables of the ledger's database that SQL sees, by name."""
     definitions: Callable[[Settings], dg.Definitions]
     retention: Callable[[], Sequence[dg.AssetsDefinition]] = tuple
     """Assets that run every night with the care of the lake."""

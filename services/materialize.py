@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -66,7 +66,6 @@ class Materialization:
     allow_empty: bool = True
     pipelines: bool = False
     """Whether the work belongs to pipelines, which its content is recorded with."""
-    blocked: Callable[[Any], PerennialError] | None = None
     committed: dict[str, Version] = field(default_factory=dict)
     failures: dict[str, Exception] = field(default_factory=dict)
     """By partition, what was put off or given up in the ledger."""
@@ -119,9 +118,8 @@ class Materialization:
         for key, row in lease.settled.items():
             words = (row.error or row.reason_code).splitlines()[0]
             self.failures[key.split(":", 1)[1]] = PartlyDone(words, reason_code=row.reason_code)
-        for key, lock in lease.locked.items():
-            if self.blocked is not None:
-                self.failures[key.split(":", 1)[1]] = self.blocked(lock)
+        for key, error in lease.refused.items():
+            self.failures[key.split(":", 1)[1]] = error
 
     def _readable(self, lease: Lease) -> list[str]:
         """The leased partitions, without those whose rows are there and cannot be read now: these wait, as

@@ -27,5 +27,5 @@ def upload_retention(office: CarbonResource) -> dg.MaterializeResult:
     with classified():
         carbon = office.open()
         gone = delete_superseded_readings(carbon, carbon.clock() - KEEP)
-        noted = write_missing_notes(carbon.staging, carbon.ledger)
+        noted = write_missing_notes(carbon.staging, carbon.store)
     return dg.MaterializeResult(metadata={"readings_deleted": gone, "notes_written": noted})

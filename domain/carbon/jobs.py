@@ -62,17 +62,16 @@ _ACROSS_RUNS = Backoff(base=timedelta(seconds=60), factor=2, cap=timedelta(hours
 """Without a maximum: what only time mends (an application that is down, a lake that is busy) is never final,
 or a weekend without it would need a person on Monday. All else fails at once, or after a few attempts."""
 _OF_A_YEAR = {FEED_ENTRIES, *(table.table for table in TABLES)}
+YEAR_KINDS = frozenset(job.kind for job in JOBS if _OF_A_YEAR.issuperset(job.makes))
+"""Kinds whose work changes what a year holds: each of their keys names it."""
 
 
-def _year_of(key: str) -> int:
-    """Of `factors:2025` and of `data_entries:plane|2025`."""
+def year_of_key(key: str) -> int:
+    """The year of `factors:2025` and of `data_entries:plane|2025`."""
     return int(key.rpartition(":")[2].rpartition("|")[2])
 
 
-ALL_KINDS = tuple(
-    Kind(job.kind, transient=_ACROSS_RUNS, year_of=_year_of if _OF_A_YEAR.issuperset(job.makes) else None)
-    for job in JOBS
-)
+ALL_KINDS = tuple(Kind(job.kind, transient=_ACROSS_RUNS) for job in JOBS)
 KINDS = tuple(kind for kind in ALL_KINDS if kind.name != FILE_INGEST)
 """Those that the plan decides about."""
 KIND_OF: Mapping[str, str] = {word: job.kind for job in JOBS for word in job.makes}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from domain.shared.backoff import Backoff
+from domain.shared.error import PerennialError
 
 UNCLASSIFIED = Backoff(base=timedelta(seconds=5), factor=5, cap=timedelta(seconds=300), max_attempts=3)
 """For exceptions nobody classified: few attempts, then a person looks."""
@@ -16,21 +17,26 @@ RECURRENCE = Backoff(base=timedelta(seconds=30), factor=2, cap=timedelta(hours=1
 """For work that ended well and yet is wanted again at once for the very same reason."""
 
 
+Gate = Callable[[Any, Collection[str]], Mapping[str, PerennialError]]
+"""Called with a connection and keys, in the transaction that claims them: the keys that nobody may work on
+now, each with the error that says why."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """One kind of work, e.g. `market.fill`.
 
     `transient` spaces the attempts after a TransientResourceError; its `max_attempts` None means the
     work is never given up. `regrowth` spaces consecutive generations of a key that each ended well
-    and yet left the plan wanting more: the first repeat is free, the tenth is not. `year_of` reads the
-    year of a key, for work that changes what a year holds: while that year is locked, nobody holds it.
+    and yet left the plan wanting more: the first repeat is free, the tenth is not. `gate` is a domain's
+    veto: keys it names are not claimed, and their work ends as skipped.
     """
 
     name: str
     transient: Backoff
     unclassified: Backoff = UNCLASSIFIED
     recurrence_backoff: Backoff = RECURRENCE
-    year_of: Callable[[str], int] | None = None
+    gate: Gate | None = None
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from orchestration.api.answers import json_response, refusal
 from orchestration.domain import Call
 from orchestration.domains.carbon import open_carbon
 from orchestration.settings import Settings
-from services.carbon.service import YearLocked
+from services.carbon.store import YearLocked
 from services.carbon.upload import LARGEST, File, upload
 
 SAID = ("kind", "type", "year", "name", "institution", "by", "decimal", "accept_valid")

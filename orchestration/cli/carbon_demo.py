@@ -58,9 +58,9 @@ def show_carbon(settings: Settings, *, shown: bool) -> Demonstrated:
 
 def _not_ours(carbon: CarbonService) -> str | None:
     """The demo brings factors for a whole year: where somebody works on it, that is not for us to do."""
-    if YEAR in carbon.ledger.year_locks.held():
+    if YEAR in carbon.store.year_locks.held():
         return f"{YEAR} is locked"
-    for one in carbon.ledger.uploads.find(accepted=True):
+    for one in carbon.store.uploads.find(accepted=True):
         if one.uploaded_by != BY and YEAR in one.years:
             return f"{YEAR} has files of {one.uploaded_by}"
     return None

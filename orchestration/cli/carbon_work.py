@@ -45,7 +45,7 @@ def withdraw(
     carbon = open_carbon(settings, write=True)
     name = f"withdrawal of {data_entry_type} {year}"
     file = File("data", name, b"", getpass.getuser(), institution, source, year, data_entry_type)
-    if source in carbon.feeds or carbon.ledger.uploads.newest_of(scope_of(file)) is None:
+    if source in carbon.feeds or carbon.store.uploads.newest_of(scope_of(file)) is None:
         raise InvalidInput(f"no data of {data_entry_type} {year} of {institution!r} were uploaded")
     receipt = upload_nothing(carbon, file)
     ended = drive(settings, carbon) if wait else True
@@ -66,7 +66,7 @@ def reindex(
 
     settings = load_settings()
     carbon = open_carbon(settings, write=True)
-    added = staged.reindex(carbon.staging, carbon.ledger)
+    added = staged.reindex(carbon.staging, carbon.store)
     for one in () if json else added:
         answer(f"upload {one.id}: {one}")
     ended = drive(settings, carbon) if wait else True

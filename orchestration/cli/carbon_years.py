@@ -21,7 +21,7 @@ def lock(year: Year, reason: Reason = "", json: Json = False) -> None:
 
     carbon = open_carbon(load_settings(), write=True)
     # What has no report was not published: more likely the year is a slip of the hand.
-    notes = () if year in carbon.ledger.year_locks.held() else report_of(carbon, year).notes
+    notes = () if year in carbon.store.year_locks.held() else report_of(carbon, year).notes
     made = carbon.lock_year(year, getpass.getuser(), reason)
     if json:
         told = {"at": made.locked_at, "by": made.locked_by, "reason": made.reason, "notes": list(notes)}
@@ -35,7 +35,7 @@ def lock(year: Year, reason: Reason = "", json: Json = False) -> None:
 def unlock(year: Year, reason: Reason = "", json: Json = False) -> None:
     """Unlock a year; whatever became due meanwhile is then done."""
     carbon = open_carbon(load_settings(), write=True)
-    carbon.ledger.year_locks.unlock(year, getpass.getuser(), reason)
+    carbon.store.year_locks.unlock(year, getpass.getuser(), reason)
     due = [v.key for v in carbon.plan().due if v.year == year]
     if json:
         document({"year": year, "locked": False, "by": getpass.getuser(), "reason": reason, "due": due})

@@ -17,10 +17,11 @@ from orchestration.registry import MODULES, enabled, find_domain, require_domain
 from orchestration.services import open_lake, open_ledger
 
 if TYPE_CHECKING:
-    from domain.shared.health import Finding
+    import pyarrow as pa
 
-LEDGER_VIEWS = ("ops.work", "ops.work_event", "ops.partition_fact", "ops.pipeline_member")
-"""What the ledger shows to SQL, beside the tables of each domain."""
+    from domain.shared.health import Finding
+    from orchestration.settings import Settings
+
 DomainName = Annotated[str, typer.Argument(metavar="DOMAIN", help=", ".join(MODULES))]
 
 
@@ -106,6 +107,21 @@ def _names(name: str, query: str) -> bool:
     return re.search(rf"\b{re.escape(name)}\b", query, re.IGNORECASE) is not None
 
 
+def _ledger_tables(settings: Settings, query: str) -> dict[str, pa.Table]:
+    """Those that the query names. Opening the ledger costs as much as a query, so others are not read."""
+    from resources.database.arrow import read_arrow
+    from resources.ledger.schema import VIEWS
+
+    views = dict(VIEWS)
+    for domain in enabled(settings):
+        views |= domain.ledger_views()
+    named = {name: table for name, table in views.items() if _names(name, query)}
+    if not named:
+        return {}
+    engine = open_ledger(settings).engine
+    return {name: read_arrow(engine, table) for name, table in named.items()}
+
+
 def sql(
     query: Annotated[
         str,
@@ -126,12 +142,8 @@ def sql(
     from datetime import UTC
 
     settings = load_settings()
-    shown = [*LEDGER_VIEWS, *(name for domain in enabled(settings) for name in domain.ledger_views)]
-    asked = [name for name in shown if _names(name, query)]
-    views = open_ledger(settings).views() if asked else {}  # opening it costs as much as the query
-    wanted = {name: views[name]() for name in asked}
     moment = as_of.replace(tzinfo=UTC) if as_of is not None and as_of.tzinfo is None else as_of
-    result = open_lake(settings).sql(query, as_of=moment, extra=wanted)
+    result = open_lake(settings).sql(query, as_of=moment, extra=_ledger_tables(settings, query))
     if json:
         document(result.to_pylist())
     elif csv:

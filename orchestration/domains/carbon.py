@@ -13,6 +13,7 @@ from orchestration.settings import Settings
 if TYPE_CHECKING:
     import dagster as dg
     import typer
+    from sqlalchemy import Table as DatabaseTable
 
     from domain.shared.health import Finding
     from domain.shared.table import Table
@@ -32,6 +33,12 @@ def _kinds() -> Sequence[Kind]:
     from domain.carbon.jobs import ALL_KINDS
 
     return ALL_KINDS
+
+
+def _ledger_views() -> Mapping[str, DatabaseTable]:
+    from services.carbon.store import VIEWS
+
+    return VIEWS
 
 
 def open_carbon(settings: Settings, *, write: bool = False) -> CarbonService:
@@ -167,7 +174,7 @@ DOMAIN = Domain(
     name="carbon",
     tables=_tables,
     kinds=_kinds,
-    ledger_views=("carbon.feed_place", "carbon.upload", "carbon.year_lock"),
+    ledger_views=_ledger_views,
     definitions=_definitions,
     retention=_retention,
     plan=_plan,

@@ -14,6 +14,7 @@ from orchestration.settings import Settings
 if TYPE_CHECKING:
     import dagster as dg
     import typer
+    from sqlalchemy import Table as DatabaseTable
 
     from domain.shared.health import Finding
     from domain.shared.table import Table
@@ -42,6 +43,12 @@ def _kinds() -> Sequence[Kind]:
     from domain.market.plan import KINDS
 
     return KINDS
+
+
+def _ledger_views() -> Mapping[str, DatabaseTable]:
+    from resources.ledger.schema import source_freshness
+
+    return {"market.source_freshness": source_freshness}
 
 
 def open_market(settings: Settings, *, write: bool = False) -> MarketService:
@@ -216,7 +223,7 @@ DOMAIN = Domain(
     tables=_tables,
     views=_views,
     kinds=_kinds,
-    ledger_views=("market.source_freshness",),
+    ledger_views=_ledger_views,
     definitions=_definitions,
     pools=_pools,
     plan=_plan,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sqlalchemy import Connection, Engine
 
+from domain.shared.error import PerennialError
 from domain.shared.work import Kind, WorkRequest
 from resources.database.engine import reading, writing
 from resources.database.statements import lock_name
@@ -17,23 +18,19 @@ from resources.ledger.rows import Change, KeyState, create, read_keys, write
 from resources.ledger.schema import COMPLETED, DEFERRED, SKIPPED
 from resources.ledger.transitions import claimed, first_generation
 from resources.ledger.transitions import settled as settled_as
-from resources.ledger.year_locks import YearLock, locks_of
-
-YEAR_LOCKED = "year_locked"
-"""The reason code of work that met a locked year."""
 
 
 @dataclass(slots=True)
 class Claims:
     """What became of the asked keys. `done` names those this very run finished in an earlier pass, `settled`
-    those it gave up or put off then, or that were taken from it and called off. `locked` are of locked years:
-    their work has ended, and is wished for again when the year is open."""
+    those it gave up or put off then, or that were taken from it and called off. `refused` are those that the
+    kind's gate keeps anybody from: their work has ended, and is requested again when it may be done."""
 
     held: dict[str, Work] = field(default_factory=dict)
     busy: dict[str, str] = field(default_factory=dict)
     done: dict[str, Work] = field(default_factory=dict)
     settled: dict[str, Work] = field(default_factory=dict)
-    locked: dict[str, YearLock] = field(default_factory=dict)
+    refused: dict[str, PerennialError] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +53,20 @@ def take(
         births = _absent(_read(connection, kind, keys, claimant, lock=False), claimant)
     if not births:
         with writing(engine) as connection:
-            locks = locks_of(connection, kind, keys)
+            refused = refusals(connection, kind, keys)
             states = _read(connection, kind, keys, claimant, lock=True)
             if not _absent(states, claimant):
-                return _claim(connection, kind, states, locks, claimant)
+                return _claim(connection, kind, states, refused, claimant)
     # Only the transaction that may create rows waits for others that do.
     with writing(engine) as connection:
-        locks = locks_of(connection, kind, keys)
+        refused = refusals(connection, kind, keys)
         lock_name(connection, kind.name)
         states = _read(connection, kind, keys, claimant, lock=True)
         absent = _absent(states, claimant)
         rows = [_wished(kind, key, states[key].last_word, fingerprints, claimant.now) for key in absent]
         for row in create(connection, rows, claimant.now):
             states[row.key] = KeyState(waiting=row)
-        return _claim(connection, kind, states, locks, claimant)
+        return _claim(connection, kind, states, refused, claimant)
 
 
 def _read(
@@ -108,7 +105,7 @@ def _claim(
     connection: Connection,
     kind: Kind,
     states: Mapping[str, KeyState],
-    locks: Mapping[str, YearLock],
+    refused: Mapping[str, PerennialError],
     claimant: Claimant,
 ) -> Claims:
     claims = Claims()
@@ -125,9 +122,9 @@ def _claim(
         if state.running is not None and state.running.run_id != claimant.run_id:
             claims.busy[key] = state.running.run_id or "unknown"
             continue
-        if state.running is None and key in locks:
-            claims.locked[key] = locks[key]
-            changes.append(Change(row, _left(row, kind, claimant), "skipped"))
+        if state.running is None and key in refused:
+            claims.refused[key] = refused[key]
+            changes.append(Change(row, skipped_as_refused(row, kind, refused[key], claimant), "skipped"))
             continue
         after = claimed(row, claimant.run_id, now=claimant.now, lease_until=claimant.lease_until)
         claims.held[key] = after
@@ -136,6 +133,19 @@ def _claim(
     return claims
 
 
-def _left(row: Work, kind: Kind, claimant: Claimant) -> Work:
-    """Nothing was wrong with it, and nobody began it. Waiting on, it would be sent again and again."""
-    return settled_as(replace(row, run_id=claimant.run_id), Outcome("skip", YEAR_LOCKED), kind, claimant.now)
+def refusals(connection: Connection, kind: Kind, keys: Collection[str]) -> Mapping[str, PerennialError]:
+    """Which of the keys the kind's gate refuses."""
+    lock_gate(connection, kind)
+    return {} if kind.gate is None else kind.gate(connection, keys)
+
+
+def lock_gate(connection: Connection, kind: Kind) -> None:
+    """Let claims of a gated kind go one after another: a gate waits for locks beside those of rows."""
+    if kind.gate is not None:
+        lock_name(connection, f"gate of {kind.name}")
+
+
+def skipped_as_refused(row: Work, kind: Kind, why: PerennialError, claimant: Claimant) -> Work:
+    """Nothing was wrong with it, and nobody began it. Waiting on, it would be dispatched again and again."""
+    outcome = Outcome("skip", why.reason_code)
+    return settled_as(replace(row, run_id=claimant.run_id), outcome, kind, claimant.now)

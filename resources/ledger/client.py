@@ -7,9 +7,8 @@ are injected: the business clock stamps rows and rules `not_before`, the machine
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
@@ -21,8 +20,7 @@ from resources.database.errors import driver_errors
 from resources.ledger import dispatch as dispatching
 from resources.ledger import enqueue as requests
 from resources.ledger import pauses, person, queries, sweep
-from resources.ledger.dropped_files import DroppedFiles
-from resources.ledger.feed_places import FeedPlaces
+from resources.ledger.claims import Claimant
 from resources.ledger.freshness import Freshness
 from resources.ledger.lease import Lease, LeaseRequest
 from resources.ledger.model import Dispatch, EnqueueReport, Event, HeldElsewhere, LeaseLost, Swept, Work
@@ -32,11 +30,6 @@ from resources.ledger.provenance import Provenance
 from resources.ledger.settle import Answer, settle
 from resources.ledger.stamp import check_source, stamp_source, stamped_source
 from resources.ledger.transitions import LEASE, LONGEST_LEASE
-from resources.ledger.uploads import Uploads
-from resources.ledger.year_locks import YearLocks
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = [
     "Dispatch",
@@ -82,6 +75,10 @@ class Ledger:
     ) -> Ledger:
         """A ledger that has not connected yet. The first use looks whether the schema fits."""
         return cls(open_engine(url), {kind.name: kind for kind in kinds}, clock, machine_clock)
+
+    def with_kinds(self, kinds: Iterable[Kind]) -> Ledger:
+        """The same ledger with these kinds of work, in place of its own of the same names."""
+        return replace(self, kinds={**self.kinds, **{kind.name: kind for kind in kinds}})
 
     def migrate(self) -> None:
         """Bring the schema to this program's. Several processes may do so at once."""
@@ -134,17 +131,8 @@ class Ledger:
         Tenants share alike; what one has not enough rows for goes to the others.
         """
         _check_lease(lease)
-        known = self.kinds.get(kind)
-        if known is not None and known.year_of is not None:
-            raise ValueError(f"{kind} changes what years hold: it is held, which a locked year forbids")
-        return dispatching.claim(
-            self.engine,
-            kind,
-            holder=holder,
-            limit=limit,
-            now=self.clock(),
-            lease_until=self.machine_clock() + lease,
-        )
+        claimant = Claimant(holder, self.clock(), self.machine_clock() + lease)
+        return dispatching.claim(self.engine, requests.kind_named(self.kinds, kind), claimant, limit)
 
     # Holding and answering
 
@@ -277,22 +265,6 @@ class Ledger:
         return Pipelines(self.engine)
 
     @property
-    def uploads(self) -> Uploads:
-        return Uploads(self.engine, self.clock)
-
-    @property
-    def dropped_files(self) -> DroppedFiles:
-        return DroppedFiles(self.engine, self.machine_clock)
-
-    @property
-    def feed_places(self) -> FeedPlaces:
-        return FeedPlaces(self.engine)
-
-    @property
-    def year_locks(self) -> YearLocks:
-        return YearLocks(self.engine, self.clock, self.kinds)
-
-    @property
     def freshness(self) -> Freshness:
         return Freshness(self.engine, self.clock)
 
@@ -305,9 +277,3 @@ class Ledger:
 
     def stamped_source(self) -> str | None:
         return stamped_source(self.engine)
-
-    def views(self) -> dict[str, Callable[[], pa.Table]]:
-        """What SQL users may read, by name; each is read when called."""
-        from resources.ledger.views import views
-
-        return views(self.engine)

@@ -11,7 +11,9 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, Engine, and_, case, func, not_, or_, select
 
+from domain.shared.work import Kind
 from resources.database.engine import reading, writing
+from resources.ledger.claims import Claimant, lock_gate, refusals, skipped_as_refused
 from resources.ledger.model import Dispatch, Work
 from resources.ledger.rows import Change, as_work, lock_ids, select_work, write
 from resources.ledger.schema import RUNNING, WAITING, is_running, is_waiting, work
@@ -63,30 +65,43 @@ def dispatch(
     return dispatches
 
 
-def claim(
-    engine: Engine, kind: str, *, holder: str, limit: int, now: datetime, lease_until: datetime
-) -> list[Work]:
-    """Take due rows for a worker process, each row for exactly one of all that ask."""
+def claim(engine: Engine, kind: Kind, claimant: Claimant, limit: int) -> list[Work]:
+    """Claim due rows for a worker process, each row for exactly one of all that claim.
+
+    Rows that the kind's gate refuses end as skipped, and count against the limit.
+    """
+    now = claimant.now
     with writing(engine) as connection:
-        rows: list[Work] = []
-        tenants = _waiting_tenants(connection, kind)
-        # What some tenants have not enough rows for is shared by those that gave all they were asked for.
-        while tenants and len(rows) < limit:
-            least, more = divmod(limit - len(rows), len(tenants))
-            shares = [least + (turn < more) for turn in range(len(tenants))]
-            given = [
-                _take(connection, kind, tenant, share, now, rows) if share else []
-                for tenant, share in zip(tenants, shares, strict=True)
-            ]
-            tenants = [t for t, share, got in zip(tenants, shares, given, strict=True) if len(got) == share]
-            rows += chain.from_iterable(given)
-            so_far = Counter(row.tenant for row in rows)
-            tenants.sort(key=so_far.__getitem__)
+        lock_gate(connection, kind)
+        rows = _next_due(connection, kind.name, limit, now)
+        refused = refusals(connection, kind, [row.key for row in rows]) if rows else {}
         changes = [
-            Change(row, claimed(row, holder, now=now, lease_until=lease_until), "claimed") for row in rows
+            Change(row, claimed(row, claimant.run_id, now=now, lease_until=claimant.lease_until), "claimed")
+            if row.key not in refused
+            else Change(row, skipped_as_refused(row, kind, refused[row.key], claimant), "skipped")
+            for row in rows
         ]
         write(connection, changes, now)
-    return [change.after for change in changes]
+    return [change.after for change in changes if change.after.status == RUNNING]
+
+
+def _next_due(connection: Connection, kind: str, limit: int, now: datetime) -> list[Work]:
+    """Due rows, locked; the tenants share alike."""
+    rows: list[Work] = []
+    tenants = _waiting_tenants(connection, kind)
+    # What some tenants have not enough rows for is shared by those that gave all they were asked for.
+    while tenants and len(rows) < limit:
+        least, more = divmod(limit - len(rows), len(tenants))
+        shares = [least + (turn < more) for turn in range(len(tenants))]
+        given = [
+            _take(connection, kind, tenant, share, now, rows) if share else []
+            for tenant, share in zip(tenants, shares, strict=True)
+        ]
+        tenants = [t for t, share, got in zip(tenants, shares, given, strict=True) if len(got) == share]
+        rows += chain.from_iterable(given)
+        so_far = Counter(row.tenant for row in rows)
+        tenants.sort(key=so_far.__getitem__)
+    return rows
 
 
 def _take(

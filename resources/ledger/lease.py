@@ -29,7 +29,6 @@ from resources.ledger.rows import Change, lock_ids, renew, write
 from resources.ledger.schema import RUNNING
 from resources.ledger.settle import Answer, settle
 from resources.ledger.transitions import LEASE, between_passes
-from resources.ledger.year_locks import YearLock
 
 HEARTBEAT = timedelta(seconds=15)
 SHOWN = 5
@@ -90,9 +89,9 @@ class Lease:
         return dict(self._claims.settled)
 
     @property
-    def locked(self) -> Mapping[str, YearLock]:
-        """Keys of years that nobody may change, by what locks them: not ours, and not to be done."""
-        return dict(self._claims.locked)
+    def refused(self) -> Mapping[str, PerennialError]:
+        """Keys that the kind's gate refuses, with its reasons: not ours, and not to be done."""
+        return dict(self._claims.refused)
 
     @property
     def done(self) -> tuple[str, ...]:

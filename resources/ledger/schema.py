@@ -121,88 +121,6 @@ pipeline_member = Table(
 )
 Index("ix_pipeline_member_work_id", pipeline_member.c.work_id)
 
-upload = Table(
-    "upload",
-    metadata,
-    Column("id", BigId, primary_key=True, autoincrement=True),
-    Column("kind", String, nullable=False),
-    Column("topic", String, nullable=False),
-    Column("institution", String, nullable=False),
-    Column("source", String, nullable=False),
-    Column("name", String, nullable=False),
-    Column("sha256", String, nullable=False),
-    Column("bytes", BigInteger, nullable=False),
-    Column("rows", BigInteger, nullable=False),
-    Column("taken", BigInteger, nullable=False),
-    Column("problem_count", BigInteger, nullable=False),
-    Column("problems", Json, nullable=False),
-    Column("warnings", Json, nullable=False),
-    Column("accepted", Boolean, nullable=False),
-    Column("uploaded_by", String, nullable=False),
-    Column("uploaded_at", UtcDateTime, nullable=False),
-    Column("pipeline_id", String, nullable=False),
-    sqlite_autoincrement=True,
-)
-Index("ix_upload_pipeline_id", upload.c.pipeline_id)
-Index(
-    "ix_upload_place",
-    *(upload.c[name] for name in ("accepted", "kind", "topic", "institution", "source", "id")),
-)
-
-upload_year = Table(
-    "upload_year",
-    metadata,
-    Column("upload_id", BigId, ForeignKey("upload.id", ondelete="CASCADE"), primary_key=True),
-    Column("year", Integer, primary_key=True),
-    Column("work_id", BigInteger),
-)
-
-dropped_file = Table(
-    "dropped_file",
-    metadata,
-    Column("id", BigId, primary_key=True, autoincrement=True),
-    Column("key", String, nullable=False),
-    Column("stamp", String, nullable=False),
-    Column("noted_at", UtcDateTime, nullable=False),
-    Column("uploads_before", BigInteger, nullable=False),
-    # No foreign key, as of all that retention may take in any order.
-    Column("upload_id", BigInteger),
-    Column("moved_to", String),
-    Column("moved_at", UtcDateTime),
-    Column("finished_at", UtcDateTime),
-    sqlite_autoincrement=True,
-)
-Index("uq_dropped_file_open", dropped_file.c.key, unique=True, **partial("finished_at IS NULL"))
-Index("ix_dropped_file_key_id", dropped_file.c.key, dropped_file.c.id)
-Index("ix_dropped_file_upload_id", dropped_file.c.upload_id)
-Index("ix_dropped_file_moved_at", dropped_file.c.moved_at)
-
-year_lock = Table(
-    "year_lock",
-    metadata,
-    Column("id", BigId, primary_key=True, autoincrement=True),
-    Column("year", Integer, nullable=False),
-    Column("locked_at", UtcDateTime, nullable=False),
-    Column("locked_by", String, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("unlocked_at", UtcDateTime),
-    Column("unlocked_by", String),
-    Column("unlock_reason", Text),
-    sqlite_autoincrement=True,
-)
-Index("uq_year_lock_held", year_lock.c.year, unique=True, **partial("unlocked_at IS NULL"))
-
-feed_place = Table(
-    "feed_place",
-    metadata,
-    Column("source", String, primary_key=True),
-    Column("institution", String, primary_key=True),
-    Column("topic", String, primary_key=True),
-    Column("year", Integer, primary_key=True),
-    Column("version", String, nullable=False),
-    Column("heard_at", UtcDateTime, nullable=False),
-)
-
 partition_fact = Table(
     "partition_fact",
     metadata,
@@ -269,3 +187,11 @@ setting = Table(
     Column("name", String, primary_key=True),
     Column("value", Text, nullable=False),
 )
+
+VIEWS = {
+    "ops.work": work,
+    "ops.work_event": work_event,
+    "ops.partition_fact": partition_fact,
+    "ops.pipeline_member": pipeline_member,
+}
+"""The tables that SQL users see, by name."""

@@ -22,9 +22,9 @@ from domain.carbon.folder_words import told_by
 from domain.carbon.jobs import FILE_INGEST
 from domain.carbon.reading.problems import FileRefused
 from domain.shared.error import InvalidInput, TransientResourceError
-from resources.ledger.dropped_files import DroppedFile
 from resources.ledger.model import Work
 from services.carbon.drop_folder import Changed, Content, DropFolder, Gone
+from services.carbon.dropped_files import DroppedFile
 from services.carbon.overtaken import Overtaken
 from services.carbon.service import CarbonService
 from services.carbon.upload import File, FileKind, upload
@@ -79,7 +79,7 @@ def _kind(place: str) -> FileKind:
 
 
 def _take(carbon: CarbonService, folder: DropFolder, row: Work) -> Dropped:
-    notes = carbon.ledger.dropped_files
+    notes = carbon.store.dropped_files
     note = notes.note({row.key: row.fingerprint})[row.key]
     done = _taken(carbon, folder, note)
     if done.outcome == "changed":
@@ -98,7 +98,7 @@ def _taken(carbon: CarbonService, folder: DropFolder, note: DroppedFile) -> Drop
             folder.take_away(
                 place,
                 stamp,
-                lambda path: carbon.ledger.dropped_files.moves(note.id, shown(path)),
+                lambda path: carbon.store.dropped_files.moves(note.id, shown(path)),
                 note=f"{older}\n" if older else "",
             )
     except Gone:
@@ -125,7 +125,7 @@ def _become(carbon: CarbonService, file: File, note: DroppedFile) -> str:
         receipt = upload(carbon, file, dropped=note)
     except Overtaken as error:
         return str(error)
-    carbon.ledger.dropped_files.became(note.id, receipt.upload.id)
+    carbon.store.dropped_files.became(note.id, receipt.upload.id)
     return ""
 
 

@@ -76,7 +76,7 @@ def _observed(carbon: CarbonService, folder: DropFolder, cursor: str) -> DropSee
     items = (_item(place, seen[place].stamp) for place in resting)
     new = list(islice((item for item in items if (item.key, item.fingerprint) not in known), AT_ONCE))
     # From now on whatever comes, comes after them.
-    carbon.ledger.dropped_files.note({item.key: item.fingerprint for item in new})
+    carbon.store.dropped_files.note({item.key: item.fingerprint for item in new})
     carbon.ledger.enqueue(new)
     _forget(carbon, rows, lying)
     return DropSeen(_written(seen), len(lying), len(resting))
@@ -85,7 +85,7 @@ def _observed(carbon: CarbonService, folder: DropFolder, cursor: str) -> DropSee
 def _put_back_late(carbon: CarbonService, folder: DropFolder) -> None:
     """What was taken within the last hour and was written to since, by whoever was not done with it. Nobody
     need ever empty `taken`: only what a run moved is looked at, where it was moved to."""
-    notes = carbon.ledger.dropped_files
+    notes = carbon.store.dropped_files
     for note in notes.moved_since(carbon.ledger.machine_clock() - timedelta(seconds=LATE)):
         place, path = place_of(note.key), path_of(note.moved_to or "")
         if folder.written_late(path, note.stamp) and folder.put_back(path, place):
@@ -131,7 +131,7 @@ def _forget(carbon: CarbonService, rows: Sequence[Work], lying: Mapping[str, str
     with carbon.ledger.lease(FILE_INGEST, keys, "worker:look", heartbeat=False) as lease:
         for key in lease.keys:
             lease.skip(key, "file_gone")
-        carbon.ledger.dropped_files.leave(lease.keys)
+        carbon.store.dropped_files.leave(lease.keys)
 
 
 def _read(cursor: str) -> dict[str, Seen]:

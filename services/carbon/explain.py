@@ -48,7 +48,7 @@ def explain_results(
         found = carbon.lake.query(
             packaged(__file__, "explained"),
             params=wanted | {"moved_on": moved_on(carbon.catalogue, seen, year)},
-            extra={"uploads": carbon.ledger.views()["carbon.upload"]()},
+            extra={"uploads": carbon.store.uploads.as_arrow()},
             partitions={
                 EMISSIONS.name: partitions,
                 DATA_ENTRIES.name: partitions,
@@ -73,7 +73,7 @@ def _nothing(year: int, notes: Sequence[str] = ()) -> InvalidInput:
 
 def stale_factors(carbon: CarbonService, year: int | None = None) -> list[dict[str, Any]]:
     """The factors that the newest file of their type lacks, with what was calculated."""
-    uploads = carbon.ledger.views()["carbon.upload"]()
+    uploads = carbon.store.uploads.as_arrow()
     years = [str(year)] if year else carbon.lake.partitions(FACTORS.name)
     emissions = [p for p in carbon.lake.partitions(EMISSIONS.name) if year in (None, year_of(p))]
     found = carbon.lake.query(

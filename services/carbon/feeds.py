@@ -23,16 +23,16 @@ from domain.shared.error import InvalidInput, PerennialError, TransientResourceE
 from domain.shared.hashing import digest
 from domain.shared.names import LONGEST
 from resources.feeds.errors import ChangedMeanwhile
-from resources.ledger.feed_places import FeedPlace
 from resources.ledger.provenance import PartitionRecord
-from services.carbon.service import FEED_RECORD, CarbonService, YearLocked, freshness_of
+from services.carbon.service import FEED_RECORD, CarbonService, freshness_of
+from services.carbon.store import FeedPlace, YearLocked
 from services.carbon.upload import File, upload, upload_nothing
 
 if TYPE_CHECKING:
     from resources.feeds.answers import Change
     from resources.feeds.client import Entries, FeedClient
     from resources.ledger.lease import Lease
-    from resources.ledger.uploads import Upload
+    from services.carbon.upload_store import Upload
 
 log = logging.getLogger("perennial.carbon")
 
@@ -84,7 +84,7 @@ def poll_feeds(carbon: CarbonService, cursors: Mapping[str, str]) -> list[Poll]:
             carbon.ledger.freshness.failed(source, error)
             found.append(Poll(origin, 0, cursor, error))
             continue
-        carbon.ledger.feed_places.hear([_row(one) for one in answer.changes], asked_at)
+        carbon.store.feed_places.hear([_row(one) for one in answer.changes], asked_at)
         carbon.ledger.freshness.succeeded(source, rows_latest=len(answer.changes), rows_today=None)
         found.append(Poll(origin, len(answer.changes), answer.cursor or cursor))
     return found
@@ -94,7 +94,7 @@ def read_feed_entries(carbon: CarbonService, partitions: Sequence[str], run_id: 
     """Read every unread scope of these partitions. A scope that fails stops no other."""
     failures: list[PerennialError] = []
     with carbon.ledger.lease(API_INGEST, [f"{FEED_ENTRIES}:{p}" for p in partitions], run_id) as lease:
-        failures += [YearLocked(lock) for lock in lease.locked.values()]
+        failures += lease.refused.values()
         for key in lease.keys:
             failed = _read_partition(carbon, lease, key, run_id, report)
             _settle(lease, key, failed)
@@ -162,7 +162,7 @@ def _read_scope(carbon: CarbonService, change: FeedChange, work_id: int) -> tupl
     kept = _upload_valid(carbon, file) if found.rows.num_rows else upload_nothing(carbon, file).upload
     carbon.ledger.pipelines.add(work_id, [kept.pipeline_id])
     # Entries may be newer than the version that the poll noted; then they need not be read again.
-    carbon.ledger.feed_places.read(_row(change), found.version)
+    carbon.store.feed_places.read(_row(change), found.version)
     left_out = kept.rows - kept.taken
     refused = {"entries": left_out, "of": kept.rows, "first": list(kept.problems[:3])} if left_out else {}
     return ReadScope(change.scope, found.version, kept.taken, left_out, kept.id), refused

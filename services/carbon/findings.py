@@ -29,6 +29,6 @@ def findings(carbon: CarbonService, drop: Path) -> list[Finding]:
         seen.feed_reads,
     )
     found += [health.strays(ignored)] if ignored else []
-    missing = len(not_indexed(carbon.staging, carbon.ledger))
+    missing = len(not_indexed(carbon.staging, carbon.store))
     found += [health.not_indexed_uploads(missing)] if missing else []
     return sorted(found, key=lambda f: f.rank)

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from domain.carbon.dropped import place_of, turn
 from domain.shared.error import InvalidInput
-from resources.ledger.dropped_files import DroppedFile
-from resources.ledger.uploads import Upload
+from services.carbon.dropped_files import DroppedFile
 from services.carbon.service import CarbonService
+from services.carbon.upload_store import Upload
 
 
 class Overtaken(Exception):
@@ -42,10 +42,10 @@ def refuse_overtaken(carbon: CarbonService, wanted: Upload, rows: pa.Table, note
 def _newer(carbon: CarbonService, wanted: Upload, note: DroppedFile) -> list[Upload]:
     """What came since the file was noted, but for dropped files that were written before it. A dropped file
     that said what was in already made no upload, and has said it anew all the same."""
-    since = carbon.ledger.uploads.since(wanted, note.uploads_before)
-    newest = carbon.ledger.uploads.newest_of(wanted)
+    since = carbon.store.uploads.since(wanted, note.uploads_before)
+    newest = carbon.store.uploads.newest_of(wanted)
     known = [newest] if newest is not None and newest.id <= note.uploads_before else []
-    notes = carbon.ledger.dropped_files.of_uploads([one.id for one in (*since, *known)])
+    notes = carbon.store.dropped_files.of_uploads([one.id for one in (*since, *known)])
     dropped = {one.upload_id for one in notes}
     written_later = [one for one in notes if _turn(one) > _turn(note)]
     later = {one.upload_id for one in written_later}

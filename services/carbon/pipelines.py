@@ -13,13 +13,13 @@ from domain.shared.error import InvalidInput
 from resources.ledger.kind_statistics import kind_statistics
 from resources.ledger.model import Work
 from resources.ledger.schema import COMPLETED, SKIPPED
-from resources.ledger.uploads import Upload
 from services.carbon.service import CarbonService
+from services.carbon.upload_store import Upload
 
 
 def chains(carbon: CarbonService, limit: int = 20) -> list[dict[str, Any]]:
     """Newest first."""
-    uploads = carbon.ledger.uploads.find(limit=limit)
+    uploads = carbon.store.uploads.find(limit=limit)
     members = carbon.ledger.pipelines.members([u.pipeline_id for u in uploads])
     ahead = _Ahead.of(carbon)
     return [_told(u, members[u.pipeline_id], ahead) for u in uploads]
@@ -27,7 +27,7 @@ def chains(carbon: CarbonService, limit: int = 20) -> list[dict[str, Any]]:
 
 def chain(carbon: CarbonService, pipeline_id: str) -> dict[str, Any]:
     """One of them with all its work. The beginning of an id is enough where it leaves no doubt."""
-    found = [u for u in carbon.ledger.uploads.find() if u.pipeline_id.startswith(pipeline_id.upper())]
+    found = [u for u in carbon.store.uploads.find() if u.pipeline_id.startswith(pipeline_id.upper())]
     if len({u.pipeline_id for u in found}) != 1:
         raise InvalidInput(
             f"{len(found)} pipelines begin with {pipeline_id!r}",
@@ -56,7 +56,7 @@ def chain(carbon: CarbonService, pipeline_id: str) -> dict[str, Any]:
 def unended(carbon: CarbonService, pipeline_ids: Collection[str]) -> dict[str, str]:
     """Of these chains those that have not come to their end, and why. Of one that came to it long ago no
     work is kept: nothing is left to be said of it."""
-    uploads = carbon.ledger.uploads.find(pipeline_ids=pipeline_ids)
+    uploads = carbon.store.uploads.find(pipeline_ids=pipeline_ids)
     members, ahead = carbon.ledger.pipelines.members(pipeline_ids), _Ahead.of(carbon)
     found = {u.pipeline_id: _why_unended(u, members[u.pipeline_id], ahead) for u in uploads}
     return {name: why for name, why in found.items() if why}

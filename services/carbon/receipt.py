@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from resources.ledger.uploads import Upload
+from services.carbon.upload_store import Upload
 
 
 @dataclass(frozen=True)

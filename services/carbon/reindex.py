@@ -19,56 +19,57 @@ import pyarrow as pa
 from domain.carbon.jobs import KINDS
 from domain.shared.error import InfrastructureError, InvalidInput
 from resources.ledger.attention import attention
-from resources.ledger.uploads import Upload
 from resources.objects.staging import LOST
+from services.carbon.upload_store import Upload
 
 if TYPE_CHECKING:
     from resources.ledger.client import Ledger
     from resources.objects.staging import Staging
+    from services.carbon.store import CarbonStore
 
 
 def write_note(staging: Staging, one: Upload) -> None:
     staging.note(one.pipeline_id, orjson.dumps(asdict(one)))
 
 
-def write_missing_notes(staging: Staging, ledger: Ledger) -> int:
+def write_missing_notes(staging: Staging, store: CarbonStore) -> int:
     """Write the notes of uploads that have none, as after a crash; return how many."""
     noted = staging.noted()
-    ids = [one.id for one in ledger.uploads.standing() if one.pipeline_id not in noted]
-    for one in ledger.uploads.find(ids=ids):
+    ids = [one.id for one in store.uploads.standing() if one.pipeline_id not in noted]
+    for one in store.uploads.find(ids=ids):
         write_note(staging, one)
     return len(ids)
 
 
-def not_indexed(staging: Staging, ledger: Ledger) -> set[str]:
+def not_indexed(staging: Staging, store: CarbonStore) -> set[str]:
     """Return the pipelines of the staged uploads that the index lacks."""
     noted = staging.noted()  # before the index is read: what has a note then is in it
-    return noted - ledger.uploads.known_pipelines() if noted else noted
+    return noted - store.uploads.known_pipelines() if noted else noted
 
 
-def reindex(staging: Staging, ledger: Ledger) -> list[Upload]:
+def reindex(staging: Staging, store: CarbonStore) -> list[Upload]:
     """Add what the index lacks, in its old order under new numbers; return what was added."""
-    notes = [staging.noted_of(name) for name in not_indexed(staging, ledger)]
+    notes = [staging.noted_of(name) for name in not_indexed(staging, store)]
     missing = sorted((_upload(note) for note in notes if note), key=lambda one: (one.moment, one.id))
-    added = [ledger.uploads.record_again(one) for one in missing]
+    added = [store.uploads.record_again(one) for one in missing]
     return [one for one in added if one is not None]
 
 
-def uploads_without_rows(staging: Staging, ledger: Ledger) -> list[Upload]:
+def uploads_without_rows(staging: Staging, store: CarbonStore) -> list[Upload]:
     """Return the uploads that count and whose staged rows are gone, oldest first."""
     kept = staging.kept()
-    ids = [one.id for one in ledger.uploads.standing() if one.pipeline_id not in kept]
-    return ledger.uploads.find(ids=ids)[::-1]
+    ids = [one.id for one in store.uploads.standing() if one.pipeline_id not in kept]
+    return store.uploads.find(ids=ids)[::-1]
 
 
 def restore_rows(
-    staging: Staging, ledger: Ledger, wanted: Upload, content: bytes, rows: pa.Table
+    staging: Staging, store: CarbonStore, ledger: Ledger, wanted: Upload, content: bytes, rows: pa.Table
 ) -> Sequence[Upload]:
     """Stage the lost rows of this very file again; return the uploads restored, oldest first.
 
     Each keeps its number: what superseded it still does. Work that failed for want of the rows is retried.
     """
-    same = ledger.uploads.find(accepted=True, sha256=wanted.sha256)[::-1]
+    same = store.uploads.find(accepted=True, sha256=wanted.sha256)[::-1]
     lost = [one for one in same if _identity(one) == _identity(wanted) and not _has_rows(staging, one)]
     for one in lost:
         staging.remove(one.pipeline_id)

@@ -58,7 +58,7 @@ def _present(carbon: CarbonService, report: Report, seen: Observed, standing: St
         report,
         rows,
         standing=standing,
-        lock=carbon.ledger.year_locks.held().get(year),
+        lock=carbon.store.year_locks.held().get(year),
         outdated_years=_outdated(carbon, seen, {row["year"] for row in rows.years} - {year}),
         versions={REPORTS.name: str(seen.state(REPORTS.table, str(year)).version)},
     )
@@ -106,7 +106,7 @@ def _files(carbon: CarbonService, seen: Observed, year: int) -> list[Row]:
     partitions += [(DATA_ENTRIES.table, f"{name}|{year}") for name in carbon.catalogue.types]
 
     numbers = [number for partition in partitions for number in _uploads_in(seen, *partition)]
-    uploads = {upload.id: upload for upload in carbon.ledger.uploads.find(ids=set(numbers))}
+    uploads = {upload.id: upload for upload in carbon.store.uploads.find(ids=set(numbers))}
     found = {
         (*upload.place, upload.sha256): {
             "kind": upload.kind,

@@ -11,8 +11,8 @@ from typing import Any
 
 from domain.carbon.catalogue import Catalogue, EntryType
 from domain.carbon.standing import Standing
-from resources.ledger.year_locks import YearLock
 from services.carbon.report import Report
+from services.carbon.store import YearLock
 
 Row = Mapping[str, Any]
 SCOPES = (1, 2, 3)

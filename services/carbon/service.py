@@ -16,18 +16,19 @@ import pyarrow as pa
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.factors import digests
 from domain.carbon.feeds import FeedChange, FeedRead
-from domain.carbon.jobs import FEED_ENTRIES, KIND_OF, KINDS
+from domain.carbon.jobs import ALL_KINDS, FEED_ENTRIES, KIND_OF, KINDS
 from domain.carbon.observed import Arrived, Observed
 from domain.carbon.plan import Plan, needs_uploads, plan
 from domain.carbon.tables import FACTORS, TABLES, UNITS
 from domain.shared.clock import Clock
-from domain.shared.error import InvalidInput, TransientResourceError
+from domain.shared.error import TransientResourceError
 from domain.shared.hashing import digest
 from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, Table, Version
 from domain.shared.work_findings import fails
 from resources.ledger.attention import attention
 from services.carbon.reindex import not_indexed
+from services.carbon.store import CarbonStore, YearLock, YearLocked, gated
 from services.materialize import Materialization
 from services.partitions import Built, NotBuilt, Pass, Report, Request, one_at_a_time
 from services.states import state_of
@@ -37,9 +38,8 @@ if TYPE_CHECKING:
     from resources.lake.client import Lake
     from resources.ledger.client import Ledger
     from resources.ledger.provenance import PartitionRecord, Provenance
-    from resources.ledger.uploads import Standing, Upload
-    from resources.ledger.year_locks import YearLock
     from resources.objects.staging import Staging
+    from services.carbon.upload_store import Standing, Upload
 
 
 FEED_RECORD = f"carbon.{FEED_ENTRIES}"
@@ -61,7 +61,12 @@ class CarbonService:
     staging: Staging
     feeds: Mapping[str, FeedClient] = field(default_factory=dict)
     """Applications beside us, by what their entries are to us."""
+    store: CarbonStore = field(init=False, repr=False)
     _digests: dict[int, tuple[Version, dict[str, str]]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self.ledger = self.ledger.with_kinds(gated(ALL_KINDS))
+        self.store = CarbonStore(self.ledger.engine, self.ledger.clock, self.ledger.machine_clock)
 
     @property
     def clock(self) -> Clock:
@@ -80,7 +85,7 @@ class CarbonService:
             states=states,
             uploads=uploads,
             factor_digests=self._factor_digests(states),
-            locked={year: lock.reason for year, lock in self.ledger.year_locks.held().items()},
+            locked={year: lock.reason for year, lock in self.store.year_locks.held().items()},
             work=work,
             feed_changes=self._feed_changes(),
             feed_reads=self._feed_reads(),
@@ -90,7 +95,7 @@ class CarbonService:
         )
         if not needs_uploads(self.catalogue, seen):
             return seen
-        return replace(seen, not_indexed=len(not_indexed(self.staging, self.ledger)))
+        return replace(seen, not_indexed=len(not_indexed(self.staging, self.store)))
 
     def observe_table(self, table: Table) -> Observed:
         """The same of one table, beside the files that came: enough to tell whether it has them."""
@@ -107,7 +112,7 @@ class CarbonService:
     def observe_intake(self, partitions: Mapping[str, Sequence[str]]) -> Observed:
         """The same with the files that came: enough to tell what partitions are made of them."""
         seen = self.observe_partitions(partitions)
-        missing = len(not_indexed(self.staging, self.ledger))
+        missing = len(not_indexed(self.staging, self.store))
         return replace(seen, uploads=self._uploads(), not_indexed=missing)
 
     def materialize(
@@ -130,17 +135,16 @@ class CarbonService:
             this,
             report,
             pipelines=True,
-            blocked=YearLocked,
         ).run(wanted, lambda requests: one_at_a_time(requests, build))
 
     def _uploads(self) -> list[Arrived]:
-        return [_arrived(u) for u in self.ledger.uploads.standing()]
+        return [_arrived(u) for u in self.store.uploads.standing()]
 
     def _feed_changes(self) -> list[FeedChange]:
         """Of the applications that there are now; what was read of others stays as it is."""
         if not self.feeds:
             return []
-        told = self.ledger.feed_places.all()
+        told = self.store.feed_places.all()
         return [
             FeedChange(one.source, one.institution, one.topic, one.year, one.version)
             for one in told
@@ -239,19 +243,19 @@ class CarbonService:
 
     def refuse_locked(self, years: Sequence[int]) -> None:
         """Raise if a year may not be changed."""
-        held = self.ledger.year_locks.held()
+        held = self.store.year_locks.held()
         for year in years:
             if (lock := held.get(year)) is not None:
                 raise YearLocked(lock)
 
     def refuse_not_indexed(self) -> None:
         """Raise if staging holds uploads that the ledger does not know."""
-        if missing := not_indexed(self.staging, self.ledger):
+        if missing := not_indexed(self.staging, self.store):
             raise NotIndexed(len(missing))
 
     def lock_year(self, year: int, by: str, reason: str) -> YearLock:
         """From when this returns, nothing changes the year."""
-        lock = self.ledger.year_locks.lock(year, by, reason)
+        lock = self.store.year_locks.lock(year, by, reason)
         # Work that was called off, or whose lease ran out, may be past its last check: its swap comes first.
         for table in TABLES:
             self.lake.await_writer(table.name)
@@ -267,18 +271,6 @@ class NotIndexed(TransientResourceError):
         super().__init__(
             f"{count:,} staged uploads are not indexed; nothing is imported without them",
             remedy="run `perennial carbon reindex`",
-        )
-
-
-class YearLocked(InvalidInput):
-    """The year's report was published; nothing may change it."""
-
-    reason_code = "year_locked"
-
-    def __init__(self, lock: YearLock) -> None:
-        super().__init__(
-            f"{lock.year} is locked by {lock.locked_by}: {lock.reason}",
-            remedy=f"`perennial carbon unlock {lock.year} --reason …` if the report shall change after all",
         )
 
 

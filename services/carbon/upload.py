@@ -20,15 +20,15 @@ from domain.carbon.reading.problems import FileRefused
 from domain.shared.error import InvalidInput
 from domain.shared.names import LONGEST, fault_of_name, fault_of_text
 from domain.shared.years import YEARS
-from resources.ledger.dropped_files import DroppedFile
 from resources.ledger.pipelines import new_pipeline_id
-from resources.ledger.uploads import Upload
+from services.carbon.dropped_files import DroppedFile
 from services.carbon.overtaken import refuse_overtaken
 from services.carbon.receipt import Receipt
 from services.carbon.reindex import restore_rows, write_note
 from services.carbon.service import CarbonService
 from services.carbon.unit_use import units_left_out
 from services.carbon.units_known import of_year, units_of, units_of_others
+from services.carbon.upload_store import Upload
 
 FileKind = Literal["units", "factors", "data"]
 LARGEST = 1 << 30
@@ -76,7 +76,7 @@ def upload(
     try:
         parsed = checked(carbon, file, accept_valid=accept_valid)
     except FileRefused as error:
-        carbon.ledger.uploads.record(_refused(file, pipeline, error))
+        carbon.store.uploads.record(_refused(file, pipeline, error))
         raise
     return _take(carbon, file, pipeline, parsed, beside, dropped)
 
@@ -109,8 +109,9 @@ def _take(
     if file.kind == "units":
         _refuse_taken_units(carbon, file, parsed)
     # First of all: rows that are restored change nothing, even in a locked year.
-    if restored := restore_rows(carbon.staging, carbon.ledger, wanted, file.content, parsed.frame):
-        newest = carbon.ledger.uploads.newest_of(wanted)
+    restored = restore_rows(carbon.staging, carbon.store, carbon.ledger, wanted, file.content, parsed.frame)
+    if restored:
+        newest = carbon.store.uploads.newest_of(wanted)
         superseded = newest is not None and newest.id > restored[-1].id
         return Receipt(restored[-1], known=False, restored=True, superseded=superseded)
     carbon.refuse_locked(wanted.years)
@@ -118,7 +119,7 @@ def _take(
         return Receipt(same, known=True)
     if dropped is not None:
         refuse_overtaken(carbon, wanted, parsed.frame, dropped)
-    replaced = tuple(carbon.ledger.uploads.replaced_by(wanted))
+    replaced = tuple(carbon.store.uploads.replaced_by(wanted))
     if (other := next((old for old in replaced if old.id in beside), None)) is not None:
         raise InvalidInput(
             f"{file.name}: it is of the same type, year and institution as {other.name}, which came with "
@@ -127,7 +128,7 @@ def _take(
             remedy="put all rows of them into one file",
         )
     carbon.staging.keep(pipeline, file.content, parsed.frame)
-    kept = carbon.ledger.uploads.record(wanted, dropped.id if dropped else None)
+    kept = carbon.store.uploads.record(wanted, dropped.id if dropped else None)
     if file.kind == "units":
         _refuse_if_taken_meanwhile(carbon, file, parsed, kept)
     write_note(carbon.staging, kept)
@@ -139,7 +140,7 @@ def _refuse_if_taken_meanwhile(carbon: CarbonService, file: File, parsed: Parsed
     try:
         _refuse_taken_units(carbon, file, parsed)
     except InvalidInput:
-        carbon.ledger.uploads.refuse(kept.id)
+        carbon.store.uploads.refuse(kept.id)
         raise
 
 
@@ -210,7 +211,7 @@ def _refuse_taken_units(carbon: CarbonService, file: File, parsed: Parsed) -> No
 def _newest_is_the_same(carbon: CarbonService, wanted: Upload, parsed: Parsed) -> Upload | None:
     """The upload that this one would repeat: nothing of its place and years came after it. The same bytes are
     another file where they are read otherwise, say with another decimal mark."""
-    one = carbon.ledger.uploads.newest_of(wanted)
+    one = carbon.store.uploads.newest_of(wanted)
     if one is None:
         return None
     same = (one.sha256, one.years, one.taken) == (wanted.sha256, wanted.years, wanted.taken)

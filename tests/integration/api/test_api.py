@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -152,7 +152,7 @@ def test_a_file_is_taken_in_once_and_begins_its_chain(api: Api, settings: Settin
     assert api.get(f"/sync/jobs/{told['jobs'][0]}").json()["kind"] == "carbon.unit_sync"
     again = api.upload(UNITS, kind="units", year="2025", name="tree.csv")
     assert (again.status_code, again.json()["known_already"]) == (200, True)
-    [kept] = open_carbon(settings).ledger.uploads.find()
+    [kept] = open_carbon(settings).store.uploads.find()
     assert kept.uploaded_by == "api: ada", "so the caller said"
 
 
@@ -162,7 +162,7 @@ def test_a_refused_file_lists_its_problems_and_changes_nothing(api: Api, setting
     answer = api.upload(wrong, kind="data", type="train", year="2025")
     assert answer.status_code == 422
     assert {(p["line"], p["column"]) for p in answer.json()["problems"]} == {(3, "unit_id"), (3, "distance")}
-    assert len(open_carbon(settings).ledger.uploads.find(accepted=True)) == 1
+    assert len(open_carbon(settings).store.uploads.find(accepted=True)) == 1
     taken = api.upload(wrong, kind="data", type="train", year="2025", accept_valid="true")
     assert (taken.status_code, taken.json()["taken"]) == (201, 1)
 
@@ -176,11 +176,11 @@ def test_a_year_there_is_none_of_is_a_problem_of_the_file_and_noted_as_no_year(
     carbon = open_carbon(settings, write=True)
     with pytest.raises(FileRefused):
         upload(carbon, File("units", "tree.csv", UNITS, "ada", year=year))
-    assert {one.years for one in carbon.ledger.uploads.find()} == {()}
+    assert {one.years for one in carbon.store.uploads.find()} == {()}
 
 
 def test_a_locked_year_takes_nothing(api: Api, settings: Settings, ledger: Ledger) -> None:
-    ledger.year_locks.lock(2025, "ada", "published")
+    open_carbon(settings, write=True).store.year_locks.lock(2025, "ada", "published")
     answer = api.upload(UNITS, kind="units", year="2025")
     assert (answer.status_code, answer.json()["reason_code"]) == (409, "year_locked")
 
@@ -257,7 +257,7 @@ def test_without_a_token_no_page_of_a_browser_is_answered(
         api.session.headers.update({"Content-Type": "text/plain", **headers})
         answer = api.upload(UNITS, kind="units", year="2025")
     assert answer.status_code == status, answer.text
-    assert len(open_carbon(settings, write=True).ledger.uploads.find()) == (status == 201)
+    assert len(open_carbon(settings, write=True).store.uploads.find()) == (status == 201)
     if status == 403:
         assert answer.json()["reason_code"] == "foreign_page"
 
@@ -315,5 +315,4 @@ def test_who_hangs_up_in_the_middle_of_a_file_leaves_no_stack_trace(
         caller.sendall(f"{head}Authorization: Bearer {TOKEN}\r\nContent-Length: 1000\r\n\r\nunit_id".encode())
     assert api.upload(UNITS, kind="units", year="2025").status_code == 201, "the next one is heard"
     assert not [record for record in caplog.records if record.exc_info]
-    with closing(open_ledger(settings)) as ledger:
-        assert len(ledger.uploads.find()) == 1
+    assert len(open_carbon(settings).store.uploads.find()) == 1

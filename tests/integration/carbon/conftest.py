@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from resources.ledger.client import Ledger
+from services.carbon.store import CarbonStore
 from tests.integration.carbon.office import Office, furnished_once, standing
 
 
@@ -31,3 +33,19 @@ def office(place: Path, furnished: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     """A year with its report; nothing is due."""
     with standing(place, furnished):
         yield Office(place, monkeypatch)
+
+
+@pytest.fixture
+def open_store(open_ledger: Callable[[], Ledger]) -> Callable[[], CarbonStore]:
+    """Opens further stores on the same database, as other processes would."""
+
+    def open_one() -> CarbonStore:
+        ledger = open_ledger()
+        return CarbonStore(ledger.engine, ledger.clock, ledger.machine_clock)
+
+    return open_one
+
+
+@pytest.fixture
+def store(ledger: Ledger, open_store: Callable[[], CarbonStore]) -> CarbonStore:
+    return open_store()

@@ -36,7 +36,7 @@ def test_a_lock_needs_a_reason_and_a_year_that_has_a_report(office: Office) -> N
     said = office.run("lock", "2052", "--reason", "published")
     assert said.code == 2
     assert said.err.startswith("error: there is no report of 2052\n")
-    assert not office.carbon.ledger.year_locks.held()
+    assert not office.carbon.store.year_locks.held()
     for wrong in ("the-year", "20.25"):
         said = office.run("lock", wrong, "--reason", "published")
         assert said.code == 2
@@ -49,7 +49,7 @@ def test_a_reason_is_a_text_that_can_be_shown_to_everybody_whom_the_lock_stops(o
             said = office.run(command, YEAR, "--reason", unseen)
             assert (said.code, "Traceback" in said.err, "\x1b" in said.err) == (2, False, False), unseen
             assert "characters that can be seen" in said.err
-    assert not office.carbon.ledger.year_locks.held()
+    assert not office.carbon.store.year_locks.held()
 
 
 @pytest.mark.parametrize(
@@ -172,14 +172,14 @@ def test_a_file_that_is_read_otherwise_is_another_file(office: Office) -> None:
 
 
 def test_of_several_files_one_that_cannot_be_read_is_told_before_any_is_taken(office: Office) -> None:
-    before = len(office.carbon.ledger.uploads.find())
+    before = len(office.carbon.store.uploads.find())
     good = office.file("more.csv", PAPER.replace("100", "300"))
     said = office.run(
         "upload", "data", str(good), str(good.with_name("none.csv")), "--type", "paper", "--year", YEAR
     )
     assert said.code == 2
     assert "none.csv cannot be read: No such file" in said.err
-    assert len(office.carbon.ledger.uploads.find()) == before
+    assert len(office.carbon.store.uploads.find()) == before
 
 
 def test_of_several_files_one_that_a_lock_refuses_holds_no_other_back(office: Office) -> None:

@@ -47,12 +47,12 @@ def test_what_was_cut_short_is_put_right_and_run_again_it_changes_only_what_it_u
     shown = capsys.readouterr()
     assert str(page) in shown.out.splitlines()[-1]
     assert "it raises plane 2025 by 5.0 %" in shown.err
-    content, uploads = empty_office.content(), len(empty_office.carbon.ledger.uploads.find())
+    content, uploads = empty_office.content(), len(empty_office.carbon.store.uploads.find())
 
     second = show_carbon(load_settings(), shown=False)
     assert second.ok
     assert second.document["carbon"] == told | {"page": second.document["carbon"]["page"]}
-    assert len(empty_office.carbon.ledger.uploads.find()) == uploads + 2, "the newer factors, and the older"
+    assert len(empty_office.carbon.store.uploads.find()) == uploads + 2, "the newer factors, and the older"
     differing = {
         table for (table, _), version in empty_office.content().items() if version not in content.values()
     }

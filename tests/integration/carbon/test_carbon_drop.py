@@ -15,10 +15,10 @@ from orchestration.build import build_definitions
 from orchestration.cli.runner import runner
 from orchestration.domains.carbon import DOMAIN as CARBON
 from orchestration.environments import load_settings
-from resources.ledger.dropped_files import DroppedFiles
 from sensors.carbon.drop import drop_sensor, run_tags
 from services.carbon.drop_folder import Changed, DropFolder
 from services.carbon.drop_look import observe_drop
+from services.carbon.dropped_files import DroppedFiles
 from tests.integration.carbon.drops import Drop, reuse_inodes
 from tests.integration.carbon.office import FACTORS, PAPER, YEAR, Office
 from tests.integration.market.house import quiet
@@ -103,7 +103,7 @@ def test_a_file_that_changed_since_it_was_sent_for_is_taken_when_it_is_whole(
     path.write_text(PAPER + "ART,11,recycled\n")
     assert drop.run(sent) == [("p.csv", "changed")]
     assert drop.taken() == [("p.csv", "taken")]
-    assert office.carbon.ledger.uploads.find()[0].rows == 2
+    assert office.carbon.store.uploads.find()[0].rows == 2
 
 
 def test_what_is_put_in_the_place_of_a_file_while_it_is_read_is_not_moved_away(drop: Drop) -> None:
@@ -124,7 +124,7 @@ def test_a_writer_that_goes_on_after_its_file_was_taken_is_heard(office: Office,
         writer.write("ART,11,recycled\n")
     drop.reconcile()
     assert drop.taken() == [("p.csv", "taken")]
-    assert office.carbon.ledger.uploads.find()[0].rows == 2
+    assert office.carbon.store.uploads.find()[0].rows == 2
     assert drop.run(drop.reconcile(LATE)) == []
 
 
@@ -178,7 +178,7 @@ def test_what_nobody_took_is_not_watched(office: Office, drop: Drop) -> None:
     os.utime(final, (2_000, 2_000))
     assert drop.taken() == [("draft.csv", "taken"), ("final.csv", "taken")]
     assert drop.taken() == drop.taken() == []
-    assert office.carbon.ledger.uploads.find()[0].name == "final.csv"
+    assert office.carbon.store.uploads.find()[0].name == "final.csv"
 
 
 def test_what_takes_the_name_of_a_taken_file_is_not_that_file(drop: Drop) -> None:
@@ -205,7 +205,7 @@ def test_what_was_taken_before_another_of_its_name_came_is_not_put_back(office: 
         writer.write("ART,11,recycled\n")
     assert drop.taken() == [("p.csv", "taken")]
     assert drop.taken() == drop.taken() == []
-    assert office.carbon.ledger.uploads.find()[0].rows == 1
+    assert office.carbon.store.uploads.find()[0].rows == 1
 
 
 def test_what_a_run_took_that_was_killed_then_is_watched_all_the_same(
@@ -273,7 +273,7 @@ def test_a_folder_that_says_nothing_we_know_is_refused_and_nobodys_data_replaced
 def test_a_file_is_for_the_institution_that_its_folder_names(office: Office, drop: Drop) -> None:
     drop.put(f"data/institution=ethz/paper/{YEAR}/theirs.csv", PAPER.replace("100", "200"))
     assert drop.taken() == [("theirs.csv", "taken")]
-    assert office.carbon.ledger.uploads.find()[0].institution == "ethz"
+    assert office.carbon.store.uploads.find()[0].institution == "ethz"
     drop.put(f"data/institution=/paper/{YEAR}/nobodys.csv", PAPER)
     assert drop.taken() == [("nobodys.csv", "refused")]
     assert problems(drop, f"data/institution=/paper/{YEAR}/nobodys.csv").startswith("the institution is")

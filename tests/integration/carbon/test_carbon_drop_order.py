@@ -35,7 +35,7 @@ def drop(office: Office, monkeypatch: pytest.MonkeyPatch) -> Drop:
 
 
 def newest(office: Office) -> str:
-    return office.carbon.ledger.uploads.find(accepted=True)[0].name
+    return office.carbon.store.uploads.find(accepted=True)[0].name
 
 
 def test_files_dropped_together_are_taken_as_they_were_written(office: Office, drop: Drop) -> None:

@@ -84,7 +84,7 @@ def state(office: Office) -> dict[str, Any]:
         "content": office.content(),
         "due": office.due(),
         "work": [(row.id, row.key, row.status, row.attempts) for row in carbon.ledger.find(limit=None)],
-        "uploads": [one.id for one in carbon.ledger.uploads.find(accepted=True)],
+        "uploads": [one.id for one in carbon.store.uploads.find(accepted=True)],
         "kept": sorted(path for path in (office.home / "uploads").rglob("*")),
     }
 
@@ -99,14 +99,14 @@ def test_a_refused_file_changes_nothing_and_says_why_at_its_place(with_units: Of
             upload(carbon, given(case))
         try:
             check_refusal(refused.value, case.expected)
-            noted = carbon.ledger.uploads.find(limit=1)[0]
+            noted = carbon.store.uploads.find(limit=1)[0]
             assert not noted.accepted
             assert noted.problem_count == refused.value.total
             assert len(noted.problems) == len(refused.value.problems)
         except AssertionError as error:
             raise AssertionError(f"{case.name}: {error}") from error
     assert state(with_units) == before
-    assert len(carbon.ledger.uploads.find(accepted=False)) == len(REFUSED)
+    assert len(carbon.store.uploads.find(accepted=False)) == len(REFUSED)
 
 
 @pytest.mark.slow

@@ -366,9 +366,9 @@ def test_a_file_that_another_overtook_before_anybody_looked_ends_with_it(
     def sheet() -> Sheet:
         return model.desk.units(YEAR) if kind == "units" else model.desk.data(YEAR, "train")
 
-    known = len(model.ledger.uploads.find())
+    known = len(model.carbon.store.uploads.find())
     slow = model.crew.hire("slow upload", lambda: model._upload(sheet()))
-    while len(model.ledger.uploads.find()) == known:
+    while len(model.carbon.store.uploads.find()) == known:
         slow.step()
     model.crew.alive.remove(slow)
     model._upload(sheet())

@@ -337,11 +337,11 @@ def test_delete_superseded_readings__old_ones__are_deleted(beside: Office, appli
         application.save(TRAIN_2025, [journey("a", distance)])
         assert poll_and_ingest(beside) == []
     carbon, before = beside.carbon, beside.content()
-    readings = [u for u in carbon.ledger.uploads.find() if u.source == "manual"]
+    readings = [u for u in carbon.store.uploads.find() if u.source == "manual"]
     assert len(readings) == 3
     assert delete_superseded_readings(carbon, readings[-1].moment) == 0, "they are too young"
     assert delete_superseded_readings(carbon, carbon.clock() + timedelta(days=1)) == 2
-    assert [u.id for u in carbon.ledger.uploads.find() if u.source == "manual"] == [readings[0].id]
+    assert [u.id for u in carbon.store.uploads.find() if u.source == "manual"] == [readings[0].id]
     assert not carbon.staging.holds(readings[1].pipeline_id, carbon.staging.rows(readings[0].pipeline_id))
     assert not beside.due()
     beside.carbon.lake.replace(

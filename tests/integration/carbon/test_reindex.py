@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from domain.carbon.tables import DATA_ENTRIES, FACTORS
-from resources.ledger.uploads import Upload
 from services.carbon.intake import ingest_entries, ingest_factors
 from services.carbon.reindex import not_indexed, uploads_without_rows, write_missing_notes
 from services.carbon.service import NotIndexed
+from services.carbon.upload_store import Upload
 from services.partitions import Pass
 from tests.command import Said, said
 from tests.integration.carbon.office import FACTORS as CHEAP
@@ -35,7 +35,7 @@ def findings(office: Office) -> dict[str, dict[str, Any]]:
 
 def uploads(office: Office, kind: str) -> list[Upload]:
     """Oldest first."""
-    return office.carbon.ledger.uploads.find(kind=kind, accepted=True)[::-1]
+    return office.carbon.store.uploads.find(kind=kind, accepted=True)[::-1]
 
 
 # The ledger was lost, or restored from a backup
@@ -108,19 +108,19 @@ def test_reindex__older_ledger__newer_uploads_count_again(office: Office) -> Non
 
 def test_reindex__lost_ledger__every_upload_in_its_order(office: Office) -> None:
     assert office.upload("factors", DEAR, "--wait").code == 0
-    before, total = office.carbon.ledger.uploads.find(), office.milligrams()
+    before, total = office.carbon.store.uploads.find(), office.milligrams()
     lose_ledger(office)
     assert findings(office)["uploads"]["reason_code"] == "not_indexed"
     assert office.run("reindex", "--wait").code == 0
-    assert office.carbon.ledger.uploads.find() == before
+    assert office.carbon.store.uploads.find() == before
     assert (office.milligrams(), findings(office)) == (total, {})
 
 
 def test_not_indexed__rows_without_a_note__are_no_upload(office: Office) -> None:
     carbon = office.carbon
-    [first, *_] = carbon.ledger.uploads.find(kind="units")
+    [first, *_] = carbon.store.uploads.find(kind="units")
     carbon.staging.keep("01DIED", b"", carbon.staging.rows(first.pipeline_id))
-    assert not_indexed(carbon.staging, carbon.ledger) == set()
+    assert not_indexed(carbon.staging, carbon.store) == set()
     carbon.refuse_not_indexed()
     carbon.staging.note("01LATER", b"{}")
     with pytest.raises(NotIndexed):
@@ -131,7 +131,7 @@ def test_write_missing_notes__no_notes__writes_one_per_upload(office: Office) ->
     carbon = office.carbon
     noted = carbon.staging.noted()
     shutil.rmtree(office.home / "uploads" / "notes")
-    assert write_missing_notes(carbon.staging, carbon.ledger) == len(noted)
+    assert write_missing_notes(carbon.staging, carbon.store) == len(noted)
     assert carbon.staging.noted() == noted
 
 
@@ -239,4 +239,4 @@ def test_doctor__staged_rows_gone__names_the_uploads(office: Office) -> None:
     lose_rows(office, lost)
     ok, text = part()
     assert (ok, "the staged rows of 1 of 5 uploads are gone: units.csv (units 2025" in text) == (False, True)
-    assert uploads_without_rows(office.carbon.staging, office.carbon.ledger) == [lost]
+    assert uploads_without_rows(office.carbon.staging, office.carbon.store) == [lost]

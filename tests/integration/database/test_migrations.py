@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, inspect, text
 
-import resources.ledger.schema
-import resources.tushare.pace  # noqa: F401 - its table
 from domain.shared.error import InvalidInput
 from resources.database.engine import forget_schema, open_engine, reading
 from resources.database.migrate import alembic_config, downgrade, migrate
 from resources.database.schema import HEAD, VERSION_TABLE, metadata
+
+for module in ("resources.ledger.schema", "resources.tushare.pace", "services.carbon.store"):
+    import_module(module)  # the tables it defines
 
 
 def shape(engine: Engine) -> dict[str, object]:

@@ -93,3 +93,10 @@ def test_of_many_that_stamp_at_once_one_wins_and_all_agree(ledger, open_ledger):
     with ThreadPoolExecutor(8) as pool:
         winners = [name for name in pool.map(stamp, range(8)) if name]
     assert winners == [ledger.stamped_source()]
+
+
+def test_sources_of_one_domain_are_found_by_its_name(ledger):
+    for name in ("carbon.manual", "carbon_x.manual", "tushare.daily"):
+        ledger.freshness.succeeded(name, rows_latest=1, rows_today=None)
+    assert [one.source for one in ledger.freshness.all("carbon")] == ["carbon.manual"]
+    assert len(ledger.freshness.all()) == 3

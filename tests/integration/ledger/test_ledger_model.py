@@ -35,7 +35,7 @@ from domain.shared.work import WorkRequest
 from resources.ledger.client import HeldElsewhere, Lease, LeaseLost, Ledger, Work
 from resources.ledger.dispatch import Order
 from resources.ledger.schema import work, work_event
-from tests.integration.ledger.conftest import FILL, FINITE, START, Hands
+from tests.integration.conftest import FILL, FINITE, START, Hands
 
 Deed = tuple[str, int]
 """What the other ledger does in the middle, and to which one of what it may choose from."""

@@ -16,10 +16,10 @@ from domain.carbon.catalogue import catalogue
 from domain.carbon.reports import report_rows
 from domain.carbon.standing import Line, Standing
 from domain.carbon.tables import UNITS
-from resources.ledger.year_locks import YearLock
 from services.carbon.report import Report
 from services.carbon.report_html import render
 from services.carbon.report_view import PageContext, PageRows, ReportView, view_of
+from services.carbon.store import YearLock
 
 CATALOGUE = catalogue()
 MOMENT = datetime(2026, 3, 2, 14, 5, tzinfo=UTC)

@@ -15,8 +15,8 @@ import pytest
 
 import services.carbon.report_html
 from domain.carbon.standing import LeftOut, Standing
-from resources.ledger.year_locks import YearLock
 from services.carbon.report_html import THIN, change, counted, grouped, render, share, tonnes
+from services.carbon.store import YearLock
 from tests.unit.carbon.report_world import CATALOGUE, MOMENT, World, cells, part, university, words
 
 TONNE = 10**9

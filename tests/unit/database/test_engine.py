@@ -14,11 +14,13 @@ from sqlalchemy import event, text
 
 from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput, PermanentRunnerError, TransientResourceError
+from domain.shared.work import UNCLASSIFIED, Kind
 from resources.database.engine import normalise_url, open_engine, reading, writing
 from resources.database.errors import location
 from resources.database.schema import UtcDateTime
 from resources.ledger.client import Ledger
 
+KIND = Kind("k", transient=UNCLASSIFIED)
 ROOT = Path(__file__).parents[3]
 
 
@@ -85,11 +87,11 @@ def test_sqlite_is_in_wal_mode_with_a_patient_writer(tmp_path):
 
 
 def test_sqlite_finds_due_rows_by_their_index(tmp_path):
-    ledger = Ledger.open(f"sqlite:///{tmp_path}/l.db", kinds=[], clock=machine_clock)
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/l.db", kinds=[KIND], clock=machine_clock)
     ledger.migrate()
     asked: list[tuple[str, object]] = []
     event.listen(ledger.engine, "before_cursor_execute", lambda *args: asked.append((args[2], args[3])))
-    ledger.claim("k", holder="worker:1", limit=1)
+    ledger.claim(KIND.name, holder="worker:1", limit=1)
     with ledger.engine.connect() as connection:
         plans = [
             str(connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {said}", values).all())

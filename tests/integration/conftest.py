@@ -15,12 +15,7 @@ from resources.ledger.client import Ledger
 
 FILL = Kind("market.fill", transient=Backoff(base=timedelta(seconds=60), cap=timedelta(hours=1)))
 FINITE = Kind("records.hook", transient=Backoff(base=timedelta(seconds=10), max_attempts=3))
-YEARLY = Kind(
-    "reports.sum",
-    transient=Backoff(base=timedelta(seconds=60)),
-    year_of=lambda key: int(key.rpartition("|")[2]),
-)
-KINDS = (FILL, FINITE, YEARLY)
+KINDS = (FILL, FINITE)
 START = datetime(2026, 11, 18, 10, 30, tzinfo=UTC)
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, and_, delete, exists, func, insert, s
 from domain.shared.clock import Clock
 from resources.database.engine import reading, writing
 from resources.database.statements import chunks, lock_name
-from resources.ledger.schema import dropped_file, upload
+from services.carbon.upload_store import dropped_file, upload
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Files that people uploaded: what each was, who brought it, what came of it. Their rows lie in staging."""
+"""The index of uploads: what each file was, who uploaded it, what came of it. Its rows are in staging."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
     ColumnElement,
     Connection,
     Engine,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Table,
     and_,
     delete,
     exists,
@@ -25,8 +33,68 @@ from sqlalchemy.engine import Row
 
 from domain.shared.clock import Clock
 from resources.database.engine import reading, writing
+from resources.database.schema import BigId, Json, UtcDateTime, metadata, partial
 from resources.database.statements import chunks, lock_name
-from resources.ledger.schema import dropped_file, pipeline_member, upload, upload_year
+from resources.ledger.schema import pipeline_member
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+upload = Table(
+    "upload",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("kind", String, nullable=False),
+    Column("topic", String, nullable=False),
+    Column("institution", String, nullable=False),
+    Column("source", String, nullable=False),
+    Column("name", String, nullable=False),
+    Column("sha256", String, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("taken", BigInteger, nullable=False),
+    Column("problem_count", BigInteger, nullable=False),
+    Column("problems", Json, nullable=False),
+    Column("warnings", Json, nullable=False),
+    Column("accepted", Boolean, nullable=False),
+    Column("uploaded_by", String, nullable=False),
+    Column("uploaded_at", UtcDateTime, nullable=False),
+    Column("pipeline_id", String, nullable=False),
+    sqlite_autoincrement=True,
+)
+Index("ix_upload_pipeline_id", upload.c.pipeline_id)
+Index(
+    "ix_upload_place",
+    *(upload.c[name] for name in ("accepted", "kind", "topic", "institution", "source", "id")),
+)
+
+upload_year = Table(
+    "upload_year",
+    metadata,
+    Column("upload_id", BigId, ForeignKey("upload.id", ondelete="CASCADE"), primary_key=True),
+    Column("year", Integer, primary_key=True),
+    Column("work_id", BigInteger),
+)
+
+dropped_file = Table(
+    "dropped_file",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("key", String, nullable=False),
+    Column("stamp", String, nullable=False),
+    Column("noted_at", UtcDateTime, nullable=False),
+    Column("uploads_before", BigInteger, nullable=False),
+    # No foreign key, as of all that retention may take in any order.
+    Column("upload_id", BigInteger),
+    Column("moved_to", String),
+    Column("moved_at", UtcDateTime),
+    Column("finished_at", UtcDateTime),
+    sqlite_autoincrement=True,
+)
+Index("uq_dropped_file_open", dropped_file.c.key, unique=True, **partial("finished_at IS NULL"))
+Index("ix_dropped_file_key_id", dropped_file.c.key, dropped_file.c.id)
+Index("ix_dropped_file_upload_id", dropped_file.c.upload_id)
+Index("ix_dropped_file_moved_at", dropped_file.c.moved_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +309,12 @@ class Uploads:
             for chunk in chunks(sorted(ids)):
                 connection.execute(delete(upload_year).where(upload_year.c.upload_id.in_(chunk)))
                 connection.execute(delete(upload).where(upload.c.id.in_(chunk)))
+
+    def as_arrow(self) -> pa.Table:
+        """Every upload, for queries."""
+        from resources.database.arrow import read_arrow
+
+        return read_arrow(self.engine, upload)
 
     def find(
         self,
