@@ -63,7 +63,7 @@ def test_heal_takes_files_too_where_no_daemon_runs(office: Office, monkeypatch: 
     assert "files in the drop folder: 2;" in healed.err
     assert office.milligrams() == before + 70_000_000
     assert (folder.root / "taken" / place).is_file()
-    assert "no column that a file" in (folder.root / "refused/units/bad.csv.problems.txt").read_text()
+    assert "no column of a file" in (folder.root / "refused/units/bad.csv.problems.txt").read_text()
 
 
 def test_what_lies_where_nobody_looks_is_told(office: Office) -> None:

@@ -106,7 +106,7 @@ TROUBLES = {
         "incomplete",
         "5,285 rows (50.2%); too few, not kept",
         True,
-        "fetched again until it is whole",
+        "fetched again until it is complete",
     ),
     "day half left": Trouble(
         day_half_left, KEY, "healing", "incomplete", "rows (50.0%) are left", True, "nothing with a"

@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from orchestration.cli import backfill
+from orchestration.cli import market_backfill as backfill
 from services.market.passes import ONLY, ONLY_NEEDED
 from tests.integration.market.house import PREPARED, House
 
