@@ -26,7 +26,7 @@ from domain.carbon.tables import (
 )
 from domain.carbon.verdict import Plan, Verdict, year_of
 from domain.shared.hashing import digest
-from domain.shared.state import UNAVAILABLE, PartitionState, fault
+from domain.shared.state import PartitionState, fault, waits_for
 from domain.shared.table import ABSENT
 
 __all__ = [
@@ -139,16 +139,16 @@ def _judge_intake(seen: Observed, tables: list[str], partition: str, inputs: Map
     fresh = _numbers(inputs) - _numbers(states[0].inputs)
     arrived = seen.known_uploads
     pipelines = tuple(sorted({arrived[int(n)].pipeline_id for n in fresh if int(n) in arrived}))
-    if (unavailable := next((c for c in states if c.version.unavailable), None)) is not None:
-        return _unavailable(tables[0], partition, unavailable, pipelines)
+    if waits := waits_for(states, {}):
+        return Verdict(tables[0], partition, "waits", *waits, pipelines=pipelines)
     faults = (_fault(state, fresh) for state in states)
     wrong = next(filter(None, faults), None) or _outdated(seen, states[0], inputs, fresh)
     if wrong is None:
         return _healthy(tables[0], partition, states[0])
     if seen.not_indexed:
         why = f"{wrong[1]}; {seen.not_indexed:,} staged uploads are not indexed"
-        waits = Verdict(tables[0], partition, "waits", NOT_INDEXED, why, pipelines=pipelines)
-        return _unless_locked(seen, waits)
+        blocked = Verdict(tables[0], partition, "waits", NOT_INDEXED, why, pipelines=pipelines)
+        return _unless_locked(seen, blocked)
     if not _numbers(inputs):
         why = f"{wrong[1]}, and no file of it is known: it is to be uploaded"
         return Verdict(tables[0], partition, "waits", NO_FILES, why)
@@ -209,9 +209,8 @@ def _is_settled(state: PartitionState) -> bool:
 
 def _emissions(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
     for partition in seen.entry_partitions(catalogue):
-        state = seen.state(EMISSIONS.table, partition)
-        if state.version.unavailable:
-            yield _unavailable(EMISSIONS.table, partition, state)
+        if waits := waits_for([seen.state(EMISSIONS.table, partition)], {}):
+            yield Verdict(EMISSIONS.table, partition, "waits", *waits)
             continue
         inputs = emissions_inputs(catalogue, seen, partition)
         if inputs is None:
@@ -312,9 +311,8 @@ def _judge_sums(
     broken = any(map(_is_broken, made_from.values()))
     if year in moving and not broken and is_spent(seen.now, seen.state(table, partition), inputs, made_from):
         return replace(verdict, why=f"{verdict.why}; {year} does not come to rest, and it waits no longer")
-    if unavailable := [name for name, state in made_from.items() if state.version.unavailable]:
-        why = f"it waits for {unavailable[0]}: {made_from[unavailable[0]].version.unavailable}"
-        return replace(verdict, state="waits", reason_code="input_missing", why=why, fingerprint="")
+    if waits := waits_for([], made_from):
+        return replace(verdict, state="waits", reason_code=waits[0], why=waits[1], fingerprint="")
     if year in moving or broken:
         why = f"{verdict.why}; it waits for the calculations of {year}"
         return replace(verdict, state="waits", why=why, fingerprint="")
@@ -337,8 +335,8 @@ def _judge_derived(
     causes: Mapping[str, Iterable[str]],
 ) -> Verdict:
     state = seen.state(table, partition)
-    if state.version.unavailable:
-        return _unavailable(table, partition, state)
+    if waits := waits_for([state], {}):
+        return Verdict(table, partition, "waits", *waits)
     changed = sorted(k for k in inputs.keys() | state.inputs.keys() if inputs.get(k) != state.inputs.get(k))
     pipelines = tuple(sorted({p for k in changed for p in causes.get(k, ())}))
     found = (str(state.version), str(state.recorded), digest(dict(inputs)))
@@ -351,15 +349,6 @@ def _judge_derived(
         why = f"out of date: {', '.join(changed)} {verb} not what it was made from"
         return _wanted(seen, table, partition, "inputs_changed", why, found, pipelines)
     return _healthy(table, partition, state)
-
-
-def _unavailable(
-    table: str, partition: str, state: PartitionState, pipelines: tuple[str, ...] = ()
-) -> Verdict:
-    """Neither up to date nor due: what cannot be read may be whole, and is not written over; nor is anything
-    made from it. A lock mends nothing here."""
-    why = f"waits: {state.version.unavailable}"
-    return Verdict(table, partition, "waits", UNAVAILABLE, why, pipelines=pipelines)
 
 
 def _healthy(table: str, partition: str, state: PartitionState) -> Verdict:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.completeness import SAYS_SO, judge
 from domain.market.observed import Observed
-from domain.shared.state import PartitionState
+from domain.shared.state import PartitionState, waits_for
 from domain.shared.table import ABSENT
 
 ADJUSTED_FROM = ("normalized_daily", "normalized_adj_factor")
@@ -39,11 +39,6 @@ def references(catalogue: Catalogue, endpoint: Endpoint) -> tuple[str, ...]:
     return {"listed": (stocks,), "listed_less_suspended": (stocks, "suspensions")}.get(endpoint.expected, ())
 
 
-def first_unavailable(seen: Observed, tables: Iterable[str], partition: str) -> str | None:
-    """Return the first of these tables that cannot be read now."""
-    return next((name for name in tables if seen.source(name, partition).version.unavailable), None)
-
-
 def _usable(state: PartitionState) -> bool:
     return state.untouched and state.version != ABSENT
 
@@ -51,7 +46,7 @@ def _usable(state: PartitionState) -> bool:
 def coverage_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> dict[str, str] | None:
     """Coverage describes every table of the day, so its inputs are all of them and the expected rows."""
     states = {e.name: seen.state(e.name, partition) for e in catalogue.daily}
-    if first_unavailable(seen, coverage_sources(catalogue), partition):
+    if waits_for([], {name: seen.source(name, partition) for name in coverage_sources(catalogue)}):
         return None
     if all(state.recorded is None and state.version == ABSENT for state in states.values()):
         return None

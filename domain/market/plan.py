@@ -18,7 +18,6 @@ from domain.market.derived import (
     adjusted_inputs,
     coverage_inputs,
     coverage_sources,
-    first_unavailable,
     references,
 )
 from domain.market.observed import Observed, Rules
@@ -26,7 +25,7 @@ from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
 from domain.market.trading import at, due_at, newest_published, shanghai
 from domain.shared.backoff import Backoff
 from domain.shared.hashing import digest
-from domain.shared.state import UNAVAILABLE, PartitionState, fault
+from domain.shared.state import PartitionState, fault, waits_for
 from domain.shared.table import ABSENT, ALL
 from domain.shared.work import Kind, WorkRequest
 
@@ -45,8 +44,6 @@ State = Literal["healthy", "explained", "early", "unknown", "gap", "recheck", "d
 unknown: what is there, or what it is made from, cannot be read now; it waits until it can
 gap, recheck, derive, refresh: work, each with its own urgency
 """
-WAITS_FOR = "input_missing"
-"""The reason code of what is derived from, or judged by, something that cannot be read now."""
 
 PRIORITY = {"refresh": 30, "gap": 20, "derive": 10, "recheck": 0}
 
@@ -167,10 +164,10 @@ def _references(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rule
 
 
 def _reference(endpoint: Endpoint, partition: str, seen: Observed, now: datetime, rules: Rules) -> Verdict:
+    if waiting := _waiting(endpoint.name, partition, seen):
+        return waiting
     state = seen.state(endpoint.name, partition)
     found = (str(state.version), str(state.recorded), rules.configuration)
-    if state.version.unavailable:
-        return _unknown(endpoint.name, partition, state)
     wrong = fault(state)
     if wrong is None and state.version == ABSENT:
         wrong = "missing", "it is empty"
@@ -193,13 +190,11 @@ def _judge_table(
     due = due_at(endpoint, day, rules.daily_at)
     if now < due:
         return Verdict(name, partition, "early", "early", f"due from {due:%Y-%m-%d %H:%M} Asia/Shanghai")
+    # Without the tables it is judged by completeness is unknown, also of an answer of the source.
+    if waiting := _waiting(name, partition, seen, judged_by):
+        return waiting
     state = seen.state(name, partition)
     found = (str(state.version), str(state.recorded), rules.configuration)
-    if state.version.unavailable:
-        return _unknown(name, partition, state)
-    if unavailable := first_unavailable(seen, judged_by, partition):
-        # Completeness is unknown, so an answer of the source could not be checked either.
-        return _waiting(name, partition, seen, unavailable)
     judgement = judge(endpoint, state.version.rows, seen.expected.get((name, partition)))
     if wrong := fault(state):
         # Well when it was last fetched; never fetched, it has been wanted since it was due.
@@ -254,8 +249,8 @@ def _derived(catalogue: Catalogue, day: date, seen: Observed) -> Iterator[Verdic
         (ADJUSTED_DAILY.table, adjusted_inputs(seen, partition), ADJUSTED_FROM),
         (COVERAGE.table, coverage_inputs(catalogue, seen, partition), coverage_sources(catalogue)),
     ):
-        if unavailable := first_unavailable(seen, sources, partition):
-            yield _waiting(table, partition, seen, unavailable)
+        if waiting := _waiting(table, partition, seen, sources):
+            yield waiting
         elif inputs is not None:
             yield _judge_derived(table, partition, seen.state(table, partition), inputs)
     if day in seen.pending_revisions:
@@ -263,8 +258,6 @@ def _derived(catalogue: Catalogue, day: date, seen: Observed) -> Iterator[Verdic
 
 
 def _judge_derived(table: str, partition: str, state: PartitionState, inputs: Mapping[str, str]) -> Verdict:
-    if state.version.unavailable:
-        return _unknown(table, partition, state)
     found = (str(state.version), digest(inputs))
     if wrong := fault(state):
         return _wanted(table, partition, "derive", *wrong, *found)
@@ -281,14 +274,10 @@ def _revised(catalogue: Catalogue, day: date, seen: Observed) -> Verdict:
     return _wanted(REVISIONS.table, str(day), "derive", "revised", "the source revised this day", *versions)
 
 
-def _unknown(table: str, partition: str, state: PartitionState) -> Verdict:
-    """A partition that cannot be read may be complete, so it is not overwritten."""
-    return Verdict(table, partition, "unknown", UNAVAILABLE, f"waits: {state.version.unavailable}")
-
-
-def _waiting(table: str, partition: str, seen: Observed, unavailable: str) -> Verdict:
-    why = f"it waits for {unavailable}: {seen.source(unavailable, partition).version.unavailable}"
-    return Verdict(table, partition, "unknown", WAITS_FOR, why)
+def _waiting(table: str, partition: str, seen: Observed, sources: Sequence[str] = ()) -> Verdict | None:
+    """Return the verdict on a partition that waits until something can be read."""
+    waits = waits_for([seen.state(table, partition)], {n: seen.source(n, partition) for n in sources})
+    return Verdict(table, partition, "unknown", *waits) if waits else None
 
 
 def _wanted(table: str, partition: str, state: State, reason_code: str, why: str, *found: str) -> Verdict:

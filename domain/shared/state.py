@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -36,6 +36,22 @@ NOTHING = PartitionState()
 
 UNAVAILABLE = "lake_unreadable"
 """The reason code of a partition that cannot be read now. It waits: its content may be intact."""
+INPUT_MISSING = "input_missing"
+"""The reason code of a partition that waits for another one."""
+
+
+def waits_for(own: Iterable[PartitionState], sources: Mapping[str, PartitionState]) -> tuple[str, str] | None:
+    """The reason code and reason why a partition waits: it, or what it is made from, cannot be read now.
+
+    The one place where plans take notice of an unavailable partition: it is neither healthy nor work, it is
+    not overwritten, and nothing is made from it.
+    """
+    if why := next((state.version.unavailable for state in own if state.version.unavailable), ""):
+        return UNAVAILABLE, f"waits: {why}"
+    for name, state in sources.items():
+        if state.version.unavailable:
+            return INPUT_MISSING, f"it waits for {name}: {state.version.unavailable}"
+    return None
 
 
 def fault(state: PartitionState, made: str = "fetched") -> tuple[str, str] | None:

@@ -23,11 +23,9 @@ def units_left_out(carbon: CarbonService, institution: str, year: int, units: Co
             params={"year": year, "institution": institution},
             partitions={DATA_ENTRIES.name: partitions},
         )
-    except DataCorrupt:
+    except (DataCorrupt, DataUnavailable) as error:
         # Where more was lost, the units come before the entries that are checked against them.
-        return f"which units of {year} have entries cannot be told: the entries are damaged"
-    except DataUnavailable as error:
-        return f"which units of {year} have entries cannot be told: {error.message}"
+        return f"the units that have entries of {year} are not known: {error.message}"
     missed = sorted(set(used.column("unit_id").to_pylist()).difference(units))
     if not missed:
         return None

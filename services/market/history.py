@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -17,7 +16,7 @@ from domain.market.reckoning import history_gaps
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
 from domain.shared.state import UNAVAILABLE
 from domain.shared.table import ALL
-from resources.lake.error import DataCorrupt, DataUnavailable
+from resources.lake.error import DataCorrupt
 from services.market.passes import CalendarMissing
 from services.market.service import MarketService
 
@@ -40,7 +39,6 @@ def find_gaps(market: MarketService) -> pa.Table:
         for verdict in filter(_is_gap, verdicts):
             row = _gap(seen, verdict)
             wrong[row["trade_date"], verdict.table] = row
-    blind = _days_without_suspensions(market, days)
     thin = history_gaps(
         market.catalogue,
         days,
@@ -49,11 +47,7 @@ def find_gaps(market: MarketService) -> pa.Table:
         _all_suspensions(market),
         _explained(market),
     )
-    told = {
-        (row["trade_date"], row["table_name"]): row
-        for row in thin.to_pylist()
-        if row["trade_date"] not in blind or not row["rows"]
-    }
+    told = {(row["trade_date"], row["table_name"]): row for row in thin.to_pylist()}
     # A day may be thin because its file is damaged: then that is the reason to tell.
     told |= {place: {**row, **told.get(place, {}), "reason": row["reason"]} for place, row in wrong.items()}
     return pa.Table.from_pylist([told[p] for p in sorted(told, reverse=True)], schema=HISTORY_GAPS.schema)
@@ -123,16 +117,10 @@ def _all_suspensions(market: MarketService) -> pa.Table:
     )
     try:
         return market.lake.query(query)
-    except (DataCorrupt, DataUnavailable):
+    except DataCorrupt:
         held = market.lake.versions("market.suspensions", market.lake.partitions("market.suspensions"))
         rest = [p for p, version in held.items() if version.readable]
         return market.lake.query(query, partitions={"market.suspensions": rest})
-
-
-def _days_without_suspensions(market: MarketService, days: Sequence[date]) -> set[date]:
-    """Days whose suspensions cannot be read now: that one of them is thin may have its reason there."""
-    held = market.lake.versions("market.suspensions", [str(d) for d in days])
-    return {d for d in days if held[str(d)].unavailable}
 
 
 def _explained(market: MarketService) -> list[tuple[str, date]]:
