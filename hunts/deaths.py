@@ -20,8 +20,8 @@ from hunts.house import House
 from hunts.rounds import Found, Ground, Round
 from hunts.yardstick import Yardstick
 from orchestration.cli.up import free_port
-from orchestration.supervisor import marked
 from tests.e2e.running import Running
+from tests.processes import started_by_up
 
 VICTIMS = ("worker", "daemon", "both")
 DEATHS = 3
@@ -116,12 +116,12 @@ class _Scene:
     def end(self) -> None:
         if self.running.process.poll() is None:
             self.running.stop()
-        for pid in marked(str(self.house.home)):
+        for pid in started_by_up(self.house.home):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
     def _victims(self, victim: str) -> list[int]:
-        ours = marked(str(self.house.home))
+        ours = started_by_up(self.house.home)
         if victim == "both":
             return [self.running.process.pid, *ours]
         if victim == "daemon":

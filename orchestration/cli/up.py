@@ -1,6 +1,6 @@
 """`perennial up`: the whole product in the foreground, until Ctrl-C.
 
-One code server is shared by the UI and the daemon: the code is imported once and both see the same.
+UI and daemon share one code server: the code is imported once, and both see the same.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from orchestration.environments import child_environment
-from orchestration.house import require_writable
 from orchestration.instance import LOCATION, MODULE, dagster_home, write_yaml
 from orchestration.settings import PROJECT_ROOT, Settings
-from orchestration.supervisor import AlreadyRunning, Command, Supervisor, kill_marked, only_one, say
+from orchestration.supervisor import AlreadyRunning, Command, Supervisor, end_left_over, only_one, say
 from resources.tushare.sandbox_process import remember_sandbox
 
 _LOOPBACK = "127.0.0.1"
@@ -27,54 +26,50 @@ _ROUTINE = re.compile(
     r" - INFO - (Checking for new runs for sensor: |(Sensor|Schedule) \S+ skipped: |Priority sorting and "
     r"checking tag |Creating new run for |Launching run for |Collected \d+ runs for monitoring|Checking run )"
 )
-"""What the daemon says every few seconds though nothing happens, or before it says that it happened."""
+"""Lines of the daemon that repeat every few seconds, or announce what the next line reports."""
 
 
 def run_up(settings: Settings, *, before_start: Callable[[], None] = lambda: None) -> int:
-    """Run everything until a person stops it (0), or something ends or cannot start (1).
+    """Run everything until a signal stops it (0), or until a part ends or cannot start (1).
 
-    `before_start` is called when nothing else of this home runs: the place to apply pools.
+    `before_start` is called while nothing else of this home runs: the place to apply pools.
     """
-    if settings.starts_sandbox:
+    own_sandbox = settings.starts_sandbox
+    if own_sandbox:
         settings = replace(settings, tushare_url=settings.sandbox_url)
-        own_sandbox = True
-    else:
-        own_sandbox = False
-    require_writable(settings)
+    children = settings.home / "up.group"
     try:
         with only_one(settings.home / "up.lock"):
-            left_over = kill_marked(str(settings.home))
-            if left_over:
-                say(f"ended {left_over} processes that an earlier, killed perennial up had left")
-            problems = port_problems(settings, own_sandbox=own_sandbox)
-            if problems:
+            if end_left_over(children):
+                say("ended the processes of an earlier perennial up that was killed")
+            if problems := port_problems(settings, own_sandbox=own_sandbox):
                 say("cannot start:\n" + "\n".join(f"  {problem}" for problem in problems))
                 return 1
             dagster_home(settings)
             before_start()
-            return _supervise(settings, own_sandbox=own_sandbox)
+            environment = child_environment(settings) | {
+                # Dagster's default of 5 events a tick falls behind as soon as runs come in dozens.
+                "DAGSTER_RUN_STATUS_SENSOR_PROCESS_LIMIT": "25",
+            }
+            supervisor = Supervisor(children, environment, PROJECT_ROOT, settings.home / "logs")
+            return _supervise(supervisor, settings, own_sandbox=own_sandbox)
     except AlreadyRunning as other:
         say(f"perennial is already running on {settings.home} ({other}). Stop it, or set PERENNIAL_HOME")
         return 1
 
 
-def _supervise(settings: Settings, *, own_sandbox: bool) -> int:
-    environment = child_environment(settings) | {
-        # The default of 5 events a tick falls behind as soon as runs come in dozens.
-        "DAGSTER_RUN_STATUS_SENSOR_PROCESS_LIMIT": "25",
-    }
+def _supervise(supervisor: Supervisor, settings: Settings, *, own_sandbox: bool) -> int:
     port = free_port()
     workspace = settings.dagster_home / "workspace.yaml"
     server = {"host": _LOOPBACK, "port": port, "location_name": LOCATION}
     write_yaml(workspace, {"load_from": [{"grpc_server": server}]})
-    supervisor = Supervisor(str(settings.home), environment, PROJECT_ROOT, settings.home / "logs")
     with supervisor.running():
         if own_sandbox:
             sandbox = supervisor.start(sandbox_command(settings))
-            # A command typed beside us asks this one, with the faults a person set on it.
+            # Commands beside this one use this sandbox, with the faults a person set on it.
             remember_sandbox(settings.home, settings.sandbox_url, sandbox.pid)
         supervisor.start(code_command(port, settings))
-        # The UI would show an error, and the daemon wait for its next look, if the code were not there.
+        # Without the code, the UI shows an error and the daemon waits for its next tick.
         if supervisor.wait_until(lambda: listens(_LOOPBACK, port)):
             supervisor.start(ui_command(settings, workspace))
             supervisor.start(daemon_command(settings, workspace))
@@ -82,15 +77,17 @@ def _supervise(settings: Settings, *, own_sandbox: bool) -> int:
             if supervisor.wait_until(lambda: answers(host, settings.ui_port)):
                 say(f"Perennial is up: {ui_url(settings)} (Ctrl-C stops it)")
                 supervisor.wait_until(lambda: False)
-        dead = supervisor.dead()
-        if dead is None:
-            say("stopping …")
+        if dead := supervisor.dead():
+            say(
+                f"{dead.name} ended by itself with exit code {dead.exit_code()}, so everything is stopped; "
+                f"its log: {dead.log}"
+            )
         else:
-            code = dead.exit_code()
-            say(f"{dead.name} ended by itself with exit code {code}, so all stops. Its log: {dead.log}")
-    if dead is None:
-        say("stopped")
-    return 0 if dead is None else 1
+            say("stopping …")
+    if dead:
+        return 1
+    say("stopped")
+    return 0
 
 
 def sandbox_command(settings: Settings) -> Command:
@@ -122,7 +119,7 @@ def _logging(settings: Settings) -> list[str]:
 
 
 def port_problems(settings: Settings, *, own_sandbox: bool) -> list[str]:
-    """What keeps us from listening, one sentence per setting; asked before anything is started."""
+    """Return a sentence for each setting whose address cannot be listened on."""
     wanted = [("PERENNIAL_UI_PORT", settings.ui_host, settings.ui_port)]
     if own_sandbox:
         wanted.append(("PERENNIAL_SANDBOX_PORT", _LOOPBACK, settings.sandbox_port))
@@ -133,7 +130,7 @@ def _port_problem(variable: str, host: str, port: int) -> str | None:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:
-            # As servers do: connections that linger from the last run are no obstacle.
+            # As servers do: connections that remain from the last run are no obstacle.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
             probe.listen()
@@ -159,7 +156,7 @@ def listens(host: str, port: int) -> bool:
 
 
 def answers(host: str, port: int) -> bool:
-    """Whether the UI serves requests, which is later than that it listens."""
+    """Whether the UI serves requests, which it does later than it listens."""
     connection = http.client.HTTPConnection(host, port, timeout=2)
     try:
         connection.request("GET", "/server_info")
@@ -171,7 +168,7 @@ def answers(host: str, port: int) -> bool:
 
 
 def reachable(host: str) -> str:
-    """An address that leads to a server which listens on `host`."""
+    """Return an address that leads to a server which listens on `host`."""
     return {"0.0.0.0": _LOOPBACK, "": _LOOPBACK, "::": "::1"}.get(host, host)  # noqa: S104 - not bound here
 
 

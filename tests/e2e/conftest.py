@@ -15,9 +15,9 @@ import pytest
 from domain.market.trading import SHANGHAI
 from orchestration.cli.up import free_port
 from orchestration.settings import Settings
-from orchestration.supervisor import marked
 from sandbox.market.calendar import Calendar
 from tests.e2e.running import Running
+from tests.processes import started_by_up
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -53,7 +53,7 @@ def first_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield running
     finally:
         said = running.stop()
-        left = marked(str(home))
+        left = started_by_up(home)
     assert running.process.returncode == 0, said[-2000:]
     assert left == []
 

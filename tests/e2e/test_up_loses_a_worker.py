@@ -12,8 +12,8 @@ import pytest
 
 from orchestration.cli.up import free_port
 from orchestration.settings import Settings
-from orchestration.supervisor import marked
 from tests.e2e.running import DAILY, Running
+from tests.processes import command_line, started_by_up
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -47,13 +47,13 @@ def test_without_the_daemon_everything_stops_and_says_so(tmp_path: Path):
     settings = Settings(home=tmp_path / "home", ui_port=free_port(), sandbox_port=free_port())
     running = Running(settings)
     running.start()
-    daemon = next(pid for pid in marked(str(settings.home)) if "dagster._daemon" in _cmdline(pid))
+    daemon = next(pid for pid in started_by_up(settings.home) if "dagster._daemon" in command_line(pid))
     os.kill(daemon, signal.SIGKILL)
     said = running.ended()
     assert running.process.returncode == 1
     log = settings.home / "logs" / "daemon.log"
-    assert f"daemon ended by itself with exit code -9, so all stops. Its log: {log}" in said
-    assert marked(str(settings.home)) == []
+    assert f"daemon ended by itself with exit code -9, so everything is stopped; its log: {log}" in said
+    assert started_by_up(settings.home) == []
 
 
 def _worker(up: Running, run_id: str) -> int:
@@ -61,7 +61,3 @@ def _worker(up: Running, run_id: str) -> int:
     found = re.search(r"Started process for run \(pid: (\d+)\)", "\n".join(up.messages(run_id)))
     assert found
     return int(found[1])
-
-
-def _cmdline(pid: int) -> str:
-    return Path(f"/proc/{pid}/cmdline").read_text()

@@ -1,4 +1,4 @@
-"""Processes that live and die together, shown on small real ones."""
+"""Processes that live and end together, shown on small real ones."""
 
 import os
 import signal
@@ -11,24 +11,19 @@ from pathlib import Path
 import pytest
 
 from orchestration.supervisor import (
-    MARK,
     AlreadyRunning,
     Child,
     Command,
     Supervisor,
-    kill_marked,
-    marked,
+    end_left_over,
     only_one,
 )
+from tests.processes import in_group, started_by_up
 
 FOREVER = "import time; print('ready', flush=True); time.sleep(600)"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + FOREVER
 PARENT_OF_STUBBORN = (
     f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {STUBBORN!r}]); {FOREVER}"
-)
-PARENT_OF_RUNAWAY = (
-    "import subprocess, sys; "
-    f"subprocess.Popen([sys.executable, '-c', {STUBBORN!r}], start_new_session=True); {FOREVER}"
 )
 
 
@@ -37,61 +32,44 @@ def python(code: str, name: str = "child") -> Command:
 
 
 def supervisor(folder: Path, *, grace_seconds: float = 5) -> Supervisor:
-    logs = folder / "logs"
-    return Supervisor(str(folder), os.environ, folder, logs, grace_seconds=grace_seconds)
+    return Supervisor(folder / "up.group", os.environ, folder, folder / "logs", grace_seconds=grace_seconds)
 
 
-def says(child: Child, times: int = 1) -> bool:
+def is_ready(child: Child, times: int = 1) -> bool:
     return child.log.exists() and child.log.read_text().count("ready") >= times
 
 
-@pytest.fixture
-def left_over(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
-    """A process that an earlier supervisor of this folder left behind."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", STUBBORN],
-        env={**os.environ, MARK: str(tmp_path)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        yield process
-        process.kill()
-
-
-def test_lines_go_to_the_terminal_with_a_prefix_and_to_a_log_both_without_colours(
+def test_start__coloured_lines__are_prefixed_on_the_terminal_and_logged_without_colours(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     with supervisor(tmp_path).running() as running:
         child = running.start(python(r"print('\x1b[32mgreen\x1b[0m ready'); " + FOREVER, "ui"))
-        assert running.wait_until(lambda: says(child, 2))
+        assert running.wait_until(lambda: is_ready(child, 2))
     assert child.log == tmp_path / "logs/ui.log"
     assert child.log.read_text() == "green ready\nready\n"
     assert capsys.readouterr().out == "ui         | green ready\nui         | ready\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_wait_and_every_child(tmp_path: Path, number: int):
+def test_running__signal__ends_the_wait_and_every_child(tmp_path: Path, number: int):
     with supervisor(tmp_path).running() as running:
         children = [running.start(python(FOREVER, name)) for name in ("one", "two")]
-        assert running.wait_until(lambda: all(says(child) for child in children))
+        assert running.wait_until(lambda: all(is_ready(child) for child in children))
         os.kill(os.getpid(), number)
         assert not running.wait_until(lambda: False)
         assert running.dead() is None
     assert [child.exit_code() for child in children] == [-signal.SIGTERM] * 2
-    assert marked(str(tmp_path)) == []
+    assert started_by_up(tmp_path) == []
 
 
-def test_the_handlers_of_before_are_put_back(tmp_path: Path):
+def test_running__left__restores_the_signal_handlers(tmp_path: Path):
     before = signal.getsignal(signal.SIGINT)
     with supervisor(tmp_path).running():
         assert signal.getsignal(signal.SIGINT) != before
     assert signal.getsignal(signal.SIGINT) == before
 
 
-def test_a_child_that_ends_by_itself_ends_the_wait_and_is_named(tmp_path: Path):
+def test_running__child_ends_by_itself__stops_the_others_and_names_it(tmp_path: Path):
     with supervisor(tmp_path).running() as running:
         healthy = running.start(python(FOREVER, "healthy"))
         running.start(python("import sys; sys.exit(3)", "broken"))
@@ -102,91 +80,79 @@ def test_a_child_that_ends_by_itself_ends_the_wait_and_is_named(tmp_path: Path):
     assert healthy.exit_code() is not None
 
 
-def test_children_that_ignore_the_polite_signal_are_killed_in_bounded_time(tmp_path: Path):
-    with supervisor(tmp_path, grace_seconds=0.3).running() as running:
-        child = running.start(python(STUBBORN))
-        assert running.wait_until(lambda: says(child))
-        begin = time.monotonic()
-    assert time.monotonic() - begin < 3
-    assert child.exit_code() == -signal.SIGKILL
-
-
-def test_a_grandchild_that_outlives_its_parent_is_killed_with_the_group(tmp_path: Path):
+def test_running__descendant_ignores_sigterm__is_killed_after_the_grace(tmp_path: Path):
     with supervisor(tmp_path, grace_seconds=0.3).running() as running:
         child = running.start(python(PARENT_OF_STUBBORN))
-        assert running.wait_until(lambda: says(child, 2))
-        assert len(marked(str(tmp_path))) == 2
-    assert marked(str(tmp_path)) == []
+        assert running.wait_until(lambda: is_ready(child, 2))
+        assert len(in_group(child.pid)) == 2
+        begin = time.monotonic()
+    assert time.monotonic() - begin < 3
+    assert started_by_up(tmp_path) == []
 
 
-def test_a_descendant_that_left_the_group_is_found_and_killed_too(tmp_path: Path):
-    with supervisor(tmp_path, grace_seconds=0.3).running() as running:
-        child = running.start(python(PARENT_OF_RUNAWAY))
-        assert running.wait_until(lambda: says(child, 2))
-        assert len(marked(str(tmp_path))) == 2
-    assert marked(str(tmp_path)) == []
-
-
-def test_asking_twice_does_not_wait_for_the_grace(tmp_path: Path):
+def test_running__second_signal__does_not_wait_for_the_grace(tmp_path: Path):
     with supervisor(tmp_path, grace_seconds=60).running() as running:
         child = running.start(python(STUBBORN))
-        assert running.wait_until(lambda: says(child))
-        impatient = subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                f"import os, time; time.sleep(0.5); os.kill({os.getpid()}, {signal.SIGINT})",
-            ]
-        )
+        assert running.wait_until(lambda: is_ready(child))
+        code = f"import os, time; time.sleep(0.5); os.kill({os.getpid()}, {signal.SIGINT})"
+        second = subprocess.Popen([sys.executable, "-c", code])
         begin = time.monotonic()
     assert time.monotonic() - begin < 10
-    assert impatient.wait() == 0
+    assert second.wait() == 0
 
 
-def test_nothing_is_left_when_starting_a_later_child_fails(tmp_path: Path):
+def test_start__program_is_missing__leaves_no_child(tmp_path: Path):
     with supervisor(tmp_path).running() as running:
         child = running.start(python(FOREVER))
         with pytest.raises(FileNotFoundError):
             running.start(Command("absent", [str(tmp_path / "no such program")]))
     assert child.exit_code() is not None
-    assert marked(str(tmp_path)) == []
+    assert started_by_up(tmp_path) == []
 
 
-def test_what_a_killed_supervisor_left_is_ended_and_counted(
-    tmp_path: Path, left_over: "subprocess.Popen[str]"
-):
-    assert kill_marked(str(tmp_path / "another home"), grace_seconds=0.2) == 0
-    assert left_over.poll() is None
-    assert kill_marked(str(tmp_path), grace_seconds=0.2) == 1
-    assert left_over.wait(timeout=5) == -signal.SIGKILL
+@pytest.fixture
+def killed(tmp_path: Path) -> Iterator[Path]:
+    """The lock of a supervisor that was killed; a child that ignores SIGTERM and its own child live on."""
+    code = (
+        "import os, pathlib, sys\n"
+        "from orchestration.supervisor import Command, Supervisor\n"
+        "folder = pathlib.Path(sys.argv[1])\n"
+        "with Supervisor(folder / 'up.group', os.environ, folder, folder / 'logs').running() as running:\n"
+        f"    child = running.start(Command('child', [sys.executable, '-c', {PARENT_OF_STUBBORN!r}]))\n"
+        "    log = folder / 'logs' / 'child.log'\n"
+        "    running.wait_until(lambda: log.exists() and log.read_text().count('ready') == 2)\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[3])
+    assert done.returncode == -signal.SIGKILL
+    lock = tmp_path / "up.group"
+    yield lock
+    end_left_over(lock, grace_seconds=0.1)
 
 
-def test_a_second_holder_of_the_lock_learns_who_the_first_is(tmp_path: Path):
+def test_end_left_over__children_of_a_killed_supervisor__ends_them(killed: Path):
+    assert len(started_by_up(killed.parent)) == 2
+    assert end_left_over(killed, grace_seconds=0.3)
+    assert started_by_up(killed.parent) == []
+    assert not end_left_over(killed)
+
+
+def test_end_left_over__no_supervisor_ever_ran__finds_none(tmp_path: Path):
+    assert not end_left_over(tmp_path / "up.group")
+
+
+def test_only_one__lock_is_held__names_the_holder(tmp_path: Path):
     lock = tmp_path / "state" / "lock"
     with only_one(lock), pytest.raises(AlreadyRunning) as caught, only_one(lock):
         pytest.fail("two holders")
     assert caught.value.pid == str(os.getpid())
 
 
-def test_the_lock_of_a_killed_holder_is_free(tmp_path: Path):
-    lease = (
-        "import sys, pathlib; from orchestration.supervisor import only_one; "
-        "lock = only_one(pathlib.Path(sys.argv[1])); lock.__enter__(); "
-        "print('held', flush=True); sys.stdin.read()"
+def test_only_one__holder_was_killed__is_free(tmp_path: Path):
+    code = (
+        "import os, pathlib, sys; from orchestration.supervisor import only_one\n"
+        "with only_one(pathlib.Path(sys.argv[1])): os.kill(os.getpid(), 9)"
     )
-    holder = subprocess.Popen(
-        [sys.executable, "-c", lease, str(tmp_path / "lock")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[3],
-    )
-    with holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
-        with pytest.raises(AlreadyRunning, match=str(holder.pid)), only_one(tmp_path / "lock"):
-            pytest.fail("two holders")
-        holder.kill()
-        holder.wait()
-        with only_one(tmp_path / "lock"):
-            assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "lock")], cwd=Path(__file__).parents[3])
+    with only_one(tmp_path / "lock"):
+        assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"

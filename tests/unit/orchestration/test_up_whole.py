@@ -13,7 +13,7 @@ import pytest
 from orchestration.cli.up import answers, free_port, listens
 from orchestration.environments import child_environment
 from orchestration.settings import PROJECT_ROOT, Settings
-from orchestration.supervisor import marked
+from tests.processes import command_line, started_by_up
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -58,7 +58,7 @@ def up(tmp_path: Path) -> Iterator[Up]:
         finally:
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=30)
-    assert marked(str(settings.home)) == []
+    assert started_by_up(settings.home) == []
 
 
 def test_one_ctrl_c_stops_everything(up: Up):
@@ -71,27 +71,27 @@ def test_one_ctrl_c_stops_everything(up: Up):
     assert process.returncode == 0
     assert said.endswith("stopped\n")
     assert time.monotonic() - begin < 15
-    assert marked(str(settings.home)) == []
+    assert started_by_up(settings.home) == []
     assert not listens("127.0.0.1", settings.sandbox_port)
 
 
 def test_one_part_dying_stops_the_rest_and_names_its_log(up: Up):
     settings, process = up
-    sandbox = next(pid for pid in marked(str(settings.home)) if "sandbox" in cmdline(pid))
+    sandbox = next(pid for pid in started_by_up(settings.home) if "sandbox" in command_line(pid))
     os.kill(sandbox, signal.SIGKILL)
     said, _ = process.communicate(timeout=30)
     assert process.returncode == 1
     assert (
-        f"sandbox ended by itself with exit code -9, so all stops. Its log: {settings.home}/logs/sandbox.log"
-        in said
-    )
+        "sandbox ended by itself with exit code -9, so everything is stopped; "
+        f"its log: {settings.home}/logs/sandbox.log"
+    ) in said
 
 
 def test_after_a_kill_the_next_up_clears_the_remains_and_starts(up: Up):
     settings, process = up
     process.kill()
     process.wait()
-    assert marked(str(settings.home))
+    assert started_by_up(settings.home)
     with start(settings) as again:
         try:
             read_until_ready(again)
@@ -99,7 +99,3 @@ def test_after_a_kill_the_next_up_clears_the_remains_and_starts(up: Up):
             again.send_signal(signal.SIGTERM)
             again.communicate(timeout=30)
         assert again.returncode == 0
-
-
-def cmdline(pid: int) -> str:
-    return Path(f"/proc/{pid}/cmdline").read_text()
