@@ -3,7 +3,7 @@
 A run is judged by its lease, never by when its process started: a lease is renewed while the worker lives.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -13,15 +13,13 @@ from domain.shared.work import Kind
 from resources.ledger.client import Ledger
 from resources.ledger.model import WORKER
 from resources.ledger.resource import LedgerResource
-from resources.ledger.transitions import CLOCKS_APART
-from sensors.processes import PROCESS, is_gone
 
 SILENT_AFTER = timedelta(minutes=10)
-"""A started run that came for work, holds none and has logged nothing for so long is dead."""
+"""A run that takes work, holds none and has logged nothing for so long is dead."""
 ORIGIN = "perennial/origin"
-"""The tag of runs that a command started; they too come for work."""
+"""The tag of runs that a command started; they too take work."""
 LONG_SILENT_AFTER = timedelta(minutes=30)
-"""The same for runs a person started in the UI: they may do something that holds no work, such as upkeep."""
+"""The same for other runs: they may do something that holds no work, such as upkeep."""
 
 BEGUN = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
 
@@ -45,57 +43,31 @@ def work_sweep_sensor(kinds: Sequence[Kind]) -> dg.SensorDefinition:
 
 
 def sweep(instance: dg.DagsterInstance, ledger: Ledger, now: datetime | None = None) -> tuple[int, int]:
-    """Returns how many rows were taken back and how many runs were ended.
+    """Return how many rows were taken back and how many runs were ended.
 
-    `now` stands in for the moment by which the silence of runs is judged.
+    `now` is the moment by which the silence of runs is judged.
     """
     holders = {row.run_id for row in ledger.running() if row.run_id and not row.run_id.startswith(WORKER)}
-    alive = (
-        {
-            record.dagster_run.run_id: record.dagster_run
-            for record in instance.get_run_records(dg.RunsFilter(run_ids=sorted(holders)))
-            if not record.dagster_run.is_finished
-        }
-        if holders
-        else {}
-    )
-    gone = {run_id for run_id, run in alive.items() if is_gone(run.tags.get(PROCESS))}
-    swept = ledger.sweep(finished_runs=(holders - alive.keys()) | gone)
-    dead = gone | {s.run_id for s in swept if s.run_id in alive}
+    runs = instance.get_runs(dg.RunsFilter(run_ids=sorted(holders))) if holders else []
+    alive = {run.run_id: run for run in runs if not run.is_finished}
+    swept = ledger.sweep(finished_runs=holders - alive.keys())
+    dead = {row.run_id for row in swept if row.run_id in alive}
     for run_id in dead:
-        instance.report_run_failed(
-            alive[run_id],
-            "its process is gone"
-            if run_id in gone
-            else "its worker has shown no life: the lease of its work ran out",
-        )
+        instance.report_run_failed(alive[run_id], "its worker is dead: the lease of its work expired")
     silent = list(_silent(instance, holders | dead, now or datetime.now(UTC)))
     for run in silent:
-        instance.report_run_failed(run, "its worker has shown no life: it holds no work and logs nothing")
+        instance.report_run_failed(run, "its worker is dead: it holds no work and logs nothing")
     return len(swept), len(dead) + len(silent)
 
 
-def _silent(instance: dg.DagsterInstance, known: Iterable[str], now: datetime) -> Iterable[dg.DagsterRun]:
-    """Runs that started, hold nothing, and have been quiet: killed before they took work, or between two.
-
-    Of one that has not started nothing tells, but that the process it was to live in is gone.
-    """
-    skip = set(known)
-    latest = now + CLOCKS_APART
+def _silent(instance: dg.DagsterInstance, holders: Collection[str], now: datetime) -> Iterator[dg.DagsterRun]:
+    """Runs that hold nothing and have been silent: killed before they took work, or between two leases."""
     for record in instance.get_run_records(dg.RunsFilter(statuses=BEGUN)):
         run = record.dagster_run
-        comes_for_work = DISPATCH in run.tags or ORIGIN in run.tags
-        horizon = now - (SILENT_AFTER if comes_for_work else LONG_SILENT_AFTER)
-        if run.run_id in skip:
-            continue
-        if is_gone(run.tags.get(PROCESS)):
-            yield run
-            continue
-        if run.status != dg.DagsterRunStatus.STARTED or horizon < record.update_timestamp <= latest:
+        takes_work = DISPATCH in run.tags or ORIGIN in run.tags
+        horizon = now - (SILENT_AFTER if takes_work else LONG_SILENT_AFTER)
+        if run.run_id in holders or record.update_timestamp > horizon:
             continue
         newest = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
         if not newest or newest[0].event_log_entry.timestamp < horizon.timestamp():
             yield run
-        elif newest[0].event_log_entry.timestamp > latest.timestamp():
-            # Nobody can tell how long ago that was: its silence counts from this word on.
-            instance.report_engine_event("the clock was put back since this run's last word", run)

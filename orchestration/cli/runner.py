@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from domain.shared.collection import collected_rarely
 from domain.shared.error import PerennialError
 from orchestration import registry
-from orchestration.cli.interrupt import insistent_interrupts
 from orchestration.cli.output import say
 from orchestration.settings import Settings
 
@@ -52,12 +51,9 @@ class Runner:
         import dagster as dg
 
         from resources.ledger.pauses import end_of_run
-        from sensors.processes import PROCESS, identity
         from sensors.work_sweep import ORIGIN
 
         all_tags = {ORIGIN: "command", **(tags or {})}
-        if process := identity():
-            all_tags[PROCESS] = process
         if days is not None:
             all_tags |= {
                 "dagster/asset_partition_range_start": days[0],
@@ -126,13 +122,12 @@ def runner(settings: Settings) -> Iterator[Runner]:
     from orchestration.pools import ensure_pools
 
     batch_events()
-    with insistent_interrupts():
-        try:
-            with open_instance(settings) as instance:
-                ensure_pools(instance, registry.pools(settings))
-                yield Runner(settings, instance)
-        except KeyboardInterrupt as error:
-            raise Interrupted from error
+    try:
+        with open_instance(settings) as instance:
+            ensure_pools(instance, registry.pools(settings))
+            yield Runner(settings, instance)
+    except KeyboardInterrupt as error:
+        raise Interrupted from error
 
 
 def take_back(ledger: Ledger, runner: Runner) -> None:

@@ -10,26 +10,13 @@ from datetime import timedelta
 from domain.carbon.jobs import DATA_INGEST
 from domain.carbon.tables import DATA_ENTRIES
 from domain.shared.clock import machine_clock
-from orchestration.environments import load_settings
-from orchestration.instance import open_instance
 from resources.ledger.model import Work
-from sensors.processes import PROCESS, identity
-from services.carbon.reconcile import reconcile
 from tests.integration.carbon.office import PAPER, TRAIN, YEAR, Office
-from tests.unit.sensors.test_work_sweep import at_work_job
 
 KEY = f"{DATA_ENTRIES.table}:paper|{YEAR}"
 A_WHILE = 8.0
 """Seconds in which whoever does not wait has ended long ago."""
 NEWER = PAPER.replace("100", "200")
-
-
-def gone() -> str:
-    """A process that is no more."""
-    mine = identity()
-    assert mine is not None
-    *others, born = mine.split()
-    return " ".join([*others, str(int(born) - 1)])
 
 
 def held(office: Office, holder: str) -> Work:
@@ -66,18 +53,6 @@ def test_heal_waits_for_what_others_hold(office: Office) -> None:
     assert done.code == 0, done.err
     assert office.milligrams() == before + 100 * 700_000
     assert not office.carbon.ledger.find(status=("queued", "running", "deferred"))
-
-
-def test_work_whose_run_died_before_it_took_it_is_sent_again_at_once(office: Office) -> None:
-    before = office.milligrams()
-    assert office.upload("data", NEWER, "--type", "paper").code == 0
-    [start] = reconcile(office.carbon).starts
-    with open_instance(load_settings()) as instance:
-        tags = {"perennial/dispatch": start.dispatch_id, PROCESS: gone()}
-        instance.create_run_for_job(at_work_job, tags=tags)
-    done = office.run("heal")
-    assert done.code == 0, done.err
-    assert office.milligrams() == before + 100 * 700_000
 
 
 def test_heal_says_what_is_not_well(office: Office) -> None:

@@ -16,7 +16,6 @@ import pytest
 from domain.market.plan import FILL
 from domain.shared.clock import machine_clock
 from domain.shared.work import WorkRequest
-from sensors.processes import PROCESS
 from tests.integration.market.house import FETCHED, House
 
 ROOT = Path(__file__).parents[3]
@@ -110,18 +109,8 @@ def test_a_killed_range_shows_exactly_what_it_committed_and_the_next_run_does_th
     assert house.status() == {}
 
 
-def test_the_same_command_at_once_goes_on_for_the_dead_process_is_seen_to_be_gone(killed: House) -> None:
-    said = killed.run(*COMMAND)
-    assert said.code == 0, said.err
-    assert "took back" in said.err
-    assert killed.status() == {}
-
-
-def test_where_nobody_can_see_its_process_a_dead_run_keeps_its_days_for_its_lease(killed: House) -> None:
+def test_backfill__the_lease_of_a_killed_one_lasts__names_the_run_that_holds_the_days(killed: House) -> None:
     holder = next(row.run_id for row in killed.work() if row.status == "running")
-    assert holder is not None
-    with killed.instance() as instance:
-        instance.add_run_tags(holder, {PROCESS: "another-host pid:[1] 7 7"})
     said = killed.run(*COMMAND)
     assert said.code == 1
     assert f"is being done by {holder}" in said.err
