@@ -1,18 +1,22 @@
-"""The doctor: everything that has to be right before work can be, asked one by one."""
+"""`perennial doctor`: everything that has to be right before work can be done, checked part by part."""
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from domain.shared.error import PerennialError
 from orchestration import registry
 from orchestration.domain import Check
-from orchestration.house import house_findings
+from orchestration.library_errors import typed_error
 from orchestration.services import open_lake, open_ledger
 from orchestration.settings import Settings
-from orchestration.trouble import trouble
+
+SPACE = 1 << 20
+"""Bytes that a folder must take. With less not even the databases of an empty home fit."""
 
 
 @dataclass(frozen=True)
@@ -22,44 +26,46 @@ class Examined:
     said: str
 
 
-def examine(settings: Settings) -> list[Examined]:
-    """Every part, also after one failed: a person mends all of it at once."""
-    parts: dict[str, Check] = {
+def examine(settings: Settings) -> Iterator[Examined]:
+    """Examine every part, also after one failed, so that a person can repair all of them at once."""
+    domains = ", ".join(settings.domains)
+    yield Examined(
+        "settings", True, f"{settings.env}, keeps {domains}, source {settings.source}, home {settings.home}"
+    )
+    checks: dict[str, Check] = {
         "folders": _folders,
         "ledger": _ledger,
         "lake": _lake,
         "dagster": _dagster,
     }
     for domain in registry.enabled(settings):
-        parts |= domain.checks(settings)
-    return list(_examined(settings, parts))
-
-
-def _examined(settings: Settings, parts: dict[str, Check]) -> Iterator[Examined]:
-    kept = ", ".join(settings.domains)
-    said = f"{settings.env}, keeps {kept}, source {settings.source}, home {settings.home}"
-    yield Examined("settings", True, said)
-    for part, reconcile in parts.items():
+        checks |= domain.checks(settings)
+    for part, check in checks.items():
         try:
-            yield Examined(part, True, reconcile(settings))
-        except PerennialError as error:
-            yield _wrong(part, error)
+            yield Examined(part, True, check(settings))
         except Exception as error:
-            found = trouble(error)
-            if found is None:
+            known = error if isinstance(error, PerennialError) else typed_error(error)
+            if known is None:
                 raise
-            yield _wrong(part, found)
-
-
-def _wrong(part: str, error: PerennialError) -> Examined:
-    remedy = f" ({error.remedy})" if error.remedy else ""
-    return Examined(part, False, f"{error.message}{remedy}")
+            remedy = f" ({known.remedy})" if known.remedy else ""
+            yield Examined(part, False, f"{known.message}{remedy}")
 
 
 def _folders(settings: Settings) -> str:
-    wrong = list(house_findings(settings))
-    if wrong:
-        raise PerennialError("; ".join(f.reason for f in wrong), remedy=wrong[0].action)
+    folders = {"PERENNIAL_HOME": settings.home}
+    if settings.warehouse.startswith("file://"):
+        folders["PERENNIAL_WAREHOUSE"] = Path(settings.warehouse.removeprefix("file://"))
+    for setting, folder in folders.items():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder) as file:
+                file.write(bytes(SPACE))
+                file.flush()
+        except OSError as error:
+            raise PerennialError(
+                f"{setting} cannot be written: {folder}: {error.strerror}",
+                remedy=f"free disk space and make {folder} writable, or set {setting} to another folder",
+            ) from error
     return "writable"
 
 
@@ -69,8 +75,8 @@ def _ledger(settings: Settings) -> str:
     counts: Counter[str] = Counter()
     for kind in ledger.counts().values():
         counts.update(kind)
-    told = ", ".join(f"{number:,} {status}" for status, number in sorted(counts.items()))
-    return f"schema is current; work: {told or 'none yet'}"
+    work = ", ".join(f"{number:,} {status}" for status, number in sorted(counts.items()))
+    return f"schema is current; work: {work or 'none yet'}"
 
 
 def _lake(settings: Settings) -> str:

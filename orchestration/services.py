@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from orchestration import registry
-from orchestration.house import require_writable
 from orchestration.settings import Settings
 
 if TYPE_CHECKING:
@@ -42,8 +41,6 @@ def open_ledger(settings: Settings, kinds: Iterable[Kind] | None = None, *, writ
     """
     from resources.ledger.client import Ledger
 
-    if write:
-        require_writable(settings)
     kinds = registry.kinds(settings) if kinds is None else kinds
     ledger = Ledger.open(settings.database_url, kinds=kinds, clock=settings.business_clock())
     if write:

@@ -99,7 +99,7 @@ FIELDS: tuple[Field, ...] = (
         "carbon_drop",
         values.plain_folder,
         "`drop` in the home folder",
-        "Carbon's inbox: files in its `units/`, `factors/` and `data/` are imported as uploads.",
+        "The folder whose files are taken in as carbon uploads: `units/`, `factors/` and `data/` in it.",
         "/srv/carbon/drop",
     ),
     Field(

@@ -6,7 +6,6 @@ import socket
 
 from domain.shared.error import InvalidInput
 from orchestration.cli.output import say
-from orchestration.house import require_writable
 from orchestration.settings import Settings
 from resources.http.address import is_loopback
 
@@ -22,7 +21,6 @@ def serve(settings: Settings) -> None:
             reason_code="no_api_token",
             remedy="set PERENNIAL_API_TOKEN, or PERENNIAL_API_HOST to 127.0.0.1",
         )
-    require_writable(settings)
     with listening(settings.api_host, settings.api_port) as place:
         say(f"listening on http://{settings.api_host}:{place.getsockname()[1]}")
         uvicorn.Server(uvicorn.Config(build_app(settings), log_level="warning")).run(sockets=[place])

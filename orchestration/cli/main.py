@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -64,55 +61,20 @@ def options(
 
 
 def main() -> None:
-    """Trouble is one clear message; only a bug shows a stack trace."""
-    with _output_kept() as given_back:
-        _run(given_back)
-
-
-def _run(given_back: Callable[[], None]) -> None:
+    """Run the command. A known error ends it with one message; only a bug shows a stack trace."""
     try:
         app()
-    except PerennialError as error:
-        given_back()
-        _end(error)
     except BrokenPipeError:
         # `perennial … | head`: the reader has seen enough.
         sys.stderr.close()
         sys.exit(0)
     except Exception as error:
-        from orchestration.trouble import trouble
+        from orchestration.library_errors import typed_error
 
-        found = trouble(error)
-        if found is None:
+        known = error if isinstance(error, PerennialError) else typed_error(error)
+        if known is None:
             raise
-        given_back()
-        _end(found)
-
-
-@contextmanager
-def _output_kept() -> Iterator[Callable[[], None]]:
-    """Dagster points stdout and stderr at its log files while a step runs. Where the disk is full it may fail
-    to point them back, and the command would end without a word."""
-    kept = {number: os.dup(number) for number in (1, 2) if _is_open(number)}
-
-    def given_back() -> None:
-        for number, copy in kept.items():
-            os.dup2(copy, number)
-
-    try:
-        yield given_back
-    finally:
-        given_back()
-        for copy in kept.values():
-            os.close(copy)
-
-
-def _is_open(number: int) -> bool:
-    try:
-        os.fstat(number)
-    except OSError:
-        return False
-    return True
+        _end(known)
 
 
 def _end(error: PerennialError) -> NoReturn:

@@ -56,7 +56,7 @@ def doctor(json: Json = False) -> None:
     """Are the settings, folders, databases, pools and the source all right? Exit 1 names what is not."""
     from orchestration.doctor import examine
 
-    found = examine(load_settings())
+    found = list(examine(load_settings()))
     if json:
         document([{"part": f.part, "ok": f.ok, "said": f.said} for f in found])
     else:

@@ -28,9 +28,9 @@ from pathlib import Path
 import pytest
 from dagster import EnvVar
 
-from orchestration.build import build_resources
 from orchestration.cli.main import main
 from orchestration.cli.up import free_port
+from orchestration.domains.market import market_resource
 from orchestration.environments import load_settings
 from resources.database.schema import VERSION_TABLE
 from sandbox.server import SandboxServer
@@ -482,19 +482,19 @@ HALF = ("is half-migrated",)
 STATES = {
     "home: a file": State(
         file_instead,
-        ("PERENNIAL_HOME cannot be written", "home is no folder", "set PERENNIAL_HOME to another folder"),
-        ("status --json", "doctor --json", *WRITES, "pools show", "demo", "up"),
+        ("cannot be written", "set PERENNIAL_HOME to another folder"),
+        ("doctor --json", *WRITES, "pools show", "demo", "up"),
     ),
     "home: below a file": State(
         file_instead,
-        ("PERENNIAL_HOME cannot be written", "home is no folder"),
-        ("status --json", "market heal", "up"),
+        ("cannot be written: Not a directory", "set PERENNIAL_HOME to another folder"),
+        ("doctor --json", "market heal", "up"),
         changes={"PERENNIAL_HOME": "{home}/below"},
     ),
     "warehouse: a file": State(
         content("tables", b""),
-        ("PERENNIAL_WAREHOUSE cannot be written", "tables is no folder", "set PERENNIAL_WAREHOUSE"),
-        ("status --json", "market heal"),
+        ("PERENNIAL_WAREHOUSE cannot be written", "set PERENNIAL_WAREHOUSE to another folder"),
+        ("doctor --json",),
         changes={"PERENNIAL_WAREHOUSE": "{home}/tables"},
     ),
     "ledger: rubbish": State(
@@ -693,7 +693,7 @@ def test_an_address_with_a_password_is_shown_without_it(here: Surroundings) -> N
         assert said.code == 0
         assert PASSWORD not in said.all
         assert "http://me:***@127.0.0.1:9" in said.out
-    tushare = build_resources(load_settings(environ))["warehouse"].tushare
+    tushare = market_resource(load_settings(environ)).tushare
     assert isinstance(tushare.url, EnvVar), "the UI shows the configuration of resources"
 
 
@@ -789,24 +789,27 @@ def on_a_disk(here: Surroundings, options: str, *, then: str = "true") -> str:
 
 
 @pytest.mark.usefixtures("own_mounts")
-@pytest.mark.parametrize("command", ["market daily", "doctor --json"])
-def test_a_disk_mounted_read_only_is_told(here: Surroundings, command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("market daily", "refused: unable to open database file"),
+        ("doctor --json", "PERENNIAL_HOME cannot be written"),
+    ],
+)
+def test_command__disk_is_read_only__ends_with_one_error(here: Surroundings, command: str, says: str) -> None:
     before = on_a_disk(here, "size=8m", then=f"mount -o remount,ro {here.home}")
-    said = child(here.environ, command, before=before)
-    check(said, command, 1, "PERENNIAL_HOME cannot be written: its file system is mounted read-only")
+    check(child(here.environ, command, before=before), command, 1, says)
 
 
 @pytest.mark.usefixtures("own_mounts")
-@pytest.mark.parametrize("command", ["market daily", "status --json"])
-def test_a_full_disk_is_told_before_anything_is_tried(here: Surroundings, command: str) -> None:
+@pytest.mark.parametrize("command", ["market daily", "doctor --json"])
+def test_command__disk_is_full__ends_with_one_error(here: Surroundings, command: str) -> None:
     said = child(here.environ, command, before=on_a_disk(here, "size=900k"))
-    check(
-        said, command, 1, "PERENNIAL_HOME cannot be written: its file system is full", "free disk space below"
-    )
+    check(said, command, 1, "free disk space")
 
 
 @pytest.mark.usefixtures("own_mounts")
-def test_a_disk_that_fills_up_during_the_work_is_told(here: Surroundings) -> None:
+def test_daily__disk_fills_up_during_the_work__ends_with_one_error(here: Surroundings) -> None:
     said = child(here.environ, "market daily", before=on_a_disk(here, "size=3m"))
     assert said.code == 1, said.all
     assert "Traceback" not in said.err, said.err
