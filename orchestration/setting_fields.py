@@ -99,7 +99,7 @@ FIELDS: tuple[Field, ...] = (
         "carbon_drop",
         values.plain_folder,
         "`drop` in the home folder",
-        "The folder whose files are taken in as carbon uploads: `units/`, `factors/` and `data/` in it.",
+        "Carbon's inbox: files in its `units/`, `factors/` and `data/` are imported as uploads.",
         "/srv/carbon/drop",
     ),
     Field(

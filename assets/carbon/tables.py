@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from assets.carbon.dropped import DROPPED_KEY, dropped_files
 from assets.carbon.feed_entries import FEED_ENTRIES_KEY, feed_entries
+from assets.carbon.inbox_files import INBOX_FILES_KEY, inbox_files
 from assets.policies.definition import asset_key
 from assets.policies.partitions import YEARS
 from assets.policies.table_asset import Work, table_asset
@@ -30,11 +30,11 @@ def carbon_assets(catalogue: Catalogue) -> list[dg.AssetsDefinition]:
     by_type = _by_year("data_entry_type", list(catalogue.types))
     by_module = _by_year("module", [m.name for m in catalogue.modules])
     return [
-        dropped_files(),
+        inbox_files(),
         feed_entries(by_type),
-        _asset([UNITS], [], YEARS, ingest_units, beside=[DROPPED_KEY]),
-        _asset([FACTORS, FACTOR_VERSIONS], [], YEARS, ingest_factors, beside=[DROPPED_KEY]),
-        _asset([DATA_ENTRIES], [UNITS], by_type, ingest_entries, beside=[DROPPED_KEY, FEED_ENTRIES_KEY]),
+        _asset([UNITS], [], YEARS, ingest_units, beside=[INBOX_FILES_KEY]),
+        _asset([FACTORS, FACTOR_VERSIONS], [], YEARS, ingest_factors, beside=[INBOX_FILES_KEY]),
+        _asset([DATA_ENTRIES], [UNITS], by_type, ingest_entries, beside=[INBOX_FILES_KEY, FEED_ENTRIES_KEY]),
         _asset([EMISSIONS], [DATA_ENTRIES, FACTORS], by_type, calculate_emissions),
         _asset([REPORT_MODULES], [EMISSIONS], by_module, sum_modules),
         _asset([REPORTS], [EMISSIONS, UNITS], YEARS, sum_reports),

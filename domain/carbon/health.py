@@ -7,11 +7,11 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from domain.carbon.dropped import shown
 from domain.carbon.feeds import FeedRead
 from domain.carbon.jobs import FEED_ENTRIES
 from domain.carbon.plan import NOT_INDEXED, Plan, Verdict
 from domain.shared.health import Finding, WorkRow
+from domain.shared.printable import printable
 from domain.shared.reasons import actions
 from domain.shared.state import UNAVAILABLE
 from domain.shared.work_findings import (
@@ -72,18 +72,18 @@ def _failing(feed: SourceRow) -> Finding:
     )
 
 
-def strays(names: Sequence[str]) -> Finding:
-    """Things in the drop folder that no look ever takes."""
+def unknown_inbox_entries(names: Sequence[str]) -> Finding:
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    shown = ", ".join(map(printable, names[:3]))
     return Finding(
         domain="carbon",
-        subject="drop folder",
+        subject="inbox",
         health="broken",
-        reason_code="drop_stray",
-        reason=f"{', '.join(map(shown, names[:3]))}{more}: not in units, factors or data, so nobody takes it",
+        reason_code="inbox_unknown",
+        reason=f"{shown}{more}: not in units, factors or data, so it is not imported",
         since=None,
         next_attempt=None,
-        action=actions("carbon")["drop_stray"],
+        action=actions("carbon")["inbox_unknown"],
     )
 
 

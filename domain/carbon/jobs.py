@@ -2,7 +2,7 @@
 
 A new kind is a row here and the function that does it, in `assets/carbon/tables.py`. What is to be done, and
 when, the plan says; that one kind follows another is no wiring either, but what the plan sees next. Files in
-the drop folder are outside of the plan: a look of their own sees them.
+the inbox are outside of the plan: a sensor of their own finds them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ FEED_ENTRIES = "pulled_entries"
 ASKED = "asked_modules"
 """Modules that a person wants to be calculated anew; their types are then asked for one by one."""
 
-DROPPED = "dropped_files"
-"""What lies in the drop folder: a key for each file, which becomes an upload."""
+INBOX_FILES = "inbox_files"
+"""Files in the inbox: a key for each file, which becomes an upload."""
 
 Phase = Literal["data", "emissions", "aggregation"]
 
@@ -48,7 +48,7 @@ class Job:
 
 
 JOBS = (
-    Job(FILE_INGEST, (DROPPED,), "data", 50, (UNIT_SYNC, FACTOR_INGEST, DATA_INGEST)),
+    Job(FILE_INGEST, (INBOX_FILES,), "data", 50, (UNIT_SYNC, FACTOR_INGEST, DATA_INGEST)),
     Job(UNIT_SYNC, (UNITS.table,), "data", 40, (AGGREGATION,)),
     Job(FACTOR_INGEST, (FACTORS.table,), "data", 40, (RECALCULATION,)),
     Job(API_INGEST, (FEED_ENTRIES,), "data", 30, (DATA_INGEST,)),

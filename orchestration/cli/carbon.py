@@ -176,20 +176,11 @@ def _content(path: Path) -> bytes:
 
 def _tell(receipt: Receipt) -> None:
     one = receipt.upload
-    years = ", ".join(map(str, one.years))
-    if receipt.known:
-        answer(f"{one.name}: already in, as upload {one.id}; nothing to do")
+    answer(f"{one.name}: {receipt.summary}")
+    if receipt.restored and receipt.superseded:
+        say("to make it the newest, upload it again")
+    if receipt.known or receipt.restored:
         return
-    if receipt.restored:
-        after = "; newer uploads still supersede it" if receipt.superseded else ""
-        answer(f"{one.name}: the lost rows of upload {one.id} are restored{after}")
-        if receipt.superseded:
-            say("to make it the newest, upload it again")
-        return
-    left = f", {one.rows - one.taken:,} left out" if one.rows != one.taken else ""
-    answer(
-        f"{one.name}: {one.taken:,} rows of {years} taken{left}; upload {one.id}, pipeline {one.pipeline_id}"
-    )
     for old in receipt.replaced:
         answer(f"    in the place of upload {old.id}, {old.name}, {old.taken:,} rows")
     for warning in one.warnings[:10]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from domain.carbon.dropped import SETTLED
 from domain.shared.error import PerennialError
 from orchestration.cli.output import say
 from orchestration.settings import Settings
@@ -84,28 +83,30 @@ def _keys(carbon: CarbonService, names: Collection[str]) -> set[str]:
     return done | {v.key for v in carbon.plan().verdicts if not set(names).isdisjoint(v.pipelines)}
 
 
-def drive_dropped(settings: Settings, carbon: CarbonService) -> None:
-    """Take in what lies in the drop folder, once it has been seen to lie still."""
-    from domain.carbon.jobs import DROPPED, FILE_INGEST
+def drive_inbox(settings: Settings, carbon: CarbonService) -> None:
+    """Import the files in the inbox, once two passes found them complete."""
+    from domain.carbon.jobs import FILE_INGEST, INBOX_FILES
     from orchestration.cli.runner import runner, take_back
     from resources.ledger.attention import attention
-    from sensors.carbon.drop import run_tags
+    from sensors.carbon.inbox import run_tags
     from sensors.unfinished import unfinished_dispatches
-    from services.carbon.drop_look import look_at_drop, observe_drop
+    from services import inbox
+    from services.carbon.inbox import open_inbox
 
-    seen = observe_drop(carbon, settings.carbon_drop, "")
-    if not seen.lying:
+    folder = open_inbox(settings.carbon_drop)
+    before = {path: file.stamp for path, file in folder.scan().items()}
+    if not before:
         return
-    say(f"files in the drop folder: {seen.lying}; {SETTLED:.0f} s to see whether anybody still writes")
-    time.sleep(SETTLED)
+    say(f"files in the inbox: {len(before)}; {inbox.PASS_SECONDS:.0f} s to see whether they are complete")
+    time.sleep(inbox.PASS_SECONDS)
     with runner(settings) as run:
         take_back(carbon.ledger, run)
         _send_again(carbon, run, attention(carbon.ledger.engine, (FILE_INGEST,)))
         unfinished = unfinished_dispatches(run.instance)
-        for start in look_at_drop(carbon, settings.carbon_drop, seen.cursor, unfinished).starts:
-            end = run.run([DROPPED], domain="carbon", tags=run_tags(start.id))
+        for dispatch in inbox.poll(folder, carbon.ledger, before, unfinished).dispatches:
+            end = run.run([INBOX_FILES], domain="carbon", tags=run_tags(dispatch.id))
             said = "done   " if end.success else "failed "
-            say(f"{said} {DROPPED}: {len(start.rows)} of them; what is refused lies in its `refused`")
+            say(f"{said} {INBOX_FILES}: {len(dispatch.rows)} of them; each has a report beside it")
             for error in end.errors:
                 say(f"        {error}")
 

@@ -9,7 +9,7 @@ import typer
 
 from domain.shared.error import InvalidInput
 from domain.shared.years import YEARS
-from orchestration.cli.carbon_drive import drive, drive_dropped
+from orchestration.cli.carbon_drive import drive, drive_inbox
 from orchestration.cli.output import Json, answer, document, say
 from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
@@ -18,10 +18,10 @@ Year = Annotated[int, typer.Argument(help="The year", min=YEARS[0], max=YEARS[-1
 
 
 def heal(json: Json = False) -> None:
-    """Take in, calculate and sum whatever is due, files of the drop folder too, in this process."""
+    """Import, calculate and sum whatever is due, files in the inbox too, in this process."""
     settings = load_settings()
     carbon = open_carbon(settings, write=True)
-    drive_dropped(settings, carbon)
+    drive_inbox(settings, carbon)
     ended = drive(settings, carbon)
     if json:
         document({"ok": ended, "plan": [v.key for v in carbon.plan().due]})

@@ -88,18 +88,18 @@ def carbon_resource(settings: Settings) -> CarbonResource:
 def _definitions(settings: Settings) -> dg.Definitions:
     import dagster as dg
 
-    from assets.carbon.dropped import DROPPED_KEY
+    from assets.carbon.inbox_files import INBOX_FILES_KEY
     from assets.carbon.tables import carbon_assets
     from domain.carbon.catalogue import catalogue
-    from sensors.carbon.drop import drop_sensor
     from sensors.carbon.feeds import feed_sensor
+    from sensors.carbon.inbox import inbox_sensor
     from sensors.carbon.recalculation import recalculation_sensor
 
     assets = carbon_assets(catalogue())
-    recalculated = dg.AssetSelection.assets(*assets) - dg.AssetSelection.assets(DROPPED_KEY)
+    recalculated = dg.AssetSelection.assets(*assets) - dg.AssetSelection.assets(INBOX_FILES_KEY)
     return dg.Definitions(
         assets=assets,
-        sensors=[drop_sensor, feed_sensor, recalculation_sensor(recalculated)],
+        sensors=[inbox_sensor, feed_sensor, recalculation_sensor(recalculated)],
         resources={"office": carbon_resource(settings)},
     )
 
@@ -158,9 +158,9 @@ def _demo(settings: Settings, *, shown: bool) -> Demonstrated:
 
 
 def _prepare(settings: Settings) -> None:
-    from services.carbon.drop_folder import DropFolder
+    from services.carbon.inbox import open_inbox
 
-    DropFolder(settings.carbon_drop).prepare()
+    open_inbox(settings.carbon_drop).prepare()
 
 
 def _types_page() -> str:

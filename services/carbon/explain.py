@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.carbon.observed import Observed
-from domain.carbon.standing import Standing, moved_on
+from domain.carbon.report_state import ReportState, types_with_changed_entries
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS
 from domain.carbon.verdict import year_of
 from domain.shared.compute import packaged
 from domain.shared.error import InvalidInput
+from services.carbon.consistent_read import read_consistently
 from services.carbon.service import CarbonService
-from services.carbon.steady import steadily
 
 MOST = 1_000
 
@@ -44,10 +44,10 @@ def explain_results(
         raise _nothing(year)  # an empty home has no ledger to observe
     wanted = {"year": year, "unit": unit, "types": types, "entry": entry, "limit": min(limit, MOST)}
 
-    def read(seen: Observed, standing: Standing) -> Explanation:
+    def read(seen: Observed, state: ReportState) -> Explanation:
         found = carbon.lake.query(
             packaged(__file__, "explained"),
-            params=wanted | {"moved_on": moved_on(carbon.catalogue, seen, year)},
+            params=wanted | {"changed": types_with_changed_entries(carbon.catalogue, seen, year)},
             extra={"uploads": carbon.store.uploads.as_arrow()},
             partitions={
                 EMISSIONS.name: partitions,
@@ -56,11 +56,11 @@ def explain_results(
             },
         )
         if not found.num_rows:
-            raise _nothing(year, standing.notes)
+            raise _nothing(year, state.notes)
         of_all = found.column("of_all")[0].as_py()
-        return Explanation(found.drop_columns(["of_all"]).to_pylist(), of_all, standing.notes)
+        return Explanation(found.drop_columns(["of_all"]).to_pylist(), of_all, state.notes)
 
-    return steadily(carbon, year, read)
+    return read_consistently(carbon, year, read)
 
 
 def _nothing(year: int, notes: Sequence[str] = ()) -> InvalidInput:

@@ -21,6 +21,19 @@ class Receipt:
     jobs: tuple[int, ...] = ()
     replaced: tuple[Upload, ...] = ()
 
+    @property
+    def summary(self) -> str:
+        one = self.upload
+        if self.known:
+            later = "; newer uploads supersede it" if self.superseded else ""
+            return f"already in, as upload {one.id}{later}; nothing to do"
+        if self.restored:
+            later = "; newer uploads still supersede it" if self.superseded else ""
+            return f"the lost rows of upload {one.id} are restored{later}"
+        left = f", {one.rows - one.taken:,} left out" if one.rows != one.taken else ""
+        years = ", ".join(map(str, one.years))
+        return f"{one.taken:,} rows of {years} taken{left}; upload {one.id}, pipeline {one.pipeline_id}"
+
     def as_json(self) -> dict[str, Any]:
         one = self.upload
         return {

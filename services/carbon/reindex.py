@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from resources.objects.staging import Staging
     from services.carbon.store import CarbonStore
 
+_MOMENTS = ("uploaded_at", "modified_at")
+
 
 def write_note(staging: Staging, one: Upload) -> None:
     staging.note(one.pipeline_id, orjson.dumps(asdict(one)))
@@ -98,5 +100,5 @@ def _has_rows(staging: Staging, one: Upload) -> bool:
 
 def _upload(note: bytes) -> Upload:
     values = orjson.loads(note)
-    moment = datetime.fromisoformat(values["uploaded_at"])
-    return Upload(**{**values, "years": tuple(values["years"]), "uploaded_at": moment})
+    moments = {name: datetime.fromisoformat(values[name]) for name in _MOMENTS if values.get(name)}
+    return Upload(**{**values, "years": tuple(values["years"]), **moments})

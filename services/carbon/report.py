@@ -12,11 +12,11 @@ from decimal import Decimal
 from typing import Any
 
 from domain.carbon.observed import Observed
-from domain.carbon.standing import Standing
+from domain.carbon.report_state import ReportState
 from domain.carbon.tables import REPORTS
 from domain.shared.error import InvalidInput
+from services.carbon.consistent_read import read_consistently
 from services.carbon.service import CarbonService
-from services.carbon.steady import steadily
 
 Row = Mapping[str, Any]
 
@@ -91,10 +91,10 @@ def report_of(
     if str(year) not in carbon.lake.partitions(REPORTS.name):
         raise _no_report(year)  # an empty home has no ledger to observe
 
-    def read(_: Observed, standing: Standing) -> Report:
-        return report_rows(carbon, year, unit, notes=standing.notes)
+    def read(_: Observed, state: ReportState) -> Report:
+        return report_rows(carbon, year, unit, notes=state.notes)
 
-    return steadily(carbon, year, read)
+    return read_consistently(carbon, year, read)
 
 
 def report_rows(

@@ -7,15 +7,15 @@ from datetime import datetime
 from typing import Any
 
 from domain.carbon.observed import Observed
-from domain.carbon.standing import Standing, moved_on, standing
+from domain.carbon.report_state import ReportState, report_state, types_with_changed_entries
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
 from domain.carbon.verdict import year_of
 from domain.shared.compute import packaged
+from services.carbon.consistent_read import read_consistently
 from services.carbon.report import Report, report_of, report_rows
 from services.carbon.report_html import render
 from services.carbon.report_view import PageContext, PageRows, Row, view_of
 from services.carbon.service import CarbonService
-from services.carbon.steady import steadily
 
 
 def report_page(
@@ -28,10 +28,10 @@ def report_page(
     if as_of is not None:
         return _past(carbon, report_of(carbon, year, unit, as_of), as_of)
 
-    def read(seen: Observed, standing: Standing) -> str:
-        return _present(carbon, report_rows(carbon, year, unit, notes=standing.notes), seen, standing)
+    def read(seen: Observed, state: ReportState) -> str:
+        return _present(carbon, report_rows(carbon, year, unit, notes=state.notes), seen, state)
 
-    return steadily(carbon, year, read)
+    return read_consistently(carbon, year, read)
 
 
 def _past(carbon: CarbonService, report: Report, as_of: datetime) -> str:
@@ -43,21 +43,22 @@ def _past(carbon: CarbonService, report: Report, as_of: datetime) -> str:
     return _rendered(carbon, report, rows, as_of=as_of)
 
 
-def _present(carbon: CarbonService, report: Report, seen: Observed, standing: Standing) -> str:
+def _present(carbon: CarbonService, report: Report, seen: Observed, state: ReportState) -> str:
     year = report.year
+    changed = types_with_changed_entries(carbon.catalogue, seen, year)
     rows = PageRows(
         units=carbon.units(year).to_pylist(),
         years=_rows(carbon, "page_years", report),
         results=_rows(carbon, "page_results", report),
         factors=_rows(carbon, "page_factors", report),
         files=_files(carbon, seen, year),
-        unmatched=_rows(carbon, "page_unmatched", report, moved_on=moved_on(carbon.catalogue, seen, year)),
+        unmatched=_rows(carbon, "page_unmatched", report, changed=changed),
     )
     return _rendered(
         carbon,
         report,
         rows,
-        standing=standing,
+        state=state,
         lock=carbon.store.year_locks.held().get(year),
         outdated_years=_outdated(carbon, seen, {row["year"] for row in rows.years} - {year}),
         versions={REPORTS.name: str(seen.state(REPORTS.table, str(year)).version)},
@@ -96,7 +97,7 @@ def _partitions(carbon: CarbonService, year: int) -> dict[str, list[str]]:
 def _outdated(carbon: CarbonService, seen: Observed, years: set[int]) -> frozenset[int]:
     """Years that were altered, or for which work is due. People compare with a locked year as it is."""
     verdicts = carbon.plan_of(seen).verdicts
-    found = [standing(carbon.catalogue, seen, verdicts, year) for year in years]
+    found = [report_state(carbon.catalogue, seen, verdicts, year) for year in years]
     return frozenset(one.year for one in found if one.altered or not (one.current or one.locked is not None))
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from domain.carbon.catalogue import Catalogue, EntryType
-from domain.carbon.standing import Standing
+from domain.carbon.report_state import ReportState
 from services.carbon.report import Report
 from services.carbon.store import YearLock
 
@@ -43,7 +43,7 @@ class PageContext:
 
     institution: str
     made_at: datetime
-    standing: Standing = field(default_factory=lambda: Standing(0))
+    state: ReportState = field(default_factory=lambda: ReportState(0))
     lock: YearLock | None = None
     as_of: datetime | None = None
     """The past moment that the report shows."""
@@ -160,7 +160,7 @@ class ReportView:
 
 def view_of(catalogue: Catalogue, report: Report, rows: PageRows, context: PageContext) -> ReportView:
     total = _line("All", report.rows)
-    methods = tuple(_methods(catalogue, rows.results, context.standing.old))
+    methods = tuple(_methods(catalogue, rows.results, context.state.outdated))
     names = {unit["unit_id"]: unit["name"] for unit in rows.units}
     return ReportView(
         year=report.year,

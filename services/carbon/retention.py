@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from domain.carbon.feeds import ORIGINS
 from services.carbon.service import CarbonService
-
-KEEP_NOTES = timedelta(days=90)
-"""Notes of files that were dropped and are done with."""
 
 
 def delete_superseded_readings(carbon: CarbonService, before: datetime) -> int:
@@ -28,5 +25,4 @@ def delete_superseded_readings(carbon: CarbonService, before: datetime) -> int:
         carbon.staging.remove_note(one.pipeline_id)
         carbon.staging.remove(one.pipeline_id)
     carbon.store.uploads.forget([one.id for one in gone])
-    carbon.store.dropped_files.forget(carbon.ledger.machine_clock() - KEEP_NOTES)
     return len(gone)

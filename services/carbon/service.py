@@ -66,7 +66,7 @@ class CarbonService:
 
     def __post_init__(self) -> None:
         self.ledger = self.ledger.with_kinds(gated(ALL_KINDS))
-        self.store = CarbonStore(self.ledger.engine, self.ledger.clock, self.ledger.machine_clock)
+        self.store = CarbonStore(self.ledger.engine, self.ledger.clock)
 
     @property
     def clock(self) -> Clock:

@@ -26,7 +26,6 @@ from resources.database.statements import insert_into, lock_name
 from resources.ledger.model import Work
 from resources.ledger.rows import as_work, select_work
 from resources.ledger.schema import is_running, work
-from services.carbon.dropped_files import DroppedFiles
 from services.carbon.upload_store import Uploads, upload
 
 year_lock = Table(
@@ -237,15 +236,10 @@ class CarbonStore:
 
     engine: Engine
     clock: Clock
-    machine_clock: Clock
 
     @property
     def uploads(self) -> Uploads:
         return Uploads(self.engine, self.clock)
-
-    @property
-    def dropped_files(self) -> DroppedFiles:
-        return DroppedFiles(self.engine, self.machine_clock)
 
     @property
     def feed_places(self) -> FeedPlaces:

@@ -1,6 +1,6 @@
-"""`upload`: a file comes in. Checked whole, kept as it came and as rows, noted, wished for. No Dagster here.
+"""Uploads: a file is checked whole, staged as it came and as rows, indexed, and its work is enqueued.
 
-Every way in is this function: the command, the drop folder, whatever an API calls.
+The command, the inbox, feeds and the API all call `upload`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ import hashlib
 import io
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Literal
+
+import pyarrow as pa
 
 from domain.carbon.intake.entries_file import Scope, no_entries, read_entries
 from domain.carbon.intake.factors_file import read_factors
@@ -21,8 +24,6 @@ from domain.shared.error import InvalidInput
 from domain.shared.names import LONGEST, fault_of_name, fault_of_text
 from domain.shared.years import YEARS
 from resources.ledger.pipelines import new_pipeline_id
-from services.carbon.dropped_files import DroppedFile
-from services.carbon.overtaken import refuse_overtaken
 from services.carbon.receipt import Receipt
 from services.carbon.reindex import restore_rows, write_note
 from services.carbon.service import CarbonService
@@ -48,6 +49,8 @@ class File:
     year: int | None = None
     data_entry_type: str | None = None
     mark: Mark | None = None
+    modified_at: datetime | None = None
+    """When it was last written, of an inbox file: it supersedes no upload that is newer."""
 
     def __post_init__(self) -> None:
         """What is said beside a file is noted for good, whatever becomes of the file."""
@@ -65,12 +68,10 @@ def upload(
     *,
     accept_valid: bool = False,
     beside: Collection[int] = (),
-    dropped: DroppedFile | None = None,
 ) -> Receipt:
-    """Take a file in, or raise FileRefused, having noted it. What follows is the plan's.
+    """Accept a file, or raise FileRefused, having recorded it. What follows is the plan's.
 
-    `beside`: the uploads it comes together with, none of which it may replace. `dropped`: what is known of it
-    where it was dropped; it may replace nothing that is newer.
+    `beside`: the uploads it comes together with, none of which it may supersede.
     """
     pipeline = new_pipeline_id()
     try:
@@ -78,7 +79,7 @@ def upload(
     except FileRefused as error:
         carbon.store.uploads.record(_refused(file, pipeline, error))
         raise
-    return _take(carbon, file, pipeline, parsed, beside, dropped)
+    return _take(carbon, file, pipeline, parsed, beside)
 
 
 def scope_of(file: File) -> Upload:
@@ -102,7 +103,6 @@ def _take(
     pipeline: str,
     parsed: Parsed,
     beside: Collection[int] = (),
-    dropped: DroppedFile | None = None,
 ) -> Receipt:
     wanted = _accepted(file, pipeline, parsed)
     carbon.refuse_not_indexed()
@@ -114,11 +114,12 @@ def _take(
         newest = carbon.store.uploads.newest_of(wanted)
         superseded = newest is not None and newest.id > restored[-1].id
         return Receipt(restored[-1], known=False, restored=True, superseded=superseded)
+    if (same := _imported_before(carbon, wanted)) is not None:
+        return Receipt(same, known=True, superseded=True)
     carbon.refuse_locked(wanted.years)
     if (same := _newest_is_the_same(carbon, wanted, parsed)) is not None:
         return Receipt(same, known=True)
-    if dropped is not None:
-        refuse_overtaken(carbon, wanted, parsed.frame, dropped)
+    _refuse_older(carbon, wanted, parsed.frame)
     replaced = tuple(carbon.store.uploads.replaced_by(wanted))
     if (other := next((old for old in replaced if old.id in beside), None)) is not None:
         raise InvalidInput(
@@ -128,7 +129,7 @@ def _take(
             remedy="put all rows of them into one file",
         )
     carbon.staging.keep(pipeline, file.content, parsed.frame)
-    kept = carbon.store.uploads.record(wanted, dropped.id if dropped else None)
+    kept = carbon.store.uploads.record(wanted)
     if file.kind == "units":
         _refuse_if_taken_meanwhile(carbon, file, parsed, kept)
     write_note(carbon.staging, kept)
@@ -219,6 +220,38 @@ def _newest_is_the_same(carbon: CarbonService, wanted: Upload, parsed: Parsed) -
     return one if same and carbon.staging.holds(one.pipeline_id, parsed.frame) else None
 
 
+def _imported_before(carbon: CarbonService, wanted: Upload) -> Upload | None:
+    """Return the superseded upload that an inbox file, not written to since, has become."""
+    if wanted.modified_at is None:
+        return None
+    known = (wanted.place, wanted.modified_at)
+    same = carbon.store.uploads.find(accepted=True, sha256=wanted.sha256)
+    found = next((one for one in same if (one.place, one.modified_at) == known), None)
+    newest = carbon.store.uploads.newest_of(wanted)
+    return None if found is None or newest is None or newest.id == found.id else found
+
+
+def _refuse_older(carbon: CarbonService, wanted: Upload, rows: pa.Table) -> None:
+    """Raise if an inbox file was written before an upload of its scope; of factors, of any of its types."""
+    if (mine := wanted.modified_at) is None:
+        return
+    for one in carbon.store.uploads.since(wanted, 0):
+        if one.written_at > mine and _has_same_types(carbon, one, rows):
+            raise InvalidInput(
+                f"{wanted.name} was written at {mine:%Y-%m-%d %H:%M} UTC, before upload {one.id} "
+                f"of its scope ({one.name}, {one.written_at:%Y-%m-%d %H:%M} UTC)",
+                reason_code="older_than_newest",
+                remedy="to import it after all, upload it by command, or touch it and put it back",
+            )
+
+
+def _has_same_types(carbon: CarbonService, one: Upload, rows: pa.Table) -> bool:
+    if one.kind != "factors":
+        return True
+    others = carbon.staging.rows(one.pipeline_id).column("data_entry_type").to_pylist()
+    return not set(rows.column("data_entry_type").to_pylist()).isdisjoint(others)
+
+
 def _request(carbon: CarbonService, kept: Upload) -> tuple[int, ...]:
     """Its work, at once and not at the next look, so that whoever uploaded it gets its numbers."""
     verdicts = [v for v in carbon.plan().due if kept.pipeline_id in v.pipelines]
@@ -269,5 +302,6 @@ def _noted(file: File, pipeline: str) -> Upload:
         taken=0,
         years=(),
         uploaded_by=file.by,
+        modified_at=file.modified_at,
         pipeline_id=pipeline,
     )

@@ -33,7 +33,7 @@ from sqlalchemy.engine import Row
 
 from domain.shared.clock import Clock
 from resources.database.engine import reading, writing
-from resources.database.schema import BigId, Json, UtcDateTime, metadata, partial
+from resources.database.schema import BigId, Json, UtcDateTime, metadata
 from resources.database.statements import chunks, lock_name
 from resources.ledger.schema import pipeline_member
 
@@ -60,6 +60,7 @@ upload = Table(
     Column("uploaded_by", String, nullable=False),
     Column("uploaded_at", UtcDateTime, nullable=False),
     Column("pipeline_id", String, nullable=False),
+    Column("modified_at", UtcDateTime),
     sqlite_autoincrement=True,
 )
 Index("ix_upload_pipeline_id", upload.c.pipeline_id)
@@ -75,26 +76,6 @@ upload_year = Table(
     Column("year", Integer, primary_key=True),
     Column("work_id", BigInteger),
 )
-
-dropped_file = Table(
-    "dropped_file",
-    metadata,
-    Column("id", BigId, primary_key=True, autoincrement=True),
-    Column("key", String, nullable=False),
-    Column("stamp", String, nullable=False),
-    Column("noted_at", UtcDateTime, nullable=False),
-    Column("uploads_before", BigInteger, nullable=False),
-    # No foreign key, as of all that retention may take in any order.
-    Column("upload_id", BigInteger),
-    Column("moved_to", String),
-    Column("moved_at", UtcDateTime),
-    Column("finished_at", UtcDateTime),
-    sqlite_autoincrement=True,
-)
-Index("uq_dropped_file_open", dropped_file.c.key, unique=True, **partial("finished_at IS NULL"))
-Index("ix_dropped_file_key_id", dropped_file.c.key, dropped_file.c.id)
-Index("ix_dropped_file_upload_id", dropped_file.c.upload_id)
-Index("ix_dropped_file_moved_at", dropped_file.c.moved_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +100,7 @@ class Upload:
     problems: Sequence[Mapping[str, Any]] = ()
     warnings: Sequence[str] = ()
     uploaded_at: datetime | None = None
+    modified_at: datetime | None = None
     id: int = 0
 
     def __str__(self) -> str:
@@ -141,6 +123,11 @@ class Upload:
         if self.uploaded_at is None:
             raise ValueError(f"{self.name} was not recorded")
         return self.uploaded_at
+
+    @property
+    def written_at(self) -> datetime:
+        """When its content was written: known of an inbox file, otherwise when it was uploaded."""
+        return self.modified_at or self.moment
 
     @property
     def place(self) -> tuple[str, str, str, str]:
@@ -175,15 +162,10 @@ class Uploads:
     engine: Engine
     clock: Clock
 
-    def record(self, one: Upload, dropped: int | None = None) -> Upload:
-        """Keep it, and give it back with its number and moment. `dropped` is the note of the dropped file
-        that it is: what is tried again finds both, or neither."""
+    def record(self, one: Upload) -> Upload:
+        """Keep it, and give it back with its number and moment."""
         with writing(self.engine) as connection:
-            kept = self._insert(connection, one)
-            if dropped is not None:
-                note = update(dropped_file).where(dropped_file.c.id == dropped)
-                connection.execute(note.values(upload_id=kept.id))
-            return kept
+            return self._insert(connection, one)
 
     def record_again(self, one: Upload) -> Upload | None:
         """Keep what the ledger knew once, of the moment when it came; None if it knows it again."""

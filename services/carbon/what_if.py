@@ -23,8 +23,8 @@ from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS
 from domain.shared.compute import packaged, query
 from domain.shared.table import ABSENT
 from services.carbon.calculate import sums_of
+from services.carbon.consistent_read import report_state_of
 from services.carbon.service import CarbonService
-from services.carbon.steady import standing_of
 from services.carbon.upload import File, checked
 
 _NOBODY = Origin(job_id=0, file="", at=datetime(1970, 1, 1, tzinfo=UTC))
@@ -139,12 +139,12 @@ def what_if(carbon: CarbonService, file: File, *, accept_valid: bool = False) ->
 
 
 def _notes(carbon: CarbonService, seen: Observed, year: int) -> Iterator[str]:
-    standing = standing_of(carbon, seen, year)
-    if standing.locked is not None:
-        yield f"{year} is locked: {standing.locked}; the file would be refused"
-    if not standing.current:
+    state = report_state_of(carbon, seen, year)
+    if state.locked is not None:
+        yield f"{year} is locked: {state.locked}; the file would be refused"
+    if not state.current:
         yield f"the report of {year} is not what these numbers begin with"
-        yield from (str(line) for line in standing.lines)
+        yield from (str(line) for line in state.issues)
 
 
 def _of_factors(carbon: CarbonService, year: int, before: pa.Table, after: pa.Table) -> Iterator[TypeEffect]:

@@ -57,7 +57,7 @@ def test_a_factor_file_becomes_a_report_and_can_be_followed_by_one_tag(
     page.get_by_text("tonnes", exact=True).first.wait_for()
 
 
-def test_a_dropped_file_is_taken_in_and_a_wrong_one_is_refused_beside_its_problems(up: Running) -> None:
+def test_inbox__good_and_wrong_file__are_imported_and_refused(up: Running) -> None:
     drop = up.settings.home / "drop"
     for kind, name, text in (
         ("units", "units.csv", UNITS),
@@ -66,10 +66,10 @@ def test_a_dropped_file_is_taken_in_and_a_wrong_one_is_refused_beside_its_proble
         folder = drop / kind / "2032"
         folder.mkdir(parents=True)
         (folder / name).write_text(text)
-    taken, problems = drop / "taken" / "units" / "2032" / "units.csv", drop / "refused" / "factors" / "2032"
+    taken, refused = drop / "taken" / "units" / "2032" / "units.csv", drop / "refused" / "factors" / "2032"
     up.wait(taken.exists, 120, "the file to be taken")
-    up.wait(lambda: list(problems.glob("*.problems.txt")), 60, "the other to be refused")
-    said = (problems / "bad.csv.problems.txt").read_text()
+    up.wait(lambda: list(refused.glob("*.report.txt")), 60, "the other to be refused")
+    said = (refused / "bad.csv.report.txt").read_text()
     assert "column value: is missing in the header" in said
 
     def is_in() -> bool:
@@ -77,7 +77,7 @@ def test_a_dropped_file_is_taken_in_and_a_wrong_one_is_refused_beside_its_proble
         states = {(v["table"], v["partition"]): v["state"] for v in plan["verdicts"]}
         return states.get(("units", "2032")) == "healthy"
 
-    up.wait(is_in, 60, "the units of the dropped file")
+    up.wait(is_in, 60, "the units of the file")
 
 
 def _upload(up: Running, folder: Path, kind: str, text: str, *options: str) -> dict[str, Any]:

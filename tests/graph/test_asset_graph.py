@@ -8,7 +8,7 @@ from collections import Counter
 import dagster as dg
 import pytest
 
-from domain.carbon.jobs import DROPPED, FEED_ENTRIES, JOBS, KIND_OF
+from domain.carbon.jobs import FEED_ENTRIES, INBOX_FILES, JOBS, KIND_OF
 from domain.shared.table import Table
 from orchestration import registry
 from orchestration.environments import load_settings
@@ -16,9 +16,9 @@ from tests.graph.picture import PICTURE, UPDATE, definitions, draw
 
 WITHOUT_TABLE = {
     *(dg.AssetKey(["ops", name]) for name in ("lake_maintenance", "run_retention", "upload_retention")),
-    *(dg.AssetKey(["carbon", name]) for name in (DROPPED, FEED_ENTRIES)),
+    *(dg.AssetKey(["carbon", name]) for name in (INBOX_FILES, FEED_ENTRIES)),
 }
-"""Assets that write no table: upkeep, and what is read from applications and the drop folder."""
+"""Assets that write no table: upkeep, and what is read from applications and the inbox."""
 
 
 def tables() -> tuple[Table, ...]:

@@ -103,7 +103,7 @@ class Sheet:
         """Refuse a file that lacks a column whose value was not given either."""
         meant = near(column, self.cells.columns)
         hint = f": is it the column {meant}?" if meant else ""
-        reason = f"is missing: add the column or give --{what}; in the drop folder, a folder named so{hint}"
+        reason = f"is missing: add the column or give --{what}; in the inbox, a folder named so{hint}"
         return self.refusal(column, "missing_column", reason)
 
     def refusal(self, column: str, code: str, reason: str, value: str = "") -> FileRefused:

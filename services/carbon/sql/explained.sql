@@ -1,7 +1,7 @@
--- Results with their entries, factors, and the uploads that brought either. The same bytes may have come for
--- several places: of data it is the newest upload of the entry's own place, of factors the one of that moment.
--- An entry's key is made of its source and id, so these are right whatever else of it changed. All else of it is told
--- only of types whose results were made of the entries that are there now.
+-- Results with their entries, their factors, and the uploads of both. The same bytes may have been uploaded for
+-- several scopes: of data it is the newest upload of the entry's own scope, of factors the one of that moment.
+-- An entry's key is made of its source and id, so these two are right even if the entry changed. The other columns of
+-- an entry are shown only of types whose results were calculated from the present entries.
 WITH RECURSIVE below(unit_id) AS (
     SELECT $unit
     UNION
@@ -25,13 +25,13 @@ SELECT e.data_entry_type, k.entry_id, e.unit_id, e.emission_type, e.status, e.mg
        e.factor_id, e.factor_version, v.value AS factor_value, v.unit AS factor_unit, v.source AS factor_source,
        v.classification AS factor_words,
        v.valid_from AS factor_from, ff.name AS factor_file, v.line AS factor_line, ff.uploaded_by AS factor_by,
-       list_contains(CAST($moved_on AS VARCHAR[]), e.data_entry_type) AS entry_changed,
+       list_contains(CAST($changed AS VARCHAR[]), e.data_entry_type) AS entry_changed,
        count(*) OVER () AS of_all
 FROM carbon.data_entry_emissions e
 LEFT JOIN carbon.data_entries k USING (year, data_entry_type, entry_key)
 LEFT JOIN carbon.data_entries d
     ON d.year = e.year AND d.data_entry_type = e.data_entry_type AND d.entry_key = e.entry_key
-    AND NOT list_contains(CAST($moved_on AS VARCHAR[]), d.data_entry_type)
+    AND NOT list_contains(CAST($changed AS VARCHAR[]), d.data_entry_type)
 LEFT JOIN carbon.factor_versions v
     ON v.year = e.year AND v.factor_id = e.factor_id AND v.version = e.factor_version
 LEFT JOIN data_files df

@@ -1,4 +1,4 @@
--- Stale factors: what they were used for, and the line of the file that brought their value.
+-- Stale factors: what was calculated with them, and the line of the file that has their value.
 WITH used AS (
     SELECT year, factor_id, count(*) AS entries, sum(mg_co2e) / 1e9 AS tonnes
     FROM carbon.data_entry_emissions

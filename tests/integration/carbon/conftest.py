@@ -41,7 +41,7 @@ def open_store(open_ledger: Callable[[], Ledger]) -> Callable[[], CarbonStore]:
 
     def open_one() -> CarbonStore:
         ledger = open_ledger()
-        return CarbonStore(ledger.engine, ledger.clock, ledger.machine_clock)
+        return CarbonStore(ledger.engine, ledger.clock)
 
     return open_one
 

@@ -21,7 +21,7 @@ from domain.carbon.catalogue import catalogue
 from domain.carbon.reading.problems import FileRefused
 from domain.shared.error import InvalidInput
 from services.carbon.upload import File, upload
-from tests.integration.carbon.drops import Drop
+from tests.integration.carbon.inboxes import CarbonInbox
 from tests.integration.carbon.office import Office, furnished_once, standing
 from tests.unit.carbon.files import UNITS, Case, Refused, Taken, check_refusal
 
@@ -188,12 +188,11 @@ def number(text: str) -> bool:
     return re.fullmatch(r"[-+]?[\d\u202f.,]+\s?%?", text.strip()) is not None
 
 
-def test_the_problems_beside_a_dropped_file_run_in_no_spreadsheet(with_units: Office) -> None:
+def test_inbox_report__hostile_values__run_in_no_spreadsheet(with_units: Office) -> None:
     rows = "".join(f'"{text}",1,CH\n' for text in FORMULAS)
-    drop = Drop(with_units.carbon, with_units.home / "drop")
-    drop.put("data/train/2025/bad.csv", f"unit_id,distance,country\n{rows}")
-    assert drop.taken() == [("bad.csv", "refused")]
-    [told] = (with_units.home / "drop" / "refused").rglob("*.problems.txt")
-    lines = told.read_text(encoding="utf-8").splitlines()
+    inbox = CarbonInbox(with_units.carbon, with_units.home / "drop")
+    inbox.put("data/train/2025/bad.csv", f"unit_id,distance,country\n{rows}")
+    assert inbox.find_and_run() == {"bad.csv": "file_refused"}
+    lines = inbox.report("refused/data/train/2025/bad.csv").splitlines()
     assert len(lines) >= len(FORMULAS)
     assert [line for line in lines if line.lstrip()[:1] in ("=", "+", "-", "@", "\t", "\r", "")] == []

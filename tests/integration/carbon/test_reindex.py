@@ -19,7 +19,7 @@ from services.partitions import Pass
 from tests.command import Said, said
 from tests.integration.carbon.office import FACTORS as CHEAP
 from tests.integration.carbon.office import PAPER, TRAIN, UNITS, YEAR, Office
-from tests.integration.carbon.test_carbon_standing import withhold
+from tests.integration.carbon.test_report_readers import withhold
 
 ENTRIES, YEARS_FACTORS = ("data_entries", f"train|{YEAR}"), ("factors", YEAR)
 DEAR = CHEAP.replace(",8,", ",10,")

@@ -107,7 +107,7 @@ def test_lock__work_of_the_year_is_running__is_refused_until_it_ended(ledger, st
 
 def test_lock__work_of_other_years_or_kinds_or_waiting__succeeds(ledger, store):
     ledger.enqueue([WorkRequest(RECALCULATION, PLANE, "f")])
-    with lease(ledger, "emissions:plane|2024"), lease(ledger, "dropped_files:a|2025", kind=FILE_INGEST):
+    with lease(ledger, "emissions:plane|2024"), lease(ledger, "inbox_files:a|2025", kind=FILE_INGEST):
         assert lock(store).year == 2025
 
 

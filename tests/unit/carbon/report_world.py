@@ -13,8 +13,8 @@ from xml.etree.ElementTree import Element, fromstring
 import pyarrow as pa
 
 from domain.carbon.catalogue import catalogue
+from domain.carbon.report_state import Issue, ReportState
 from domain.carbon.reports import report_rows
-from domain.carbon.standing import Line, Standing
 from domain.carbon.tables import UNITS
 from services.carbon.report import Report
 from services.carbon.report_html import render
@@ -126,9 +126,9 @@ class World:
         return PageContext(
             institution=self.institution,
             made_at=MOMENT,
-            standing=Standing(
+            state=ReportState(
                 self.year,
-                tuple(Line(f"data_entry_emissions {n}|{self.year}", why, n) for n, why in self.old.items()),
+                tuple(Issue(f"data_entry_emissions {n}|{self.year}", why, n) for n, why in self.old.items()),
             ),
             lock=self.lock,
             outdated_years=frozenset(self.outdated_years),

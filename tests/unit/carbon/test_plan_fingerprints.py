@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from domain.carbon.jobs import ASKED, DROPPED, FEED_ENTRIES, JOBS, KIND_OF, KINDS, PRIORITY
+from domain.carbon.jobs import ASKED, FEED_ENTRIES, INBOX_FILES, JOBS, KIND_OF, KINDS, PRIORITY
 from domain.carbon.pipelines import PHASES
 from domain.carbon.plan import Verdict, plan
 from domain.carbon.tables import TABLES
@@ -184,4 +184,8 @@ def test_files_go_before_calculations_and_these_before_sums() -> None:
 
 
 def test_every_table_but_the_history_of_factors_has_a_kind_of_work() -> None:
-    assert set(KIND_OF) == {t.table for t in TABLES} - {"factor_versions"} | {FEED_ENTRIES, ASKED, DROPPED}
+    assert set(KIND_OF) == {t.table for t in TABLES} - {"factor_versions"} | {
+        FEED_ENTRIES,
+        ASKED,
+        INBOX_FILES,
+    }

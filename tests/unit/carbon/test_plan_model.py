@@ -618,8 +618,8 @@ class PlanModel(RuleBasedStateMachine):
         judged = [v for v in self.plan.verdicts if v.state != "healthy"]
         for year in YEARS:
             ill = [v for v in judged if v.year == year]
-            standing = self.world.standing(year)
-            assert standing.current == (not ill), standing
+            state = self.world.report_state(year)
+            assert state.current == (not ill), state
             if not ill:
                 self._report_is_right(year)
 

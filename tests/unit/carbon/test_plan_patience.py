@@ -45,7 +45,7 @@ def test_who_edits_all_the_time_has_a_report_every_ten_minutes(world: World, typ
     assert max(apart) <= PATIENCE + 4 * STEP
     assert min(apart[:-1]) >= PATIENCE
     assert world.settle() > 0
-    assert world.standing().current
+    assert world.report_state().current
 
 
 def test_a_report_that_waits_no_longer_names_the_types_that_are_old(world: World) -> None:
@@ -56,8 +56,8 @@ def test_a_report_that_waits_no_longer_names_the_types_that_are_old(world: World
     assert (found.state, found.reason_code) == ("due", "inputs_changed")
     assert "2025 does not come to rest" in found.why
     world.work(found)
-    assert "train" in world.standing().old
-    assert world.standing().notes[0].startswith("old in this report: ")
+    assert "train" in world.report_state().outdated
+    assert world.report_state().notes[0].startswith("old in this report: ")
 
 
 def test_a_burst_is_summed_once_however_old_the_report(world: World) -> None:
@@ -74,7 +74,7 @@ def test_a_burst_is_summed_once_however_old_the_report(world: World) -> None:
         world.wait(minutes=1)
     assert summed == []
     world.settle()
-    assert world.standing().current
+    assert world.report_state().current
 
 
 @pytest.mark.parametrize("how", ["lose", "damage"])

@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, fromstring
 import pytest
 
 import services.carbon.report_html
-from domain.carbon.standing import LeftOut, Standing
+from domain.carbon.report_state import LeftOut, ReportState
 from services.carbon.report_html import THIN, change, counted, grouped, render, share, tonnes
 from services.carbon.store import YearLock
 from tests.unit.carbon.report_world import CATALOGUE, MOMENT, World, cells, part, university, words
@@ -268,26 +268,26 @@ def test_document__of_a_whole_report__says_that_nothing_is_missing(whole: World)
 
 
 @pytest.mark.parametrize(
-    ("standing", "badge", "said"),
+    ("state", "badge", "said"),
     [
         (
-            Standing(2025, left_out=(LeftOut("plane", "2 of 3 rows of =p.csv"),)),
+            ReportState(2025, left_out=(LeftOut("plane", "2 of 3 rows of =p.csv"),)),
             "Made without",
             "Flights : 2 of 3",
         ),
         (
-            Standing(2025, silent={"manual": MOMENT}),
+            ReportState(2025, silent={"manual": MOMENT}),
             "as far as is known",
             "manual has not answered since 2026-03-02",
         ),
-        (Standing(2025, altered="rows differ"), "Not what was calculated", "rows differ"),
+        (ReportState(2025, altered="rows differ"), "Not what was calculated", "rows differ"),
     ],
     ids=["left out", "silent", "altered"],
 )
 def test_document__of_an_incomplete_report__says_what_is_missing(
-    whole: World, standing: Standing, badge: str, said: str
+    whole: World, state: ReportState, badge: str, said: str
 ):
-    shown = shown_with(whole, standing=standing)
+    shown = shown_with(whole, state=state)
     assert badge in badges(shown)[2]
     assert said in words(part(shown, "missing"))
     assert len(part(shown, "missing").findall("h3")) == 1

@@ -28,7 +28,7 @@ from domain.carbon.plan import (
     units_inputs,
     year_of,
 )
-from domain.carbon.standing import Standing, standing
+from domain.carbon.report_state import ReportState, report_state
 from domain.carbon.tables import (
     DATA_ENTRIES,
     EMISSIONS,
@@ -226,8 +226,8 @@ class World:
     def plan(self) -> Plan:
         return plan(self.catalogue, self.observed)
 
-    def standing(self, year: int = 2025) -> Standing:
-        return standing(self.catalogue, self.observed, self.plan.verdicts, year)
+    def report_state(self, year: int = 2025) -> ReportState:
+        return report_state(self.catalogue, self.observed, self.plan.verdicts, year)
 
     def verdict(self, table: str, partition: object = 2025) -> Verdict:
         [verdict] = [v for v in self.plan.verdicts if (v.table, v.partition) == (table, str(partition))]

@@ -1,4 +1,4 @@
-"""Whoever reads a report is told what of it is old, altered or under way, whichever way it is read."""
+"""Every way to read a report says what of it is outdated, altered or under way."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 import pytest
 
 from domain.carbon.observed import Observed
-from domain.carbon.standing import Standing
+from domain.carbon.report_state import ReportState
 from domain.shared.clock import machine_clock
+from services.carbon.consistent_read import read_consistently
 from services.carbon.report import report_rows
-from services.carbon.steady import steadily
 from tests.integration.carbon.office import FACTORS, PAPER, TRAIN, UNITS, YEAR, Office
 
 MORE = TRAIN + "ART,700,1,CH\n"
@@ -36,7 +36,7 @@ def head(page: Path) -> str:
     return page.read_text(encoding="utf-8").partition("</header>")[0]
 
 
-def test_no_reader_is_shown_old_numbers_without_a_word(office: Office, tmp_path: Path) -> None:
+def test_readers__of_an_outdated_report__all_say_so(office: Office, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     assert set(readers(office, page).values()) == {""}
     assert "Up to date" in head(page)
@@ -47,13 +47,13 @@ def test_no_reader_is_shown_old_numbers_without_a_word(office: Office, tmp_path:
     assert "1 type not up to date" in _shown(office, page)  # its emissions are new, the report is not
     assert office.run("lock", YEAR, "--reason", "published").code == 0
     assert "1 type not up to date" in _shown(office, page)
-    told = page.read_text(encoding="utf-8")
-    assert "Nothing is known to be missing or old" not in told
+    text = page.read_text(encoding="utf-8")
+    assert "Nothing is known to be missing or old" not in text
     for what, said in readers(office, page).items():
         assert "2025 is locked: published" in said, what
 
 
-def test_the_page_of_a_year_says_that_another_one_is_old(office: Office, tmp_path: Path) -> None:
+def test_page__of_a_year_after_an_outdated_one__compares_with_nothing(office: Office, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     for kind, text, options in (
         ("units", UNITS, ()),
@@ -75,7 +75,7 @@ def test_the_page_of_a_year_says_that_another_one_is_old(office: Office, tmp_pat
     assert office.run("lock", YEAR, "--reason", "published").code == 0
     assert f"Against {YEAR}" in shown(), "people compare with what was published"
     _alter(office)
-    assert f"Against {YEAR}" not in shown(), "nobody published what another hand made of it"
+    assert f"Against {YEAR}" not in shown(), "nobody published what was altered"
 
 
 def _shown(office: Office, page: Path) -> str:
@@ -85,7 +85,7 @@ def _shown(office: Office, page: Path) -> str:
     return head(page)
 
 
-def test_rows_that_were_left_out_are_told_by_every_reader(office: Office, tmp_path: Path) -> None:
+def test_readers__of_left_out_rows__all_say_so(office: Office, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     wrong = TRAIN + "ART,-5,1,CH\n"
     done = office.upload("data", wrong, "--type", "train", "--accept-valid", "--wait", name="trains.csv")
@@ -93,30 +93,30 @@ def test_rows_that_were_left_out_are_told_by_every_reader(office: Office, tmp_pa
     for what, said in readers(office, page).items():
         assert "train: 1 of 3 rows of trains.csv were left out" in said, what
     assert "Up to date" not in head(page)
-    told = page.read_text(encoding="utf-8")
-    assert "Nothing is known to be missing or old" not in told
-    assert "2 of 3" in told.partition("Files that the figures come from")[2]
+    text = page.read_text(encoding="utf-8")
+    assert "Nothing is known to be missing or old" not in text
+    assert "2 of 3" in text.partition("Files that the figures come from")[2]
     assert office.upload("data", MORE, "--type", "train", "--wait").code == 0
     assert set(readers(office, page).values()) == {""}
 
 
-def test_rows_left_out_of_factors_are_told_until_a_newer_file_speaks_for_their_types(office: Office) -> None:
+def test_left_out_factors__are_noted_until_a_newer_file_of_their_types(office: Office) -> None:
     head, train = FACTORS.splitlines()[0], 'train,,"{""country"": ""%s""}",%s,g/km,sample'
     wrong = "\n".join([head, train % ("CH", "8"), train % ("world", "thirty")])
     assert office.upload("factors", wrong, "--accept-valid", "--wait", name="trains.csv").code == 0
-    told = "factors: 1 of 2 rows of trains.csv were left out"
-    assert told in office.run("report", YEAR).err
+    found = "factors: 1 of 2 rows of trains.csv were left out"
+    assert found in office.run("report", YEAR).err
 
     others = head + '\npaper,,"{""kind"": ""recycled""}",0.6,kg/kg,sample'
     assert office.upload("factors", others, "--wait", name="papers.csv").code == 0
-    assert told in office.run("report", YEAR).err, "a file of other types says nothing of trains"
+    assert found in office.run("report", YEAR).err, "a file of other types says nothing of trains"
 
     whole = "\n".join([head, train % ("CH", "8"), train % ("world", "30")])
     assert office.upload("factors", whole, "--wait", name="trains-2.csv").code == 0
     assert office.run("report", YEAR).err == ""
 
 
-def test_a_locked_report_that_somebody_changed_says_so_to_everybody(office: Office, tmp_path: Path) -> None:
+def test_readers__of_an_altered_report__all_say_so(office: Office, tmp_path: Path) -> None:
     assert office.run("lock", YEAR, "--reason", "published").code == 0
     page = tmp_path / "report.html"
     _alter(office)
@@ -126,7 +126,7 @@ def test_a_locked_report_that_somebody_changed_says_so_to_everybody(office: Offi
 
 
 def _alter(office: Office) -> None:
-    """Another hand makes ten times as much of the year's report."""
+    """Somebody writes ten times the masses into the year's report."""
     lake = office.carbon.lake
     rows = lake.query(f"SELECT * FROM carbon.carbon_reports WHERE year = {YEAR}")
     place = rows.schema.get_field_index("own_mg")
@@ -135,45 +135,45 @@ def _alter(office: Office) -> None:
 
 
 def _commit(office: Office) -> None:
-    """Other numbers than those that were observed, and none of ours."""
+    """Somebody writes another report than the one that was observed."""
     lake = office.carbon.lake
     rows = lake.query("SELECT * FROM carbon.carbon_reports")
     lake.replace("carbon.carbon_reports", YEAR, rows.slice(0, rows.num_rows - 1))
 
 
-def test_what_a_commit_came_into_is_read_again_with_what_is_to_be_said_of_it(office: Office) -> None:
+def test_read__during_a_commit__is_repeated_with_the_new_state(office: Office) -> None:
     carbon, readings = office.carbon, []
 
-    def read(_: Observed, standing: Standing) -> tuple[int, Standing]:
+    def read(_: Observed, state: ReportState) -> tuple[int, ReportState]:
         if not readings:
             _commit(office)
-        readings.append(report_rows(carbon, int(YEAR), notes=standing.notes).total_mg)
-        return readings[-1], standing
+        readings.append(report_rows(carbon, int(YEAR), notes=state.notes).total_mg)
+        return readings[-1], state
 
-    _, standing = steadily(carbon, int(YEAR), read)
+    _, state = read_consistently(carbon, int(YEAR), read)
     assert len(readings) == 2
-    assert standing.altered
-    assert not standing.unsteady
+    assert state.altered
+    assert not state.unstable
 
 
 @pytest.mark.slow
-def test_what_never_comes_to_rest_is_shown_and_said_to_be_so(office: Office) -> None:
+def test_read__of_a_year_that_keeps_changing__is_marked_unstable(office: Office) -> None:
     carbon, readings = office.carbon, []
 
-    def read(_: Observed, standing: Standing) -> Standing:
-        readings.append(standing)
+    def read(_: Observed, state: ReportState) -> ReportState:
+        readings.append(state)
         if carbon.lake.version("carbon.carbon_reports", YEAR).rows > 1:
             _commit(office)
-        return standing
+        return state
 
-    assert steadily(carbon, int(YEAR), read).unsteady
-    assert [one.unsteady for one in readings] == [False, False, False, True]
+    assert read_consistently(carbon, int(YEAR), read).unstable
+    assert [one.unstable for one in readings] == [False, False, False, True]
 
 
-def test_a_chain_is_no_success_before_its_numbers_are_in_the_report(office: Office) -> None:
+def test_pipeline__before_its_numbers_are_in_the_report__is_no_success(office: Office) -> None:
     def status(file: str) -> tuple[str, str]:
-        told = office.run("pipelines", "--json").json["pipelines"]
-        [one] = [row for row in told if row["file"] == file]
+        found = office.run("pipelines", "--json").json["pipelines"]
+        [one] = [row for row in found if row["file"] == file]
         assert office.run("pipelines", one["pipeline"], "--json").json["status"] == one["status"]
         return one["status"], one["reason"]
 
@@ -193,15 +193,15 @@ def test_a_chain_is_no_success_before_its_numbers_are_in_the_report(office: Offi
 
 def _foreseen(office: Office, kind: str, text: str, *options: str) -> tuple[dict[str, float], list[str]]:
     """By type, the tonnes that the file adds; and what is said beside it."""
-    [told] = office.upload(kind, text, *options, "--what-if", "--json").json["files"]
-    effects = told["what_if"]["effects"]
+    [found] = office.upload(kind, text, *options, "--what-if", "--json").json["files"]
+    effects = found["what_if"]["effects"]
     return (
         {e["data_entry_type"]: round(e["after_tonnes"] - e["before_tonnes"], 6) for e in effects},
-        told["what_if"]["notes"],
+        found["what_if"]["notes"],
     )
 
 
-def test_what_if_tells_the_effect_of_the_file_alone_and_what_is_in_neither_side(office: Office) -> None:
+def test_what_if__beside_other_uploads__has_the_effect_of_its_file_alone(office: Office) -> None:
     dearer = FACTORS.replace(",8,g/km", ",9,g/km")
     alone = _foreseen(office, "factors", dearer)
     assert alone == ({"train": 0.002}, [])
@@ -222,20 +222,20 @@ def test_what_if_tells_the_effect_of_the_file_alone_and_what_is_in_neither_side(
     assert "2025 is locked: published; the file would be refused" in said.err
 
 
-def test_a_result_is_never_told_to_come_from_an_entry_that_has_changed_since(office: Office) -> None:
-    """The line of another file has the same name, and is another entry."""
+def test_explain__of_a_changed_entry__shows_nothing_of_the_new_entry(office: Office) -> None:
+    """The same line of another file has the same entry id, and is another entry."""
     assert office.upload("data", "unit_id,mass,kind\nART,100,virgin\n", "--type", "paper", "--wait").code == 0
     assert office.run("explain", YEAR, "--type", "paper", "--json").json["notes"] == []
     newer = "unit_id,mass,kind\nPHY,900,recycled\n"
     assert office.upload("data", newer, "--type", "paper", name="q3.csv").code == 0
     office.reconcile()  # the entries are in now, and their emissions are not
-    told = office.run("explain", YEAR, "--json").json
-    assert "old in this report: paper" in told["notes"]
-    [paper] = [row for row in told["results"] if row["data_entry_type"] == "paper"]
+    found = office.run("explain", YEAR, "--json").json
+    assert "old in this report: paper" in found["notes"]
+    [paper] = [row for row in found["results"] if row["data_entry_type"] == "paper"]
     assert (paper["entry_id"], paper["unit_id"], paper["entry_changed"]) == ("line 2", "ART", True)
     now = ("quantity", "unit", "classification", "details", "data_file", "data_line", "data_by", "data_at")
     assert {paper[name] for name in now} == {None}
-    assert all(row["data_file"] for row in told["results"] if row is not paper)
+    assert all(row["data_file"] for row in found["results"] if row is not paper)
     said = office.run("explain", YEAR, "--type", "paper", "--entry", "line 2")
     assert (
         "    the entries of paper have changed since; recalculation is due\n    no factor fits it" in said.out
@@ -256,12 +256,12 @@ def test_a_result_is_never_told_to_come_from_an_entry_that_has_changed_since(off
     assert (paper["data_file"], paper["quantity"], paper["entry_changed"]) == ("q3.csv", 900, False)
 
 
-def test_nothing_is_explained_where_nothing_was_calculated(empty_office: Office) -> None:
+def test_explain__of_an_empty_home__is_refused(empty_office: Office) -> None:
     said = empty_office.run("explain", YEAR)
     assert (said.code, said.err.splitlines()[0]) == (2, "error: no result of 2025 matches")
 
 
-def test_emissions_remember_since_when_no_report_has_them(office: Office) -> None:
+def test_emissions__record_since_when_no_report_includes_them(office: Office) -> None:
     def since() -> str:
         [record] = office.carbon.provenance.records(
             ["carbon.data_entry_emissions"], [f"train|{YEAR}"]
@@ -296,7 +296,7 @@ def mend(path: Path) -> None:
     path.with_suffix(".whole").rename(path)
 
 
-def test_entries_that_cannot_be_read_hold_up_their_type_alone(office: Office, tmp_path: Path) -> None:
+def test_unavailable_entries__delay_their_type_alone(office: Office, tmp_path: Path) -> None:
     before = office.milligrams()
     path = withhold(office, "data_entries", "paper")
     assert office.upload("data", MORE, "--type", "train", "--wait").code == 0
@@ -304,13 +304,13 @@ def test_entries_that_cannot_be_read_hold_up_their_type_alone(office: Office, tm
     notes = office.run("report", YEAR, "--json").json["notes"]
     assert notes[0] == "old in this report: paper"
     assert any(path.name in note for note in notes)
-    told = next(v for v in office.carbon.plan().verdicts if v.key == f"data_entries:paper|{YEAR}")
-    assert (told.state, told.reason_code) == ("waits", "lake_unreadable")
+    found = next(v for v in office.carbon.plan().verdicts if v.key == f"data_entries:paper|{YEAR}")
+    assert (found.state, found.reason_code) == ("waits", "lake_unreadable")
     mend(path)
     assert set(readers(office, tmp_path / "report.html").values()) == {""}
 
 
-def test_emissions_that_cannot_be_read_are_not_written_over_and_hold_up_no_other_type(office: Office) -> None:
+def test_unavailable_emissions__are_not_overwritten_and_delay_no_other_type(office: Office) -> None:
     path = withhold(office, "data_entry_emissions", "paper")
     whole = office.content()["data_entry_emissions", f"train|{YEAR}"]
     for name, more in (("train", MORE), ("paper", PAPER + "SCI,5,recycled\n")):

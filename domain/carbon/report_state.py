@@ -1,7 +1,6 @@
-"""What a reader of a year's report must know: what of it is old, waits, was altered or left out, or is locked
-as it is.
+"""The state of a year's report: what is outdated, waits, was altered or left out, and whether it is locked.
 
-Every place that shows numbers of a report asks here: notes, CSV, differences, the page, what-if.
+Whatever shows numbers of a report shows its state: notes, CSV, differences, the page, what-if.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from domain.shared.table import ABSENT
 
 
 @dataclass(frozen=True)
-class Line:
-    """Something that is not as it should be. `of_type`: the one type whose numbers it makes old."""
+class Issue:
+    """A partition that is not up to date. `of_type` is the type whose numbers are outdated, if it is one."""
 
     subject: str
     why: str
@@ -36,7 +35,7 @@ class Line:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Rows or entries that were refused while the others were taken. `of` is a type, units or factors."""
+    """Rows or entries that were refused while others were accepted. `of` is a type, units or factors."""
 
     of: str
     what: str
@@ -46,40 +45,42 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ReportState:
     year: int
-    lines: tuple[Line, ...] = ()
+    issues: tuple[Issue, ...] = ()
     """Upstream first."""
     left_out: tuple[LeftOut, ...] = ()
-    """Of what was brought and is in the year's tables now."""
+    """From the uploads and feeds that are in the year's tables."""
     silent: Mapping[str, datetime | None] = field(default_factory=dict)
-    """Applications that do not answer, and when they did last."""
+    """Applications that do not answer, with their last answer."""
     altered: str = ""
-    """Why the report itself is not what was calculated; empty if it is."""
+    """Why the report is not what was calculated; empty if it is."""
     locked: str | None = None
-    """Why the year is locked."""
-    unsteady: bool = False
-    """It changed again and again while it was read."""
+    """The reason of the year's lock."""
+    unstable: bool = False
+    """The year kept changing while it was read."""
 
     @property
     def current(self) -> bool:
-        """Nothing is known to be due, to wait, to be lost or altered. What was left out, it has not for all
-        that, nor what an application has not told."""
-        return not (self.lines or self.altered or self.unsteady)
+        """Whether nothing is known to be due, waiting, lost or altered.
+
+        Rows that were left out and applications that do not answer do not count.
+        """
+        return not (self.issues or self.altered or self.unstable)
 
     @property
-    def old(self) -> Mapping[str, str]:
-        """By type, why the report does not have its newest numbers."""
-        return {line.of_type: line.why for line in reversed(self.lines) if line.of_type}
+    def outdated(self) -> Mapping[str, str]:
+        """Why the report lacks the newest numbers of a type, by type."""
+        return {issue.of_type: issue.why for issue in reversed(self.issues) if issue.of_type}
 
     @property
-    def others(self) -> tuple[Line, ...]:
-        """What is not as it should be, and of no single type."""
-        return tuple(line for line in self.lines if not line.of_type)
+    def other_issues(self) -> tuple[Issue, ...]:
+        """The issues that belong to no single type."""
+        return tuple(issue for issue in self.issues if not issue.of_type)
 
     @property
     def unanswered(self) -> tuple[str, ...]:
-        """Who does not answer, and since when."""
+        """A sentence for each application that does not answer."""
         return tuple(
             f"{name} has never answered"
             if last is None
@@ -91,7 +92,7 @@ class Standing:
     def headline(self) -> str:
         if self.altered:
             return "Not what was calculated"
-        if count := len(self.old):
+        if count := len(self.outdated):
             return f"{count} {'type' if count == 1 else 'types'} not up to date"
         if not self.current:
             return "Not up to date"
@@ -102,35 +103,35 @@ class Standing:
     @property
     def notes(self) -> tuple[str, ...]:
         notes = [f"these numbers are not what was calculated: {self.altered}"] if self.altered else []
-        if self.unsteady:
+        if self.unstable:
             notes.append(
                 "the numbers changed while they were read, and may not belong together: read them again"
             )
-        if self.old:
-            notes.append(f"old in this report: {', '.join(sorted(self.old))}")
-        notes += map(str, (*self.lines, *self.left_out))
+        if self.outdated:
+            notes.append(f"old in this report: {', '.join(sorted(self.outdated))}")
+        notes += map(str, (*self.issues, *self.left_out))
         notes += [f"{one}: what changed there is not known" for one in self.unanswered]
         if self.locked is not None:
             notes.append(f"{self.year} is locked: {self.locked}")
         return tuple(notes)
 
 
-def standing(catalogue: Catalogue, seen: Observed, verdicts: Iterable[Verdict], year: int) -> Standing:
-    """From all that the plan says of the year, also where a lock leaves it so."""
-    lines = [
-        Line(f"{v.table} {v.partition}", _why(seen, v), _type_of(catalogue, v))
+def report_state(catalogue: Catalogue, seen: Observed, verdicts: Iterable[Verdict], year: int) -> ReportState:
+    """The state of a year's report by all verdicts of the year, those that a lock holds back included."""
+    issues = [
+        Issue(f"{v.table} {v.partition}", _why(seen, v), _type_of(catalogue, v))
         for v in verdicts
         if v.year == year and v.state != "healthy"
     ]
-    told = {line.of_type for line in lines}
-    lines += [
-        Line(f"{name} {year}", _NOT_SUMMED, name)
+    named = {issue.of_type for issue in issues}
+    issues += [
+        Issue(f"{name} {year}", _NOT_SUMMED, name)
         for name in _unsummed(catalogue, seen, year)
-        if name not in told
+        if name not in named
     ]
-    return Standing(
+    return ReportState(
         year,
-        tuple(lines),
+        tuple(issues),
         tuple(_left_out(catalogue, seen, year)),
         dict(seen.silent),
         altered=_altered(seen, year),
@@ -143,47 +144,48 @@ def _left_out(catalogue: Catalogue, seen: Observed, year: int) -> Iterator[LeftO
     yield from _of_files(seen, "factors", FACTORS.table, year)
     for name in catalogue.types:
         yield from _of_files(seen, "data", DATA_ENTRIES.table, year, name)
-        for place, told in sorted(seen.feed_read_of(f"{name}|{year}").refused.items()):
-            yield LeftOut(name, f"{told['entries']:,} of {told['of']:,} entries of {place} are refused")
+        for source, counts in sorted(seen.feed_read_of(f"{name}|{year}").refused.items()):
+            yield LeftOut(name, f"{counts['entries']:,} of {counts['of']:,} entries of {source} are refused")
 
 
 def _of_files(seen: Observed, kind: str, table: str, year: int, topic: str = "") -> Iterator[LeftOut]:
-    """Of the newest file of each place, once it is in the table: a newer one says all that an older did, of
-    factors only for the types it has any of. What was read of applications is told as that."""
+    """The rows left out of the newest upload of each scope, once it is in the table.
+
+    An upload of factors is the newest for the types that it has factors of. Feeds have their own sentence.
+    """
     state = seen.state(table, f"{topic}|{year}" if topic else str(year))
     inside = state.inputs.get("uploads", "").split(",")
-    speaking = {
-        n: seen.known_uploads[n]
-        for n in state.detail.get(NEWEST_UPLOADS, {}).values()
-        if n in seen.known_uploads
-    }
-    speaking |= {one.id: one for one in seen.newest_uploads(kind, topic, year)}
-    for _, one in sorted(speaking.items()):
-        if one.left_out and str(one.id) in inside and one.source not in ORIGINS:
-            what = f"{one.left_out:,} of {one.rows:,} rows of {one.name} were left out"
-            yield LeftOut(topic or kind, what)
+    recorded = state.detail.get(NEWEST_UPLOADS, {}).values()
+    newest = {number: seen.known_uploads[number] for number in recorded if number in seen.known_uploads}
+    newest |= {upload.id: upload for upload in seen.newest_uploads(kind, topic, year)}
+    for _, upload in sorted(newest.items()):
+        if upload.left_out and str(upload.id) in inside and upload.source not in ORIGINS:
+            rows = f"{upload.left_out:,} of {upload.rows:,} rows of {upload.name} were left out"
+            yield LeftOut(topic or kind, rows)
 
 
-def moved_on(catalogue: Catalogue, seen: Observed, year: int) -> list[str]:
-    """Types whose results were made of other entries than there are now: results and entries of the same key
-    do not belong together then."""
+def types_with_changed_entries(catalogue: Catalogue, seen: Observed, year: int) -> list[str]:
+    """Types whose results were calculated from other entries than there are now.
 
-    def are_its_own(partition: str) -> bool:
-        made_from = seen.state(EMISSIONS.table, partition).inputs.get("entries")
-        return made_from == str(seen.state(DATA_ENTRIES.table, partition).version)
+    A result and an entry of the same key do not belong together then.
+    """
 
-    return [name for name in catalogue.types if not are_its_own(f"{name}|{year}")]
+    def changed(partition: str) -> bool:
+        calculated_from = seen.state(EMISSIONS.table, partition).inputs.get("entries")
+        return calculated_from != str(seen.state(DATA_ENTRIES.table, partition).version)
+
+    return [name for name in catalogue.types if changed(f"{name}|{year}")]
 
 
 _NOT_SUMMED = "it was calculated anew, and is not summed up yet"
 
 
 def _why(seen: Observed, verdict: Verdict) -> str:
-    """Between its commit and the record of it a partition looks as if a stranger had written it."""
-    return "it is being made now" if _is_being_made(seen, verdict.key) else verdict.why
+    """Between its commit and its record a partition looks as if something else had written it."""
+    return "it is being made now" if _is_running(seen, verdict.key) else verdict.why
 
 
-def _is_being_made(seen: Observed, key: str) -> bool:
+def _is_running(seen: Observed, key: str) -> bool:
     return seen.work.get(key) == "running"
 
 
@@ -194,7 +196,7 @@ def _type_of(catalogue: Catalogue, verdict: Verdict) -> str:
 
 
 def _unsummed(catalogue: Catalogue, seen: Observed, year: int) -> Iterator[str]:
-    """Types whose results are others than those that the report was made from."""
+    """Types whose results are not those that the report was made from."""
     state = seen.state(REPORTS.table, str(year))
     if state.recorded is None:
         return
@@ -204,9 +206,9 @@ def _unsummed(catalogue: Catalogue, seen: Observed, year: int) -> Iterator[str]:
 
 def _altered(seen: Observed, year: int) -> str:
     state = seen.state(REPORTS.table, str(year))
-    # What cannot be read was not altered for that: it is told among the lines.
-    never = (state.recorded is None and state.version == ABSENT) or state.version.unavailable
-    if never or _is_being_made(seen, f"{REPORTS.table}:{year}"):
+    # A report that cannot be read now is an issue; it was not altered.
+    unknown = (state.recorded is None and state.version == ABSENT) or state.version.unavailable
+    if unknown or _is_running(seen, f"{REPORTS.table}:{year}"):
         return ""
     wrong = fault(state, "calculated")
     return wrong[1] if wrong else ""

@@ -1,0 +1,47 @@
+"""Carbon's inbox: files that are imported as if they had been uploaded.
+
+    units/…   factors/…   data/…
+
+Folders between may name the year, the type and the institution: `data/plane/2025/flights.csv`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+from domain.carbon.inbox_folders import scope_of_folders
+from domain.carbon.jobs import FILE_INGEST, INBOX_FILES, PRIORITY
+from domain.carbon.reading.problems import FileRefused
+from services.carbon.service import CarbonService
+from services.carbon.upload import LARGEST, File, FileKind, upload
+from services.inbox import Inbox, InboxFile, Outcome
+
+FOLDERS = ("units", "factors", "data")
+"""In the order of import: data are checked against units."""
+
+
+def open_inbox(folder: Path) -> Inbox:
+    return Inbox(folder, FOLDERS, FILE_INGEST, INBOX_FILES, PRIORITY[FILE_INGEST], LARGEST)
+
+
+def import_file(carbon: CarbonService, found: InboxFile) -> Outcome:
+    """Upload a file; one that was imported before is recognized by content and modification time."""
+    kind, *folders, name = found.path.parts
+    scope = scope_of_folders(folders, carbon.catalogue.types)
+    file = File(
+        kind=cast("FileKind", kind),
+        name=name,
+        content=found.content,
+        by=f"inbox, owner {found.owner}",
+        institution=scope.get("institution", "main"),
+        year=int(scope["year"]) if "year" in scope else None,
+        data_entry_type=scope.get("type"),
+        modified_at=min(found.modified_at, carbon.clock()),
+    )
+    try:
+        receipt = upload(carbon, file)
+    except FileRefused as error:
+        problems = "\n".join(map(str, error.problems))
+        return Outcome(False, "file_refused", f"{error.total:,} problems; nothing was imported\n{problems}")
+    return Outcome(True, "already_known" if receipt.known else "imported", receipt.summary)
