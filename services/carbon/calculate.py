@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -16,11 +17,11 @@ from domain.carbon.pipelines import newest_chains
 from domain.carbon.plan import emissions_inputs, module_inputs, report_inputs, year_of
 from domain.carbon.reports import module_rows, report_rows, summing
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
+from domain.shared.compute import packaged, query
 from domain.shared.error import TransientResourceError
 from domain.shared.table import Table, Version
 from resources.lake.desk import Staged
 from resources.ledger.standing import DONE_MEANWHILE
-from services.carbon.calculation_metadata import told
 from services.carbon.figures import figures
 from services.carbon.service import CarbonService
 from services.partitions import Built, NotBuilt, Pass, Report, Request
@@ -59,7 +60,7 @@ def calculate_emissions(carbon: CarbonService, partitions: Sequence[str], this: 
             {EMISSIONS.name: staged},
             inputs,
             detail={UNSUMMED_SINCE: since.isoformat()},
-            metadata=told(groups, used),
+            metadata=_metadata(groups, used),
             figures={EMISSIONS.name: figures(EMISSIONS, groups)},
             carried=_carried(seen, partition),
         )
@@ -85,6 +86,13 @@ def _written(carbon: CarbonService, partition: str, factors: pa.Table) -> Staged
             carbon.lake.discard(staged)
             raise
     return staged
+
+
+def _metadata(groups: pa.Table, factors: pa.Table) -> dict[str, Any]:
+    """What the results add up to, and the factors behind most of them."""
+    [sums] = query(packaged(__file__, "calculation_sums"), {"groups": groups}).to_pylist()
+    used = query(packaged(__file__, "calculation_factors"), {"groups": groups, "factors": factors})
+    return {**sums, "factors_used": used.to_pylist()}
 
 
 @dataclass

@@ -10,16 +10,18 @@ from services.carbon.upload_store import Upload
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of a file. `known`: the very same file is the newest already, nothing was done. `restored`:
-    it restored the lost rows of this earlier upload; `superseded`: newer uploads still supersede that.
-    `replaced`: the uploads that it supersedes, oldest first."""
+    """What became of a file."""
 
     upload: Upload
     known: bool
+    """The same file is in already: nothing was done."""
     restored: bool = False
+    """The file restored the lost rows of this earlier upload."""
     superseded: bool = False
+    """Newer uploads supersede the upload that is known or restored."""
     jobs: tuple[int, ...] = ()
     replaced: tuple[Upload, ...] = ()
+    """The uploads that this one supersedes, the oldest first."""
 
     @property
     def summary(self) -> str:

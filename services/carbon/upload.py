@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
@@ -27,8 +27,7 @@ from resources.ledger.pipelines import new_pipeline_id
 from services.carbon.receipt import Receipt
 from services.carbon.reindex import restore_rows, write_note
 from services.carbon.service import CarbonService
-from services.carbon.unit_use import units_left_out
-from services.carbon.units_known import of_year, units_of, units_of_others
+from services.carbon.unit_checks import UnitsOfYears, omitted_units, refuse_taken_units, units_of_others
 from services.carbon.upload_store import Upload
 
 FileKind = Literal["units", "factors", "data"]
@@ -107,7 +106,7 @@ def _take(
     wanted = _accepted(file, pipeline, parsed)
     carbon.refuse_not_indexed()
     if file.kind == "units":
-        _refuse_taken_units(carbon, file, parsed)
+        refuse_taken_units(carbon, file.name, file.institution, parsed.frame)
     # First of all: rows that are restored change nothing, even in a locked year.
     restored = restore_rows(carbon.staging, carbon.store, carbon.ledger, wanted, file.content, parsed.frame)
     if restored:
@@ -139,7 +138,7 @@ def _take(
 def _refuse_if_taken_meanwhile(carbon: CarbonService, file: File, parsed: Parsed, kept: Upload) -> None:
     """Of two who bring the same unit at once both may have found it free. Now each sees the other."""
     try:
-        _refuse_taken_units(carbon, file, parsed)
+        refuse_taken_units(carbon, file.name, file.institution, parsed.frame)
     except InvalidInput:
         carbon.store.uploads.refuse(kept.id)
         raise
@@ -149,8 +148,9 @@ def checked(carbon: CarbonService, file: File, *, accept_valid: bool = False) ->
     """The file's rows, all of them good or, with `accept_valid`, those that are."""
     try:
         parsed = _read(carbon, file).or_refused(file.name, accept_valid=accept_valid)
-        told = {"units": _left_out, "data": _of_others}.get(file.kind)
-        return replace(parsed, warnings=(*told(carbon, file, parsed), *parsed.warnings)) if told else parsed
+        if (check := {"units": omitted_units, "data": units_of_others}.get(file.kind)) is None:
+            return parsed
+        return replace(parsed, warnings=(*check(carbon, file.institution, parsed.frame), *parsed.warnings))
     except FileRefused as error:
         raise FileRefused(file.name, error.problems, error.total) from None
 
@@ -162,51 +162,7 @@ def _read(carbon: CarbonService, file: File) -> Parsed:
     if file.kind == "factors":
         return read_factors(source, carbon.catalogue, year=file.year, mark=file.mark)
     scope = Scope(file.institution, file.source, file.year, file.data_entry_type, file.mark)
-    return read_entries(source, carbon.catalogue, _UnitsOfYears(carbon), scope)
-
-
-def _left_out(carbon: CarbonService, file: File, parsed: Parsed) -> Iterator[str]:
-    for year in parsed.years:
-        if told := units_left_out(carbon, file.institution, year, of_year(parsed.frame, year)):
-            yield told
-
-
-def _of_others(carbon: CarbonService, file: File, parsed: Parsed) -> Iterator[str]:
-    """One body may count for the units of another. A misspelt name would count them twice."""
-    for year in parsed.years:
-        used = of_year(parsed.frame, year)
-        for institution, units in units_of(carbon, year).items():
-            if institution != file.institution and (theirs := used & units):
-                yield (
-                    f"{len(theirs):,} units of {year} in it are those of {institution!r}: its entries are "
-                    f"added to whatever {institution!r} itself has of them"
-                )
-
-
-class _UnitsOfYears(dict[int, frozenset[str]]):
-    """The units of each year, whosever they are, read when they are asked for."""
-
-    def __init__(self, carbon: CarbonService) -> None:
-        super().__init__()
-        self._carbon = carbon
-
-    def get(self, year: int, default: Any = None) -> Any:  # noqa: ARG002 - a mapping's word
-        if year not in self:
-            self[year] = frozenset().union(*units_of(self._carbon, year).values())
-        return self[year]
-
-
-def _refuse_taken_units(carbon: CarbonService, file: File, parsed: Parsed) -> None:
-    """A unit belongs to one institution: entries name it without saying whose it is."""
-    for year in parsed.years:
-        mine = of_year(parsed.frame, year)
-        for institution, theirs in units_of_others(carbon, year, file.institution).items():
-            if both := sorted(mine & theirs):
-                raise InvalidInput(
-                    f"{file.name}: {both[0]!r} of {year} is a unit of {institution!r} already",
-                    reason_code="unit_taken",
-                    remedy="give it another unit_id, for example with the institution's name before it",
-                )
+    return read_entries(source, carbon.catalogue, UnitsOfYears(carbon), scope)
 
 
 def _newest_is_the_same(carbon: CarbonService, wanted: Upload, parsed: Parsed) -> Upload | None:

@@ -1,0 +1,107 @@
+"""Checks of an upload against the units of its years: whose they are, and which of them have entries."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from domain.carbon.tables import DATA_ENTRIES, UNITS
+from domain.shared.compute import packaged
+from domain.shared.error import InvalidInput
+from resources.lake.error import DataCorrupt, DataUnavailable
+from services.carbon.service import CarbonService
+
+_SHOWN = 5
+
+
+class UnitsOfYears(dict[int, frozenset[str]]):
+    """The units of each year, of all institutions, read when they are first asked for."""
+
+    def __init__(self, carbon: CarbonService) -> None:
+        super().__init__()
+        self._carbon = carbon
+
+    def get(self, year: int, default: Any = None) -> Any:  # noqa: ARG002 - a mapping's word
+        if year not in self:
+            self[year] = frozenset().union(*_units_by_institution(self._carbon, year).values())
+        return self[year]
+
+
+def omitted_units(carbon: CarbonService, institution: str, rows: pa.Table) -> Iterator[str]:
+    """A warning for each year in which a file of units lacks some that have entries."""
+    for year, units in _by_year(rows):
+        partitions = [p for p in carbon.lake.partitions(DATA_ENTRIES.name) if p.endswith(f"|{year}")]
+        if not partitions:
+            continue
+        try:
+            used = carbon.lake.query(
+                packaged(__file__, "units_with_entries"),
+                params={"year": year, "institution": institution},
+                partitions={DATA_ENTRIES.name: partitions},
+            )
+        except (DataCorrupt, DataUnavailable) as error:
+            # Units are uploaded before the entries that are checked against them, so this refuses nothing.
+            yield f"the units that have entries of {year} are not known: {error.message}"
+            continue
+        if omitted := sorted(set(used.column("unit_id").to_pylist()).difference(units)):
+            more = f" and {len(omitted) - _SHOWN:,} more" if len(omitted) > _SHOWN else ""
+            yield (
+                f"{len(omitted):,} units that have entries of {year} are not in the file: "
+                f"{', '.join(omitted[:_SHOWN])}{more}; their emissions count in the total, "
+                "and in no unit above them"
+            )
+
+
+def units_of_others(carbon: CarbonService, institution: str, rows: pa.Table) -> Iterator[str]:
+    """A warning for each institution whose units have entries of this one.
+
+    One body may count for the units of another; a misspelt name would count them twice.
+    """
+    for year, used in _by_year(rows):
+        for other, units in _units_by_institution(carbon, year).items():
+            if other != institution and (theirs := used & units):
+                yield (
+                    f"{len(theirs):,} units of {year} in it are those of {other!r}: its entries are "
+                    f"added to the entries that {other!r} itself has of them"
+                )
+
+
+def refuse_taken_units(carbon: CarbonService, name: str, institution: str, rows: pa.Table) -> None:
+    """Raise if a unit of the file is another institution's: an entry names its unit alone."""
+    for year, mine in _by_year(rows):
+        for other, theirs in _units_by_institution(carbon, year, without=institution).items():
+            if both := sorted(mine & theirs):
+                raise InvalidInput(
+                    f"{name}: {both[0]!r} of {year} is a unit of {other!r} already",
+                    reason_code="unit_taken",
+                    remedy="give it another unit_id, for example with the institution's name before it",
+                )
+
+
+def _units_by_institution(
+    carbon: CarbonService, year: int, without: str | None = None
+) -> dict[str, frozenset[str]]:
+    """Of the lake if it has the newest uploads and can be read, else of the uploads."""
+    seen = carbon.observe_table(UNITS)
+    state, newest = seen.state(UNITS.table, str(year)), seen.newest_uploads("units", "", year)
+    if not state.version.readable or state.inputs.get("uploads", "") != ",".join(str(u.id) for u in newest):
+        uploads = [upload for upload in newest if upload.institution != without]
+        staged = {
+            upload.institution: dict(_by_year(carbon.staging.rows(upload.pipeline_id))) for upload in uploads
+        }
+        return {institution: units.get(year, frozenset()) for institution, units in staged.items()}
+    rows = carbon.units(year)
+    found: dict[str, set[str]] = defaultdict(set)
+    for institution, unit in zip(rows["institution"].to_pylist(), rows["unit_id"].to_pylist(), strict=True):
+        found[institution].add(unit)
+    return {institution: frozenset(units) for institution, units in found.items() if institution != without}
+
+
+def _by_year(rows: pa.Table) -> Iterator[tuple[int, frozenset[str]]]:
+    for year in sorted(rows.column("year").unique().to_pylist()):
+        of_year = rows.filter(pc.equal(rows.column("year"), year))
+        yield year, frozenset(of_year.column("unit_id").to_pylist())
