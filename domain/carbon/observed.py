@@ -15,8 +15,8 @@ from domain.shared.state import NOTHING, PartitionState
 
 
 @dataclass(frozen=True)
-class Arrived:
-    """An uploaded file that was accepted."""
+class CurrentUpload:
+    """An accepted upload, with the years in which it counts."""
 
     id: int
     kind: str
@@ -39,7 +39,7 @@ class Arrived:
 class Observed:
     states: Mapping[tuple[str, str], PartitionState] = field(default_factory=dict)
     """By (table, partition); what is not there has none."""
-    uploads: Sequence[Arrived] = ()
+    uploads: Sequence[CurrentUpload] = ()
     """Oldest first."""
     factor_digests: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     """By year and type, of years whose factors can be read."""
@@ -64,17 +64,17 @@ class Observed:
     """A word that changes with the addresses and tokens of these applications."""
 
     @cached_property
-    def _by_topic(self) -> Mapping[tuple[str, str], Sequence[Arrived]]:
-        found: dict[tuple[str, str], list[Arrived]] = defaultdict(list)
+    def _by_topic(self) -> Mapping[tuple[str, str], Sequence[CurrentUpload]]:
+        found: dict[tuple[str, str], list[CurrentUpload]] = defaultdict(list)
         for one in sorted(self.uploads, key=lambda u: u.id):
             found[one.kind, one.topic].append(one)
         return found
 
     @cached_property
-    def known_uploads(self) -> Mapping[int, Arrived]:
+    def known_uploads(self) -> Mapping[int, CurrentUpload]:
         return {one.id: one for one in self.uploads}
 
-    def newest_uploads(self, kind: str, topic: str, year: int) -> list[Arrived]:
+    def newest_uploads(self, kind: str, topic: str, year: int) -> list[CurrentUpload]:
         """Of each place (institution and source) the newest upload that speaks of the year, oldest first."""
         speaking = [u for u in self._by_topic.get((kind, topic), ()) if year in u.years]
         return sorted({(u.institution, u.source): u for u in speaking}.values(), key=lambda u: u.id)

@@ -12,7 +12,7 @@ PATIENCE = 10.0
 
 def check_uploads(carbon: CarbonService) -> str:
     """The rows of uploads are there: carbon is made of them again, if it is ever lost."""
-    count, lost = len(carbon.store.uploads.standing()), uploads_without_rows(carbon.staging, carbon.store)
+    count, lost = len(carbon.store.uploads.current()), uploads_without_rows(carbon.staging, carbon.store)
     if lost:
         named = "; ".join(map(str, lost[:5])) + (f" and {len(lost) - 5} more" if len(lost) > 5 else "")
         raise PerennialError(

@@ -65,8 +65,8 @@ def ingest_units(carbon: CarbonService, years: Sequence[str], this: Pass, report
 def _taken(carbon: CarbonService, newest: Sequence[Upload], work_id: int, year: int) -> dict[int, int]:
     """By upload, the work that took it in. Those that it overtook before anybody looked end with it."""
     ids = [one.id for one in newest]
-    carbon.ledger.pipelines.add(work_id, carbon.store.uploads.overtaken(ids, year))
-    return carbon.store.uploads.taken_by(work_id, ids, year)
+    carbon.ledger.pipelines.add(work_id, carbon.store.uploads.superseded_pipelines(ids, year))
+    return carbon.store.uploads.ingested_by(work_id, ids, year)
 
 
 def _with_job(carbon: CarbonService, upload: Upload, year: int, job: int) -> pa.Table:
@@ -99,7 +99,7 @@ def ingest_factors(carbon: CarbonService, years: Sequence[str], this: Pass, repo
         before = known.factors
         by_type: dict[str, list[str]] = {}
         ingested = factors.inputs.get("uploads", "").split(",")
-        jobs = carbon.store.uploads.taken_by(request.work.id, wanted, year)
+        jobs = carbon.store.uploads.ingested_by(request.work.id, wanted, year)
         uploads = {u.id: u for u in _uploads(carbon, wanted[len(done) :])}
         for number in wanted[len(done) :]:
             origin = Origin(jobs[number], uploads[number].file, uploads[number].moment)

@@ -37,7 +37,7 @@ def write_note(staging: Staging, one: Upload) -> None:
 def write_missing_notes(staging: Staging, store: CarbonStore) -> int:
     """Write the notes of uploads that have none, as after a crash; return how many."""
     noted = staging.noted()
-    ids = [one.id for one in store.uploads.standing() if one.pipeline_id not in noted]
+    ids = [one.id for one in store.uploads.current() if one.pipeline_id not in noted]
     for one in store.uploads.find(ids=ids):
         write_note(staging, one)
     return len(ids)
@@ -46,7 +46,7 @@ def write_missing_notes(staging: Staging, store: CarbonStore) -> int:
 def not_indexed(staging: Staging, store: CarbonStore) -> set[str]:
     """Return the pipelines of the staged uploads that the index lacks."""
     noted = staging.noted()  # before the index is read: what has a note then is in it
-    return noted - store.uploads.known_pipelines() if noted else noted
+    return noted - store.uploads.pipelines() if noted else noted
 
 
 def reindex(staging: Staging, store: CarbonStore) -> list[Upload]:
@@ -60,7 +60,7 @@ def reindex(staging: Staging, store: CarbonStore) -> list[Upload]:
 def uploads_without_rows(staging: Staging, store: CarbonStore) -> list[Upload]:
     """Return the uploads that count and whose staged rows are gone, oldest first."""
     kept = staging.kept()
-    ids = [one.id for one in store.uploads.standing() if one.pipeline_id not in kept]
+    ids = [one.id for one in store.uploads.current() if one.pipeline_id not in kept]
     return store.uploads.find(ids=ids)[::-1]
 
 
@@ -85,7 +85,7 @@ def restore_rows(
 
 
 def _identity(one: Upload) -> tuple[object, ...]:
-    return one.place, one.sha256, one.years, one.taken
+    return one.scope, one.sha256, one.years, one.taken
 
 
 def _has_rows(staging: Staging, one: Upload) -> bool:

@@ -109,7 +109,7 @@ def _files(carbon: CarbonService, seen: Observed, year: int) -> list[Row]:
     numbers = [number for partition in partitions for number in _uploads_in(seen, *partition)]
     uploads = {upload.id: upload for upload in carbon.store.uploads.find(ids=set(numbers))}
     found = {
-        (*upload.place, upload.sha256): {
+        (*upload.scope, upload.sha256): {
             "kind": upload.kind,
             "data_entry_type": upload.topic,
             "file": upload.name,

@@ -19,10 +19,10 @@ def delete_superseded_readings(carbon: CarbonService, before: datetime) -> int:
         for number in state.inputs.get("uploads", "").split(",")
         if number
     }
-    gone = [one for one in carbon.store.uploads.outdated(ORIGINS, before) if one.id not in used]
+    gone = [one for one in carbon.store.uploads.superseded_before(ORIGINS, before) if one.id not in used]
     for one in gone:
         # The note first: without its note, an upload is not missed if the rest fails.
         carbon.staging.remove_note(one.pipeline_id)
         carbon.staging.remove(one.pipeline_id)
-    carbon.store.uploads.forget([one.id for one in gone])
+    carbon.store.uploads.delete([one.id for one in gone])
     return len(gone)

@@ -17,7 +17,7 @@ from domain.carbon.catalogue import Catalogue
 from domain.carbon.factors import digests
 from domain.carbon.feeds import FeedChange, FeedRead
 from domain.carbon.jobs import ALL_KINDS, FEED_ENTRIES, KIND_OF, KINDS
-from domain.carbon.observed import Arrived, Observed
+from domain.carbon.observed import Observed
 from domain.carbon.plan import Plan, needs_uploads, plan
 from domain.carbon.tables import FACTORS, TABLES, UNITS
 from domain.shared.clock import Clock
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from resources.ledger.client import Ledger
     from resources.ledger.provenance import PartitionRecord, Provenance
     from resources.objects.staging import Staging
-    from services.carbon.upload_store import Standing, Upload
 
 
 FEED_RECORD = f"carbon.{FEED_ENTRIES}"
@@ -79,7 +78,7 @@ class CarbonService:
     def observe(self) -> Observed:
         """Everything the plan judges: versions and facts, which are kept. No row is read."""
         work = {row.key: row.status for row in attention(self.ledger.engine, tuple(k.name for k in KINDS))}
-        uploads = self._uploads()
+        uploads = self.store.uploads.current()
         states = self.states(TABLES)
         seen = Observed(
             states=states,
@@ -99,7 +98,7 @@ class CarbonService:
 
     def observe_table(self, table: Table) -> Observed:
         """The same of one table, beside the files that came: enough to tell whether it has them."""
-        uploads = self._uploads()
+        uploads = self.store.uploads.current()
         return Observed(states=self.states([table]), uploads=uploads)
 
     def observe_partitions(self, partitions: Mapping[str, Sequence[str]]) -> Observed:
@@ -113,7 +112,7 @@ class CarbonService:
         """The same with the files that came: enough to tell what partitions are made of them."""
         seen = self.observe_partitions(partitions)
         missing = len(not_indexed(self.staging, self.store))
-        return replace(seen, uploads=self._uploads(), not_indexed=missing)
+        return replace(seen, uploads=self.store.uploads.current(), not_indexed=missing)
 
     def materialize(
         self,
@@ -136,9 +135,6 @@ class CarbonService:
             report,
             pipelines=True,
         ).run(wanted, lambda requests: one_at_a_time(requests, build))
-
-    def _uploads(self) -> list[Arrived]:
-        return [_arrived(u) for u in self.store.uploads.standing()]
 
     def _feed_changes(self) -> list[FeedChange]:
         """Of the applications that there are now; what was read of others stays as it is."""
@@ -272,18 +268,3 @@ class NotIndexed(TransientResourceError):
             f"{count:,} staged uploads are not indexed; nothing is imported without them",
             remedy="run `perennial carbon reindex`",
         )
-
-
-def _arrived(one: Standing | Upload) -> Arrived:
-    return Arrived(
-        one.id,
-        one.kind,
-        one.topic,
-        one.institution,
-        one.source,
-        one.years,
-        one.pipeline_id,
-        one.name,
-        one.rows,
-        one.taken,
-    )

@@ -119,7 +119,7 @@ def _take(
     if (same := _newest_is_the_same(carbon, wanted, parsed)) is not None:
         return Receipt(same, known=True)
     _refuse_older(carbon, wanted, parsed.frame)
-    replaced = tuple(carbon.store.uploads.replaced_by(wanted))
+    replaced = tuple(carbon.store.uploads.superseded_by(wanted))
     if (other := next((old for old in replaced if old.id in beside), None)) is not None:
         raise InvalidInput(
             f"{file.name}: it is of the same type, year and institution as {other.name}, which came with "
@@ -180,9 +180,9 @@ def _imported_before(carbon: CarbonService, wanted: Upload) -> Upload | None:
     """Return the superseded upload that an inbox file, not written to since, has become."""
     if wanted.modified_at is None:
         return None
-    known = (wanted.place, wanted.modified_at)
+    known = (wanted.scope, wanted.modified_at)
     same = carbon.store.uploads.find(accepted=True, sha256=wanted.sha256)
-    found = next((one for one in same if (one.place, one.modified_at) == known), None)
+    found = next((one for one in same if (one.scope, one.modified_at) == known), None)
     newest = carbon.store.uploads.newest_of(wanted)
     return None if found is None or newest is None or newest.id == found.id else found
 
@@ -191,7 +191,7 @@ def _refuse_older(carbon: CarbonService, wanted: Upload, rows: pa.Table) -> None
     """Raise if an inbox file was written before an upload of its scope; of factors, of any of its types."""
     if (mine := wanted.modified_at) is None:
         return
-    for one in carbon.store.uploads.since(wanted, 0):
+    for one in carbon.store.uploads.of_scope(wanted):
         if one.written_at > mine and _has_same_types(carbon, one, rows):
             raise InvalidInput(
                 f"{wanted.name} was written at {mine:%Y-%m-%d %H:%M} UTC, before upload {one.id} "

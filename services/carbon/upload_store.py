@@ -1,4 +1,7 @@
-"""The index of uploads: what each file was, who uploaded it, what came of it. Its rows are in staging."""
+"""The index of uploads: what each file was, who uploaded it, what became of it. Its rows are in staging.
+
+An upload *counts* in a year until a newer one of its scope supersedes it there; of factors all count.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    ColumnElement,
     Connection,
     Engine,
     ForeignKey,
@@ -29,8 +31,8 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.engine import Row
 
+from domain.carbon.observed import CurrentUpload
 from domain.shared.clock import Clock
 from resources.database.engine import reading, writing
 from resources.database.schema import BigId, Json, UtcDateTime, metadata
@@ -80,8 +82,8 @@ upload_year = Table(
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """One file. `topic` says what it speaks of beside its years: for data its type. `taken` of its `rows`
-    are good; an upload that is not `accepted` changed nothing."""
+    """One file. `topic` is what it is about besides its years: for data its type. `taken` of its `rows` are
+    good; an upload that is not `accepted` changed nothing."""
 
     kind: str
     topic: str
@@ -114,12 +116,12 @@ class Upload:
 
     @property
     def file(self) -> str:
-        """Its name in rows: enough of the digest to be one of a kind, short enough to be read."""
+        """The file's name in rows: enough of the digest to be unique, short enough to be read."""
         return self.sha256[:16]
 
     @property
     def moment(self) -> datetime:
-        """When it came, of one that was recorded."""
+        """When a recorded upload came."""
         if self.uploaded_at is None:
             raise ValueError(f"{self.name} was not recorded")
         return self.uploaded_at
@@ -130,31 +132,16 @@ class Upload:
         return self.modified_at or self.moment
 
     @property
-    def place(self) -> tuple[str, str, str, str]:
-        """What a newer upload of the same takes the place of. Factors are the year's, whoever brings them."""
+    def scope(self) -> tuple[str, str, str, str]:
+        """What a newer upload must share to supersede this one; factors are of their year alone."""
         if self.kind == "factors":
             return self.kind, "", "", ""
         return self.kind, self.topic, self.institution, self.source
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """An upload as a look sees it. `years` are those it still speaks of."""
-
-    id: int
-    kind: str
-    topic: str
-    institution: str
-    source: str
-    pipeline_id: str
-    name: str
-    rows: int
-    taken: int
-    years: tuple[int, ...]
-
-
-_STANDING = tuple(field.name for field in fields(Standing))[:-1]
+_SCOPE = ("kind", "topic", "institution", "source")
 _COLUMNS = tuple(column.name for column in upload.columns)
+_CURRENT = tuple(field.name for field in fields(CurrentUpload) if field.name != "years")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +150,12 @@ class Uploads:
     clock: Clock
 
     def record(self, one: Upload) -> Upload:
-        """Keep it, and give it back with its number and moment."""
+        """Add an upload; return it with its number and moment."""
         with writing(self.engine) as connection:
             return self._insert(connection, one)
 
     def record_again(self, one: Upload) -> Upload | None:
-        """Keep what the ledger knew once, of the moment when it came; None if it knows it again."""
+        """Add an upload that the ledger had, with its old moment; None if somebody else added it."""
         with writing(self.engine) as connection:
             known = select(upload.c.id).where(upload.c.pipeline_id == one.pipeline_id)
             lock_name(connection, "upload")
@@ -179,7 +166,7 @@ class Uploads:
     def _insert(self, connection: Connection, one: Upload) -> Upload:
         values = {name: getattr(one, name) for name in _COLUMNS if name not in ("id", "uploaded_at")}
         values |= {"problems": list(one.problems), "warnings": list(one.warnings)}
-        # Numbers and moments say who came last: they must not overtake each other.
+        # One at a time: the order of the numbers is the order of the moments.
         lock_name(connection, "upload")
         at = values["uploaded_at"] = one.uploaded_at or self.clock()
         number = connection.execute(insert(upload).values(values).returning(upload.c.id)).scalar_one()
@@ -188,12 +175,19 @@ class Uploads:
             connection.execute(insert(upload_year), rows)
         return replace(one, id=number, uploaded_at=at)
 
-    def known_pipelines(self) -> set[str]:
-        with reading(self.engine) as connection:
-            return set(connection.execute(select(upload.c.pipeline_id)).scalars())
+    def refuse(self, number: int) -> None:
+        """Mark a recorded upload as not accepted after all."""
+        with writing(self.engine) as connection:
+            connection.execute(update(upload).where(upload.c.id == number).values(accepted=False))
 
-    def taken_by(self, work_id: int, upload_ids: Collection[int], year: int) -> dict[int, int]:
-        """By upload, the work that took its rows of a year in: this one, where none has done so before."""
+    def delete(self, ids: Collection[int]) -> None:
+        with writing(self.engine) as connection:
+            for chunk in chunks(sorted(ids)):
+                connection.execute(delete(upload_year).where(upload_year.c.upload_id.in_(chunk)))
+                connection.execute(delete(upload).where(upload.c.id.in_(chunk)))
+
+    def ingested_by(self, work_id: int, upload_ids: Collection[int], year: int) -> dict[int, int]:
+        """Return by upload the work that ingested its rows of a year: this one, where none did before."""
         mine = and_(upload_year.c.upload_id.in_(list(upload_ids)), upload_year.c.year == year)
         with writing(self.engine) as connection:
             fresh = update(upload_year).where(mine, upload_year.c.work_id.is_(None))
@@ -201,13 +195,12 @@ class Uploads:
             query = select(upload_year.c.upload_id, upload_year.c.work_id).where(mine)
             return {row[0]: row[1] for row in connection.execute(query)}
 
-    def overtaken(self, upload_ids: Collection[int], year: int) -> set[str]:
-        """The chains of uploads that these overtook before anybody looked: nothing was ever done for them."""
+    def superseded_pipelines(self, upload_ids: Collection[int], year: int) -> set[str]:
+        """Return the pipelines of uploads that these superseded before any work was done for them."""
         older, years = upload.alias("older"), upload_year.alias("of_older")
-        names = ("kind", "topic", "institution", "source")
         query = (
             select(older.c.pipeline_id)
-            .join(upload, and_(older.c.id < upload.c.id, *(older.c[n] == upload.c[n] for n in names)))
+            .join(upload, and_(older.c.id < upload.c.id, *(older.c[n] == upload.c[n] for n in _SCOPE)))
             .join(years, and_(years.c.upload_id == older.c.id, years.c.year == year))
             .where(upload.c.id.in_(list(upload_ids)), older.c.accepted.is_(True), years.c.work_id.is_(None))
             .where(~exists().where(pipeline_member.c.pipeline_id == older.c.pipeline_id))
@@ -215,18 +208,13 @@ class Uploads:
         with reading(self.engine) as connection:
             return set(connection.execute(query).scalars())
 
-    def refuse(self, number: int) -> None:
-        """It was noted, and cannot be taken after all."""
-        with writing(self.engine) as connection:
-            connection.execute(update(upload).where(upload.c.id == number).values(accepted=False))
+    def current(self) -> list[CurrentUpload]:
+        """Return the uploads that count, oldest first, each with the years in which it does.
 
-    def standing(self) -> list[Standing]:
-        """What a look needs of the accepted uploads that still say something, oldest first: of each place and
-        year the newest, and of factors all. A look comes every few seconds: it reads no problems and no past.
+        A pass calls this every few seconds: it reads no problems, and of superseded uploads only the index.
         """
-        place = (upload.c.kind, upload.c.topic, upload.c.institution, upload.c.source, upload_year.c.year)
-        rank = func.row_number().over(partition_by=place, order_by=upload.c.id.desc())
-        # Of the many only what the index holds is read, and of those few that stand the rest.
+        scope = (*(upload.c[name] for name in _SCOPE), upload_year.c.year)
+        rank = func.row_number().over(partition_by=scope, order_by=upload.c.id.desc())
         ranked = (
             select(upload.c.id, upload.c.kind, upload_year.c.year, rank.label("rank"))
             .join(upload_year, upload_year.c.upload_id == upload.c.id)
@@ -234,7 +222,7 @@ class Uploads:
             .subquery()
         )
         query = (
-            select(*(upload.c[name] for name in _STANDING), ranked.c.year)
+            select(*(upload.c[name] for name in _CURRENT), ranked.c.year)
             .join(ranked, ranked.c.id == upload.c.id)
             .where(or_(ranked.c.rank == 1, ranked.c.kind == "factors"))
             .order_by(upload.c.id, ranked.c.year)
@@ -244,53 +232,42 @@ class Uploads:
             for row in connection.execute(query):
                 found[tuple(row[:-1])].append(row[-1])
         return [
-            Standing(**dict(zip(_STANDING, one, strict=True)), years=tuple(years))
+            CurrentUpload(**dict(zip(_CURRENT, one, strict=True)), years=tuple(years))
             for one, years in found.items()
         ]
 
-    def newest_of(self, one: Upload) -> Upload | None:
-        """The accepted upload of the same place that speaks of any of its years, if there is one."""
+    def of_scope(self, one: Upload, limit: int | None = None) -> list[Upload]:
+        """Return the accepted uploads of the same scope and any of its years, newest first."""
+        years = select(upload_year.c.upload_id).where(upload_year.c.year.in_(one.years))
+        names = _SCOPE[:1] if one.kind == "factors" else _SCOPE
+        same = [upload.c[name] == getattr(one, name) for name in names]
+        query = select(upload.c.id).where(upload.c.accepted, *same, upload.c.id.in_(years))
         with reading(self.engine) as connection:
-            number = connection.execute(select(func.max(upload.c.id)).where(*_beside(one))).scalar()
-        return None if number is None else self.find(ids=[number])[0]
+            numbers = connection.execute(query.order_by(upload.c.id.desc()).limit(limit)).scalars().all()
+        return self.find(ids=numbers)
 
-    def replaced_by(self, one: Upload) -> list[Upload]:
-        """The accepted uploads of its place that stand in any of its years, oldest first: what it takes the
-        place of. Of factors nothing is replaced: they add to each other."""
+    def newest_of(self, one: Upload) -> Upload | None:
+        return next(iter(self.of_scope(one, limit=1)), None)
+
+    def superseded_by(self, one: Upload) -> list[Upload]:
+        """Return the uploads that count until this one comes, oldest first. Factors supersede none."""
         if one.kind == "factors":
             return []
-        same = [upload.c[name] == getattr(one, name) for name in ("kind", "topic", "institution", "source")]
-        query = (
-            select(func.max(upload.c.id))
-            .join(upload_year, upload_year.c.upload_id == upload.c.id)
-            .where(upload.c.accepted, *same, upload_year.c.year.in_(one.years))
-            .group_by(upload_year.c.year)
-        )
-        with reading(self.engine) as connection:
-            numbers = set(connection.execute(query).scalars())
-        return self.find(ids=numbers)[::-1]
+        newest = (self.newest_of(replace(one, years=(year,))) for year in one.years)
+        found = {old.id: old for old in newest if old is not None}
+        return [found[number] for number in sorted(found)]
 
-    def since(self, one: Upload, number: int) -> list[Upload]:
-        """The same, all that came after this number, newest first."""
-        with reading(self.engine) as connection:
-            query = select(upload.c.id).where(upload.c.id > number, *_beside(one))
-            numbers = connection.execute(query).scalars().all()
-        return self.find(ids=numbers)
-
-    def outdated(self, sources: Collection[str], before: datetime) -> list[Upload]:
-        """Uploads of these sources that came before a moment and say nothing any more: newer ones took their
-        place in every year, or they were refused."""
-        spoken = {one.id for one in self.standing()}
+    def superseded_before(self, sources: Collection[str], before: datetime) -> list[Upload]:
+        """Return the uploads of these sources from before a moment that count in no year."""
+        current = {one.id for one in self.current()}
         old = select(upload.c.id).where(upload.c.source.in_(list(sources)), upload.c.uploaded_at < before)
         with reading(self.engine) as connection:
-            numbers = [number for number in connection.execute(old).scalars() if number not in spoken]
+            numbers = [number for number in connection.execute(old).scalars() if number not in current]
         return self.find(ids=numbers)
 
-    def forget(self, ids: Collection[int]) -> None:
-        with writing(self.engine) as connection:
-            for chunk in chunks(sorted(ids)):
-                connection.execute(delete(upload_year).where(upload_year.c.upload_id.in_(chunk)))
-                connection.execute(delete(upload).where(upload.c.id.in_(chunk)))
+    def pipelines(self) -> set[str]:
+        with reading(self.engine) as connection:
+            return set(connection.execute(select(upload.c.pipeline_id)).scalars())
 
     def as_arrow(self) -> pa.Table:
         """Every upload, for queries."""
@@ -309,36 +286,21 @@ class Uploads:
         limit: int | None = None,
     ) -> list[Upload]:
         """Newest first."""
-        query = select(*(upload.c[name] for name in _COLUMNS)).order_by(upload.c.id.desc())
-        if ids is not None:
-            query = query.where(upload.c.id.in_(list(ids)))
-        if kind is not None:
-            query = query.where(upload.c.kind == kind)
-        if accepted is not None:
-            query = query.where(upload.c.accepted.is_(accepted))
-        if pipeline_ids is not None:
-            query = query.where(upload.c.pipeline_id.in_(list(pipeline_ids)))
-        if sha256 is not None:
-            query = query.where(upload.c.sha256 == sha256)
-        if limit is not None:
-            query = query.limit(limit)
+        conditions = [
+            None if ids is None else upload.c.id.in_(list(ids)),
+            None if kind is None else upload.c.kind == kind,
+            None if accepted is None else upload.c.accepted.is_(accepted),
+            None if pipeline_ids is None else upload.c.pipeline_id.in_(list(pipeline_ids)),
+            None if sha256 is None else upload.c.sha256 == sha256,
+        ]
+        given = [condition for condition in conditions if condition is not None]
+        query = select(*(upload.c[name] for name in _COLUMNS)).where(*given).order_by(upload.c.id.desc())
         with reading(self.engine) as connection:
-            rows = connection.execute(query).all()
+            rows = connection.execute(query.limit(limit)).all()
             years: dict[int, list[int]] = defaultdict(list)
             found = select(upload_year.c.upload_id, upload_year.c.year).order_by(upload_year.c.year)
-            if any(given is not None for given in (limit, pipeline_ids, ids, sha256)):
+            if given or limit is not None:
                 found = found.where(upload_year.c.upload_id.in_([row[0] for row in rows]))
             for number, year in connection.execute(found):
                 years[number].append(year)
-        return [_upload(row, tuple(years[row[0]])) for row in rows]
-
-
-def _beside(one: Upload) -> list[ColumnElement[bool]]:
-    """Accepted, of the same place, and of any of its years."""
-    years = select(upload_year.c.upload_id).where(upload_year.c.year.in_(one.years))
-    names = ("kind",) if one.kind == "factors" else ("kind", "topic", "institution", "source")
-    return [upload.c.accepted, *(upload.c[n] == getattr(one, n) for n in names), upload.c.id.in_(years)]
-
-
-def _upload(row: Row[Any], years: tuple[int, ...]) -> Upload:
-    return Upload(**dict(zip(_COLUMNS, row, strict=True)), years=years)
+        return [Upload(**dict(zip(_COLUMNS, row, strict=True)), years=tuple(years[row[0]])) for row in rows]

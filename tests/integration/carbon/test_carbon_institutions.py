@@ -63,7 +63,7 @@ def test_two_who_bring_the_same_unit_at_once_do_not_both_have_it(office: Office)
     with ThreadPoolExecutor(4) as pool:
         kept = list(pool.map(bring, ("a", "b", "c", "d")))
     assert sum(kept) <= 1
-    owners = {u.institution for u in office.carbon.store.uploads.standing() if u.kind == "units"}
+    owners = {u.institution for u in office.carbon.store.uploads.current() if u.kind == "units"}
     assert len(owners - {"main"}) == sum(kept)
 
 

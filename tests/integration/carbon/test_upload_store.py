@@ -21,7 +21,7 @@ def a_file(**more: object) -> Upload:
     return Upload(**(values | more))
 
 
-def test_a_file_is_remembered_as_it_was_told_with_its_number_and_moment(store, clock):
+def test_record__upload__returns_number_and_moment(store, clock):
     problems = [{"line": 3, "column": "distance", "value": "zwölf", "reason": "no number"}]
     told = a_file(problem_count=1, problems=problems, warnings=["a warning"])
     kept = store.uploads.record(told)
@@ -30,19 +30,19 @@ def test_a_file_is_remembered_as_it_was_told_with_its_number_and_moment(store, c
     assert store.uploads.find() == [kept]
 
 
-def test_a_file_that_was_not_recorded_has_no_moment():
+def test_moment__not_recorded__raises():
     with pytest.raises(ValueError, match=r"flights\.csv was not recorded"):
         _ = a_file().moment
 
 
-def test_a_refused_file_is_remembered_too_and_has_no_years_if_nobody_named_them(store):
+def test_record__refused_file__is_found_as_such(store):
     kept = store.uploads.record(a_file(accepted=False, years=(), taken=0))
     assert store.uploads.find(accepted=False) == [kept]
     assert store.uploads.find(accepted=True) == []
     assert kept.years == ()
 
 
-def test_files_are_found_newest_first_by_kind_by_chain_and_so_many_of_them(store):
+def test_find__filters__newest_first(store):
     first = store.uploads.record(a_file())
     second = store.uploads.record(a_file(kind="factors", topic="", years=(2023,), pipeline_id="P2"))
     third = store.uploads.record(a_file(pipeline_id="P3", years=(2022,)))
@@ -54,35 +54,35 @@ def test_files_are_found_newest_first_by_kind_by_chain_and_so_many_of_them(store
     assert store.uploads.find(kind="factors", accepted=True, limit=5) == [second]
 
 
-def test_an_upload_that_was_forgotten_is_kept_again_with_its_moment_and_once(store, clock):
+def test_record_again__deleted_upload__keeps_its_moment_and_is_added_once(store, clock):
     first = store.uploads.record(a_file())
-    store.uploads.forget([first.id])
-    assert store.uploads.known_pipelines() == set()
+    store.uploads.delete([first.id])
+    assert store.uploads.pipelines() == set()
     clock.advance(hours=1)
     again = store.uploads.record_again(first)
     assert again is not None
     assert (again.uploaded_at, store.uploads.find()) == (first.uploaded_at, [again])
     assert store.uploads.record_again(first) is None
-    assert store.uploads.known_pipelines() == {first.pipeline_id}
+    assert store.uploads.pipelines() == {first.pipeline_id}
 
 
-def test_years_are_told_in_their_order(store):
+def test_find__years__are_sorted(store):
     kept = store.uploads.record(a_file(years=(2025, 2023, 2024)))
     assert store.uploads.find()[0].years == (2023, 2024, 2025)
     assert store.uploads.find(pipeline_ids=[kept.pipeline_id])[0].years == (2023, 2024, 2025)
 
 
-def test_a_place_is_what_a_newer_file_takes_the_place_of():
-    assert a_file().place == ("data", "plane", "main", "csv")
-    assert a_file().place == a_file(years=(2020,), sha256="cd" * 32).place
-    assert len({a_file(**{name: "other"}).place for name in ("kind", "topic", "institution", "source")}) == 4
+def test_scope__kind_topic_institution_source__tell_uploads_apart():
+    assert a_file().scope == ("data", "plane", "main", "csv")
+    assert a_file().scope == a_file(years=(2020,), sha256="cd" * 32).scope
+    assert len({a_file(**{name: "other"}).scope for name in ("kind", "topic", "institution", "source")}) == 4
 
 
-def test_a_file_has_a_short_name_for_the_rows_it_brought():
+def test_file__sha256__is_shortened():
     assert a_file().file == "ab" * 8
 
 
-def test_files_that_come_at_the_same_time_get_numbers_of_their_own(store, open_store):
+def test_record__several_at_once__have_their_own_numbers(store, open_store):
     stores = [open_store() for _ in range(6)]
 
     def record(number: int) -> int:
@@ -95,60 +95,60 @@ def test_files_that_come_at_the_same_time_get_numbers_of_their_own(store, open_s
     assert all(u.years == (2024, 2025) for u in store.uploads.find())
 
 
-def test_the_first_work_that_takes_a_file_s_year_in_is_remembered_for_ever(store):
+def test_ingested_by__second_work__returns_the_first(store):
     kept = store.uploads.record(a_file())
-    assert store.uploads.taken_by(7, [kept.id], 2025) == {kept.id: 7}
-    assert store.uploads.taken_by(8, [kept.id], 2025) == {kept.id: 7}
+    assert store.uploads.ingested_by(7, [kept.id], 2025) == {kept.id: 7}
+    assert store.uploads.ingested_by(8, [kept.id], 2025) == {kept.id: 7}
 
 
-def test_each_year_of_a_file_is_taken_in_for_itself(store):
+def test_ingested_by__another_year__is_independent(store):
     kept = store.uploads.record(a_file())
-    store.uploads.taken_by(7, [kept.id], 2024)
-    assert store.uploads.taken_by(8, [kept.id], 2025) == {kept.id: 8}
+    store.uploads.ingested_by(7, [kept.id], 2024)
+    assert store.uploads.ingested_by(8, [kept.id], 2025) == {kept.id: 8}
 
 
-def test_of_several_files_only_those_are_taken_that_nobody_took(store):
+def test_ingested_by__several_uploads__claims_the_free_ones(store):
     old, new, other_year = [store.uploads.record(a_file(years=years)).id for years in ((1,), (1,), (2,))]
-    store.uploads.taken_by(7, [old], 1)
-    assert store.uploads.taken_by(8, [old, new, other_year], 1) == {old: 7, new: 8}
-    assert store.uploads.taken_by(9, [], 1) == {}
+    store.uploads.ingested_by(7, [old], 1)
+    assert store.uploads.ingested_by(8, [old, new, other_year], 1) == {old: 7, new: 8}
+    assert store.uploads.ingested_by(9, [], 1) == {}
 
 
-def test_of_two_that_take_a_file_at_the_same_time_both_are_told_the_same(store, open_store):
+def test_ingested_by__several_at_once__agree(store, open_store):
     kept = store.uploads.record(a_file())
     stores = [open_store() for _ in range(6)]
 
     def take(number: int) -> int:
-        return stores[number].uploads.taken_by(number, [kept.id], 2025)[kept.id]
+        return stores[number].uploads.ingested_by(number, [kept.id], 2025)[kept.id]
 
     with ThreadPoolExecutor(6) as pool:
         assert len(set(pool.map(take, range(6)))) == 1
 
 
-def test_chains_of_files_that_were_overtaken_before_anybody_looked_are_found_and_no_others(store, ledger):
+def test_superseded_pipelines__no_work_done__are_found_and_no_others(store, ledger):
     def came(chain: str, **more: object) -> int:
         return store.uploads.record(a_file(pipeline_id=chain, **({"years": (1,)} | more))).id
 
-    came("overtaken")
+    came("superseded")
     came("of two years", years=(1, 2))
     came("of another year", years=(2,))
     came("of another type", topic="train")
     came("of somebody else", institution="other")
     came("refused", accepted=False)
-    store.uploads.taken_by(7, [came("taken in before")], 1)
+    store.uploads.ingested_by(7, [came("taken in before")], 1)
     came("begun")
     begun, later = ledger.enqueue([WorkRequest("market.fill", key, "f") for key in "ab"]).created
     ledger.pipelines.add(begun.id, ["begun"])
     newest = came("newest")
     came("later")
-    assert store.uploads.overtaken([newest], 1) == {"overtaken", "of two years"}
-    assert store.uploads.overtaken([newest], 3) == set()
-    assert store.uploads.overtaken([], 1) == set()
-    ledger.pipelines.add(later.id, ["overtaken", "of two years"])
-    assert store.uploads.overtaken([newest], 1) == set()
+    assert store.uploads.superseded_pipelines([newest], 1) == {"superseded", "of two years"}
+    assert store.uploads.superseded_pipelines([newest], 3) == set()
+    assert store.uploads.superseded_pipelines([], 1) == set()
+    ledger.pipelines.add(later.id, ["superseded", "of two years"])
+    assert store.uploads.superseded_pipelines([newest], 1) == set()
 
 
-def test_of_each_place_and_year_the_newest_stands_and_of_factors_all(store):
+def test_current__each_scope_and_year__newest_counts_and_of_factors_all(store):
     first = store.uploads.record(a_file(years=(2024, 2025)))
     second = store.uploads.record(a_file(years=(2025,)))
     beside = [store.uploads.record(a_file(**other)) for other in (
@@ -156,15 +156,15 @@ def test_of_each_place_and_year_the_newest_stands_and_of_factors_all(store):
     )]  # fmt: skip
     factors = [store.uploads.record(a_file(kind="factors", topic="")) for _ in range(2)]
     store.uploads.record(a_file(accepted=False))
-    found = {one.id: one for one in store.uploads.standing()}
+    found = {one.id: one for one in store.uploads.current()}
     assert list(found) == [first.id, second.id, *(u.id for u in beside), *(u.id for u in factors)]
     assert found[first.id].years == (2024,), "of 2025 it says nothing any more"
     one = found[second.id]
-    assert (one.kind, one.topic, one.institution, one.source) == second.place
+    assert (one.kind, one.topic, one.institution, one.source) == second.scope
     assert (one.pipeline_id, one.years) == ("P1", (2025,))
 
 
-def test_the_newest_of_a_place_is_found_whatever_came_elsewhere(store):
+def test_newest_of__other_scopes__are_ignored(store):
     store.uploads.record(a_file())
     newest = store.uploads.record(a_file(years=(2025,)))
     store.uploads.record(a_file(institution="other"))
@@ -175,47 +175,48 @@ def test_the_newest_of_a_place_is_found_whatever_came_elsewhere(store):
     assert store.uploads.newest_of(a_file(years=(2020,))) is None
 
 
-def test_what_came_after_an_upload_for_its_place_and_years_is_found(store):
+def test_of_scope__same_scope_and_years__newest_first(store):
     first = store.uploads.record(a_file(years=(2024, 2025)))
     second, third = (store.uploads.record(a_file(years=(year,))) for year in (2025, 2024))
     for other in ({"topic": "train"}, {"institution": "other"}, {"accepted": False}, {"years": (2023,)}):
         store.uploads.record(a_file(**{"years": (2025,)} | other))
-    assert store.uploads.since(first, first.id) == [third, second]
-    assert store.uploads.since(a_file(years=(2025,)), 0) == [second, first]
-    assert store.uploads.since(first, third.id) == []
+    assert store.uploads.of_scope(first) == [third, second, first]
+    assert store.uploads.of_scope(a_file(years=(2025,))) == [second, first]
+    assert store.uploads.superseded_by(a_file(years=(2024, 2025))) == [second, third]
+    assert store.uploads.superseded_by(a_file(kind="factors")) == []
 
 
-def test_factors_are_the_years_whoever_brings_them(store):
+def test_newest_of__factors__of_any_institution(store):
     mine, theirs = a_file(kind="factors", topic=""), a_file(kind="factors", topic="", institution="other")
     store.uploads.record(mine)
     newest = store.uploads.record(theirs)
     assert store.uploads.newest_of(mine) == newest
-    assert mine.place == theirs.place
+    assert mine.scope == theirs.scope
 
 
-def test_what_newer_ones_replaced_is_outdated_and_can_be_forgotten(store, clock):
+def test_superseded_before__sources__are_found_and_deleted(store, clock):
     old = store.uploads.record(a_file(source="manual", years=(2025,)))
     partly = store.uploads.record(a_file(source="manual", topic="train", years=(2024, 2025)))
     store.uploads.record(a_file(years=(2025,)))
     clock.advance(days=1)
     new = store.uploads.record(a_file(source="manual", years=(2025,)))
     store.uploads.record(a_file(source="manual", topic="train", years=(2025,)))
-    assert store.uploads.outdated(["manual"], old.moment) == []
-    assert store.uploads.outdated(["manual"], clock()) == [old], "the other still speaks of 2024"
-    assert store.uploads.outdated(["api"], clock()) == []
-    store.uploads.forget([old.id])
+    assert store.uploads.superseded_before(["manual"], old.moment) == []
+    assert store.uploads.superseded_before(["manual"], clock()) == [old], "the other still speaks of 2024"
+    assert store.uploads.superseded_before(["api"], clock()) == []
+    store.uploads.delete([old.id])
     assert {u.id for u in store.uploads.find()} >= {partly.id, new.id}
     assert store.uploads.find(ids=[old.id]) == []
 
 
-def test_what_is_refused_afterwards_stands_no_more(store):
+def test_refuse__recorded_upload__does_not_count(store):
     one = store.uploads.record(a_file())
     store.uploads.refuse(one.id)
-    assert store.uploads.standing() == []
+    assert store.uploads.current() == []
     assert [u.id for u in store.uploads.find(accepted=False)] == [one.id]
 
 
-def test_moments_are_in_the_order_of_numbers(store):
+def test_record__several_at_once__moments_in_order_of_numbers(store):
     """Of two at once the later number is the later moment: a factor's past must not run backwards."""
     uploads = Uploads(store.uploads.engine, machine_clock)
     with ThreadPoolExecutor(6) as pool:

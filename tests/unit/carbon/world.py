@@ -14,7 +14,7 @@ from typing import Any
 
 from domain.carbon.catalogue import Catalogue, parse
 from domain.carbon.feeds import FeedRead
-from domain.carbon.observed import Arrived, Observed
+from domain.carbon.observed import CurrentUpload, Observed
 from domain.carbon.patience import UNSUMMED_SINCE, unsummed_since
 from domain.carbon.plan import (
     Plan,
@@ -95,7 +95,7 @@ class World:
     """Contents are what lies in the lake, cells what a look sees of them."""
 
     catalogue: Catalogue = field(default_factory=a_catalogue)
-    uploads: list[Arrived] = field(default_factory=list)
+    uploads: list[CurrentUpload] = field(default_factory=list)
     says: dict[int, Any] = field(default_factory=dict)
     """By upload: of factors the value of each type, of others any words."""
     states: dict[tuple[str, str], PartitionState] = field(default_factory=dict)
@@ -129,13 +129,13 @@ class World:
         institution: str = "main",
         source: str = "csv",
         left_out: int = 0,
-    ) -> Arrived:
+    ) -> CurrentUpload:
         """`what` is units, factors, or a type, in a file of ten rows. The chain it begins is named after its
         number."""
         kind, topic = (what, "") if what in ("units", "factors") else ("data", what)
         number = 1 + max(self.says, default=0)
         chain, name = f"chain {number}", f"{what}-{number}.csv"
-        one = Arrived(
+        one = CurrentUpload(
             number, kind, topic, institution, source, years or (2025,), chain, name, 10, 10 - left_out
         )
         self.uploads.append(one)
@@ -145,7 +145,7 @@ class World:
     def wait(self, **for_: float) -> None:
         self.now += timedelta(**for_)
 
-    def forget_upload(self, *gone: Arrived) -> None:
+    def forget_upload(self, *gone: CurrentUpload) -> None:
         self.uploads = [u for u in self.uploads if u not in gone]
 
     def put(self, table: str, partition: object, content: Any) -> None:
@@ -294,7 +294,7 @@ class World:
             for table in made.contents:
                 self.record(table, verdict.partition, made.inputs, detail)
 
-    def _said(self, uploads: Iterable[Arrived]) -> list[Any]:
+    def _said(self, uploads: Iterable[CurrentUpload]) -> list[Any]:
         return [self.says[u.id] for u in uploads]
 
     def _merged(self, year: str) -> Made | None:
