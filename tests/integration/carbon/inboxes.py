@@ -18,14 +18,16 @@ class CarbonInbox:
         self.inbox = open_inbox(folder)
         self.carbon = carbon
         self.stamps: dict[str, str] = {}
+        self.start = machine_clock()
 
-    def put(self, path: str, text: str, age: float = 0.0) -> Path:
-        """Put a file there, written so many seconds ago."""
+    def put(self, path: str, text: str, age: float | None = None) -> Path:
+        """Put a file there, written so many seconds before the test's start, or now."""
         target = self.folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8", newline="")
-        moment = machine_clock().timestamp() - age
-        os.utime(target, (moment, moment))
+        if age is not None:
+            moment = self.start.timestamp() - age
+            os.utime(target, (moment, moment))
         return target
 
     def find_and_run(self) -> dict[str, str]:
