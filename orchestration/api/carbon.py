@@ -13,9 +13,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from domain.carbon.reading.problems import FileRefused
 from domain.shared.error import InvalidInput
 from domain.shared.names import fault_of_name
+from domain.shared.tabular.problems import FileRefused
 from orchestration.api.answers import json_response, refusal
 from orchestration.domain import Call
 from orchestration.domains.carbon import open_carbon

@@ -18,7 +18,7 @@ from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
 
 if TYPE_CHECKING:
-    from domain.carbon.reading.problems import FileRefused
+    from domain.shared.tabular.problems import FileRefused
     from services.carbon.receipt import Receipt
     from services.carbon.service import CarbonService
     from services.carbon.upload import File
@@ -121,7 +121,7 @@ def _or_refused(
     take: Callable[[Path], dict[str, Any]], path: Path, *, alone: bool, shown: bool
 ) -> dict[str, Any]:
     """What came of a file. One that is refused holds no other back."""
-    from domain.carbon.reading.problems import FileRefused
+    from domain.shared.tabular.problems import FileRefused
 
     try:
         return take(path)

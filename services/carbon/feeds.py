@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 from domain.carbon.feeds import FeedChange, FeedRead, unread_changes
 from domain.carbon.jobs import API_INGEST, FEED_ENTRIES
 from domain.carbon.plan import year_of
-from domain.carbon.reading.problems import FileRefused
 from domain.carbon.tables import UNITS
 from domain.shared.error import InvalidInput, PerennialError, TransientResourceError
 from domain.shared.hashing import digest
 from domain.shared.names import LONGEST
+from domain.shared.tabular.problems import FileRefused
 from resources.feeds.errors import ChangedMeanwhile
 from resources.ledger.provenance import PartitionRecord
 from services.carbon.service import FEED_RECORD, CarbonService, freshness_of

@@ -12,7 +12,7 @@ from typing import cast
 
 from domain.carbon.inbox_folders import scope_of_folders
 from domain.carbon.jobs import FILE_INGEST, INBOX_FILES, PRIORITY
-from domain.carbon.reading.problems import FileRefused
+from domain.shared.tabular.problems import FileRefused
 from services.carbon.service import CarbonService
 from services.carbon.upload import LARGEST, File, FileKind, upload
 from services.inbox import Inbox, InboxFile, Outcome

@@ -17,11 +17,11 @@ from domain.carbon.classification import canonical, canonical_value
 from domain.carbon.intake.distinct import distinct
 from domain.carbon.intake.sheet import Parsed, Sheet
 from domain.carbon.quantities import unit as quantity_unit
-from domain.carbon.reading.numbers import MOST, Mark
 from domain.carbon.tables import DATA_ENTRIES
 from domain.shared.compute import packaged, query
 from domain.shared.error import InvalidInput
 from domain.shared.hashing import digest
+from domain.shared.tabular.numbers import MOST, Mark
 
 Floats = npt.NDArray[np.float64]
 UnitsOf = Mapping[int, Collection[str]]

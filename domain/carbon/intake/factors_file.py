@@ -14,8 +14,8 @@ from domain.carbon.classification import canonical, canonical_value, factor_id, 
 from domain.carbon.intake.sheet import LONGEST, UNSEEN, Parsed, Sheet
 from domain.carbon.quantities import factor_unit
 from domain.carbon.quantities import unit as quantity_unit
-from domain.carbon.reading.numbers import Mark
 from domain.shared.error import InvalidInput
+from domain.shared.tabular.numbers import Mark
 
 COLUMNS = {"year", "data_entry_type", "emission_type", "classification", "value", "unit", "source"}
 _MOST = 1e9

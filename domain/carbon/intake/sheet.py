@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from domain.carbon.intake.distinct import distinct
-from domain.carbon.reading.header import near
-from domain.carbon.reading.numbers import MOST, Mark, Marks, marks_of, parsed, trimmed
-from domain.carbon.reading.problems import SHOWN, FileRefused, Problem, Problems, reason_of, short
-from domain.carbon.reading.rows import Cells, read_cells
 from domain.shared.error import InvalidInput
+from domain.shared.tabular.header import near
+from domain.shared.tabular.numbers import MOST, Mark, Marks, marks_of, parsed, trimmed
+from domain.shared.tabular.problems import SHOWN, FileRefused, Problem, Problems, reason_of, short
+from domain.shared.tabular.rows import Cells, read_cells
 from domain.shared.years import YEARS
 
 LONGEST = 2_000

@@ -16,9 +16,9 @@ import requests
 import uvicorn
 
 from domain.carbon.jobs import AGGREGATION
-from domain.carbon.reading.problems import FileRefused
 from domain.market.plan import FILL
 from domain.shared.error import InvalidInput
+from domain.shared.tabular.problems import FileRefused
 from domain.shared.work import WorkRequest
 from orchestration.api.app import build_app
 from orchestration.api.serve import listening, serve

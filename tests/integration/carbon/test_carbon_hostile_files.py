@@ -18,8 +18,8 @@ import pytest
 
 import tests.unit.carbon as collection
 from domain.carbon.catalogue import catalogue
-from domain.carbon.reading.problems import FileRefused
 from domain.shared.error import InvalidInput
+from domain.shared.tabular.problems import FileRefused
 from services.carbon.upload import File, upload
 from tests.integration.carbon.inboxes import CarbonInbox
 from tests.integration.carbon.office import Office, furnished_once, standing

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.carbon.intake.units_file import read_units
-from domain.carbon.reading.csv_rows import _CELLS_AT_ONCE
+from domain.shared.tabular.csv_rows import _CELLS_AT_ONCE
 from tests.unit.carbon.files import (
     Case,
     Refused,

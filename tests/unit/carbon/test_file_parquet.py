@@ -9,8 +9,8 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from domain.carbon.reading.parquet_rows import MOST_ROWS
-from domain.carbon.reading.problems import FileRefused
+from domain.shared.tabular.parquet_rows import MOST_ROWS
+from domain.shared.tabular.problems import FileRefused
 from tests.unit.carbon.files import (
     Case,
     Refused,

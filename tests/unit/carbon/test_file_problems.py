@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain.carbon.intake.sheet import Parsed
-from domain.carbon.reading.problems import SHOWN, FileRefused
+from domain.shared.tabular.problems import SHOWN, FileRefused
 from tests.unit.carbon.files import csv, entries, factors, of_type, places, units
 
 

@@ -10,7 +10,7 @@ import zipfile
 
 import pytest
 
-from domain.carbon.reading.problems import FileRefused
+from domain.shared.tabular.problems import FileRefused
 from tests.unit.carbon.files import (
     Case,
     Refused,

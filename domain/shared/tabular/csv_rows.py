@@ -12,10 +12,10 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from domain.carbon.reading.header import header_name, header_names
-from domain.carbon.reading.problems import SHOWN, FileRefused, Problem, refused, short
-from domain.carbon.reading.rows import Cells, tidy, without_empty_rows
-from domain.carbon.reading.text import breaks, opened
+from domain.shared.tabular.header import header_name, header_names
+from domain.shared.tabular.problems import SHOWN, FileRefused, Problem, refused, short
+from domain.shared.tabular.rows import Cells, tidy, without_empty_rows
+from domain.shared.tabular.text import breaks, opened
 
 DELIMITERS = (",", ";", "\t", "|")
 _CELLS_AT_ONCE = 200_000

@@ -12,8 +12,8 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from domain.carbon.reading.problems import FileRefused, Problem, refused
-from domain.carbon.reading.text import is_parquet
+from domain.shared.tabular.problems import FileRefused, Problem, refused
+from domain.shared.tabular.text import is_parquet
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Cells:
 
 def read_cells(source: BinaryIO, known: Collection[str]) -> Cells:
     """The cells of a CSV or Parquet file. `known` headers decide delimiter and header."""
-    from domain.carbon.reading.csv_rows import read_csv
-    from domain.carbon.reading.parquet_rows import read_parquet
+    from domain.shared.tabular.csv_rows import read_csv
+    from domain.shared.tabular.parquet_rows import read_parquet
 
     cells = (read_parquet if is_parquet(source) else read_csv)(source, known)
     if not len(cells.lines):

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from domain.carbon.reading.problems import refused
+from domain.shared.tabular.problems import refused
 
 _CHUNK = 1 << 20
 _BOMS = (

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
-from domain.carbon.reading.problems import refused
+from domain.shared.tabular.problems import refused
 
 _MOST_COLUMNS = 500
 _LONGEST = 200

@@ -8,9 +8,9 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from domain.carbon.reading.header import header_names
-from domain.carbon.reading.problems import refused
-from domain.carbon.reading.rows import Cells, tidy, without_empty_rows
+from domain.shared.tabular.header import header_names
+from domain.shared.tabular.problems import refused
+from domain.shared.tabular.rows import Cells, tidy, without_empty_rows
 
 MOST_ROWS = 20_000_000
 """A few bytes of Parquet can be a billion rows."""
