@@ -10,8 +10,7 @@ from assets.policies.definition import OWNERS
 from assets.policies.failure import classified
 from domain.shared.error import PerennialError
 from domain.shared.table import Table
-from resources.lake.resource import LakeResource
-from resources.ledger.resource import LedgerResource
+from services.resource import StorageResource
 
 if TYPE_CHECKING:
     from resources.lake.client import Lake
@@ -32,10 +31,8 @@ def lake_maintenance(tables: Sequence[Table]) -> dg.AssetsDefinition:
         kinds={"iceberg"},
         description="One round of upkeep over every table; without it commits grow slower with each one.",
     )
-    def maintained(
-        context: dg.AssetExecutionContext, lake: LakeResource, ledger: LedgerResource
-    ) -> dg.MaterializeResult:
-        return _maintain(context, lake.open(tables, {}), ledger.open(()), tables)
+    def maintained(context: dg.AssetExecutionContext, storage: StorageResource) -> dg.MaterializeResult:
+        return _maintain(context, storage.lake(tables), storage.ledger(()), tables)
 
     return maintained
 

@@ -16,6 +16,7 @@ import dagster as dg
 
 from assets.policies.events import written_together
 from tests.dagster_home import opened
+from tests.settings import make_settings
 
 COUNT = 250
 SINGLE = 25
@@ -85,12 +86,11 @@ def _many_runs(folder: Path, job: dg.JobDefinition, keys: list[str]) -> float:
 def queue() -> dict[str, float]:
     """With `perennial up`: a day is dropped again and again; how long until the run that heals it starts."""
     from orchestration.cli.up import free_port
-    from orchestration.settings import Settings
     from tests.e2e.running import DAILY, Running
 
     waits, starts = [], []
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(home=Path(folder) / "home", ui_port=free_port(), sandbox_port=free_port())
+        settings = make_settings(home=Path(folder) / "home", ui_port=free_port(), sandbox_port=free_port())
         up = Running(settings)
         up.start()
         try:

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hunts.carbon_files import Sheet
@@ -15,6 +15,7 @@ from hunts.house import House
 from hunts.races import told, unfinished
 from hunts.rounds import Found
 from services.carbon.upload import File, upload
+from tests.settings import make_settings
 
 HEALINGS = 8
 """Looks after which all must be done: each death is waited for once, and tried again."""
@@ -120,7 +121,7 @@ class CarbonGround:
         self._homes += 1
         house = House.build(self.folder / f"home-{self._homes}", now=None)
         if database_url:
-            house.settings = replace(
+            house.settings = make_settings(
                 house.settings, env="production", database_url=database_url, catalog_url=database_url
             )
         try:

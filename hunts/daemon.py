@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import replace
 
 from hunts.faults import LIES, SHARE, WAITED_OUT, troubles
 from hunts.house import House
@@ -12,6 +11,7 @@ from hunts.rounds import Found, Ground, Round
 from hunts.yardstick import Yardstick
 from orchestration.cli.up import free_port
 from tests.e2e.running import Running
+from tests.settings import make_settings
 
 TROUBLE = 150.0
 HEALING = 900.0
@@ -30,8 +30,8 @@ def _daemon(ground: Ground, luck: random.Random) -> Found:
     found = Found()
     house = House.build(ground.folder / "up", now=None)
     clean = House.build(ground.folder / "up-clean", now=None)
-    house.settings = replace(house.settings, ui_port=free_port(), sandbox_port=free_port(), gap_limit=6)
-    clean.settings = replace(clean.settings, gap_limit=6)
+    house.settings = make_settings(house.settings, ui_port=free_port(), sandbox_port=free_port(), gap_limit=6)
+    clean.settings = make_settings(clean.settings, gap_limit=6)
     left_out = {*NEEDS_A_PERSON_OR_HOURS, *WAITED_OUT, *LIES}
     chosen = [t for t in troubles() if t.name not in left_out]
     luck.shuffle(chosen)

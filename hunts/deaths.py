@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from domain.shared.error import PerennialError
@@ -22,6 +22,7 @@ from hunts.yardstick import Yardstick
 from orchestration.cli.up import free_port
 from tests.e2e.running import Running
 from tests.processes import started_by_up
+from tests.settings import make_settings
 
 VICTIMS = ("worker", "daemon", "both")
 DEATHS = 3
@@ -54,7 +55,7 @@ def _round(ground: Ground, victim: str) -> Round:
 def _clean(ground: Ground) -> Iterator[Yardstick]:
     """The same days, fetched with nothing in the way."""
     house = House.build(ground.folder / f"clean-{time.monotonic_ns()}", now=None)
-    house.settings = replace(house.settings, gap_limit=DAYS, gap_window_days=WINDOW)
+    house.settings = make_settings(house.settings, gap_limit=DAYS, gap_window_days=WINDOW)
     try:
         if house.run("market", "heal").code != 0:
             raise RuntimeError("not even without trouble")
@@ -66,7 +67,7 @@ def _clean(ground: Ground) -> Iterator[Yardstick]:
 @contextmanager
 def _scene(ground: Ground, yardstick: Yardstick, found: Found) -> Iterator[_Scene]:
     house = House.build(ground.folder / f"up-{time.monotonic_ns()}", now=None)
-    house.settings = replace(
+    house.settings = make_settings(
         house.settings,
         ui_port=free_port(),
         sandbox_port=free_port(),

@@ -28,6 +28,7 @@ from sandbox.exchange import Exchange
 from sandbox.server import SandboxServer
 from services.carbon.service import CarbonService
 from services.market.service import MarketService
+from tests.settings import make_settings
 
 EVENING = datetime(2024, 9, 30, 18, 31, tzinfo=SHANGHAI)
 """The evening before a week's holiday: the clock can go on for days without a new trading day."""
@@ -61,7 +62,7 @@ class House:
             _EXCHANGE, clock=machine_clock if now is None else stopped_at(now), accounts=accounts
         )
         server.start()
-        settings = Settings(
+        settings = make_settings(
             home=home,
             source="sandbox",
             now=now,
@@ -84,7 +85,7 @@ class House:
 
     def later(self, by: timedelta) -> None:
         """Move the business clock of platform and source."""
-        self.settings = replace(self.settings, now=self.now + by)
+        self.settings = make_settings(self.settings, now=self.now + by)
         self.server.clock.stop_at(self.now)
 
     def other_account(self) -> None:

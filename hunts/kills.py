@@ -13,6 +13,7 @@ from domain.shared.error import PerennialError
 from domain.shared.table import Version
 from hunts.house import House
 from hunts.rounds import Found, Ground, Round
+from orchestration.domains.market import market_settings
 from orchestration.instance import open_instance
 
 Acknowledged = dict[tuple[str, str], Version]
@@ -87,7 +88,7 @@ def _moment(
     ground: Ground, house: House, luck: random.Random, *, daily: bool
 ) -> tuple[str, Callable[[], bool]]:
     """When to kill: after some time, after some call, or after some commit of the lake."""
-    days = min(len(ground.days), house.settings.gap_limit) if daily else len(ground.days)
+    days = min(len(ground.days), market_settings(house.settings).gap_limit) if daily else len(ground.days)
     kind = luck.choice(("at_time", "at_call", "at_commit"))
     grace = luck.choice((0.0, luck.uniform(0, 0.05), luck.uniform(0, 0.5)))
     if kind == "at_time":

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from hunts.yardstick import Yardstick
 from orchestration.cli.up import daemon_command, free_port
 from orchestration.settings import PROJECT_ROOT
 from tests.e2e.running import Running
+from tests.settings import make_settings
 
 WINDOW, LIMIT = 8, 2
 """Days the sensor looks back, and runs it starts at once: few, so that it is at it for long."""
@@ -77,7 +78,7 @@ def daemons(folder: Path, luck: random.Random, *, storms: int = 2) -> Found:
 def _home(place: Path, daily_at: datetime | None = None) -> Iterator[House]:
     at = daily_at or datetime.now(SHANGHAI)
     house = House.build(place, now=None)
-    house.settings = replace(
+    house.settings = make_settings(
         house.settings,
         ui_port=free_port(),
         sandbox_port=free_port(),

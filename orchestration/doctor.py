@@ -29,9 +29,7 @@ class Examined:
 def examine(settings: Settings) -> Iterator[Examined]:
     """Examine every part, also after one failed, so that a person can repair all of them at once."""
     domains = ", ".join(settings.domains)
-    yield Examined(
-        "settings", True, f"{settings.env}, keeps {domains}, source {settings.source}, home {settings.home}"
-    )
+    yield Examined("settings", True, f"{settings.env}, keeps {domains}, home {settings.home}")
     checks: dict[str, Check] = {
         "folders": _folders,
         "ledger": _ledger,
@@ -71,7 +69,6 @@ def _folders(settings: Settings) -> str:
 
 def _ledger(settings: Settings) -> str:
     ledger = open_ledger(settings)
-    ledger.check_source(settings.source)
     counts: Counter[str] = Counter()
     for kind in ledger.counts().values():
         counts.update(kind)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from domain.shared.table import Table
     from domain.shared.work import Kind
     from orchestration.settings import Settings
+    from services.settings import StorageSettings
 
 Check = Callable[["Settings"], str]
 """Returns what was found in one sentence, or raises a PerennialError."""
@@ -81,6 +82,17 @@ class Demonstrated:
     document: Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class Sandbox:
+    """The sandbox that stands in for a domain's source."""
+
+    url: str
+    port: int | None
+    """Where `perennial up` starts it; None if somebody else runs it."""
+    record: Callable[[int], None]
+    """Called with the id of its process, so that commands of this home find it."""
+
+
 def _none(_: Settings) -> None:
     return None
 
@@ -89,6 +101,8 @@ def _none(_: Settings) -> None:
 class Domain:
     name: str
     """Also the lake's namespace, the group of its assets and of its commands."""
+    settings: Callable[[], type[StorageSettings]]
+    """The model of its settings."""
     tables: Callable[[], Sequence[Table]]
     kinds: Callable[[], Sequence[Kind]]
     views: Callable[[], Mapping[str, str]] = dict
@@ -110,6 +124,7 @@ class Domain:
     """Its part of the HTTP interface."""
     demo: Callable[..., Demonstrated] | None = None
     """Called with the settings and `shown`: whether people read the answer."""
+    sandbox: Callable[[Settings], Sandbox | None] = _none
     prepare: Callable[[Settings], None] = _none
     """Called by `perennial up` before anything is started."""
     pages: Mapping[str, Callable[[], str]] = field(default_factory=dict)

@@ -1,128 +1,101 @@
-"""Everything that can be set, as one typed, immutable value.
+"""The platform's own settings, and beside them the group of each domain that is on.
 
 Nothing here reads the process environment: `environments.py` does, and it is the only module that may.
-What a setting is called and means stands in `setting_fields.py`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import date, datetime, time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, TypeVar
 
-from domain.shared.clock import Clock, machine_clock, stopped_at
-from orchestration import setting_values as values
-from orchestration.setting_fields import DOMAINS, FIELDS, TUSHARE_API
+from pydantic import PrivateAttr, SecretStr, field_validator
 
-Environment = Literal["embedded", "production"]
-Source = Literal["sandbox", "tushare"]
+from orchestration.registry import MODULES, find_domain
+from services.setting_types import AbsolutePath, CommaSeparated, Port, Seconds, UpperCase
+from services.settings import StorageSettings, setting
 
-DERIVED = Path()
-"""A folder nobody named: it is derived from the home folder."""
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
 
+Group = TypeVar("Group", bound=StorageSettings)
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Settings:
-    """Every setting as a plain value. What is left None or empty here is derived from the rest."""
 
-    home: Path
-    env: Environment = "embedded"
-    domains: tuple[str, ...] = DOMAINS
-    database_url: str = ""
-    warehouse: str = ""
-    catalog_url: str = ""
-    uploads: str = ""
-    carbon_drop: Path = DERIVED
-    carbon_app_url: str = ""
-    carbon_app_token: str = ""
-    carbon_api_url: str = ""
-    carbon_api_token: str = ""
-    source: Source | Literal[""] = ""
-    tushare_token: str = ""
-    tushare_url: str | None = None
-    tushare_points: int = 0
-    tushare_calls_per_minute: int | None = None
-    tushare_retry_delays: tuple[float, ...] = (10.0, 20.0, 40.0)
-    tushare_timeout_seconds: float = 30.0
-    market_start: date = date(1990, 12, 19)
-    gap_window_days: int = 7
-    gap_limit: int = 3
-    daily_at: time = time(18, 30)
-    now: datetime | None = None
-    memory_limit: str = "1GB"
-    threads: int = 2
-    fetch_workers: int = 4
-    ui_host: str = "127.0.0.1"
-    ui_port: int = 3000
-    sandbox_port: int = 8712
-    api_host: str = "127.0.0.1"
-    api_port: int = 3001
-    api_token: str = ""
-    ingest_log: Path | None = None
-    ingest_exec: str = ""
-    ingest_timeout_seconds: float = 300.0
-    log_level: str = "INFO"
+class Settings(StorageSettings):
+    domains: Annotated[tuple[str, ...], CommaSeparated] = setting(
+        "The domains that are on. Of a domain that is off nothing is fetched, observed or reported.",
+        derived=lambda _: tuple(MODULES),
+        shown=f"`{','.join(MODULES)}`",
+        example=next(reversed(MODULES)),
+    )
+    ui_host: str = setting(
+        "Address the Dagster UI listens on. It has no login: open it to others only behind a proxy that has.",
+        default="127.0.0.1",
+        example="192.168.1.10",
+    )
+    ui_port: Port = setting("Port of the Dagster UI.", default=3000, example="3001")
+    api_host: str = setting(
+        "Address `perennial api` listens on. Another one needs a token.",
+        default="127.0.0.1",
+        example="192.168.1.10",
+    )
+    api_port: Port = setting("Port of `perennial api`.", default=3001, example="8080")
+    api_token: SecretStr = setting(
+        "The bearer token that `perennial api` wants from its callers.",
+        default=SecretStr(""),
+        shown="none: whoever reaches it may use it",
+        example="0123456789abcdef",
+    )
+    ingest_log: AbsolutePath = setting(
+        "The file `scripts/check_ingest.sh` appends its line to, on the machine whose cron runs it.",
+        derived=lambda data: data["home"] / "logs" / "check_ingest.log",
+        shown="`logs/check_ingest.log` in the home folder",
+        example="/var/log/perennial/check_ingest.log",
+    )
+    ingest_exec: str = setting(
+        "What `scripts/check_ingest.sh` puts before the command to reach it in a container or a pod.",
+        default="",
+        shown="none: the command of this machine",
+        example="kubectl exec deploy/perennial --",
+    )
+    ingest_timeout_seconds: Seconds = setting(
+        "How long `scripts/check_ingest.sh` waits for the check.", default=300.0, example="60"
+    )
+    log_level: Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], UpperCase] = setting(
+        "`DEBUG`, `INFO`, `WARNING` or `ERROR`.", default="INFO", example="WARNING"
+    )
+    _groups: dict[str, StorageSettings] = PrivateAttr(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        derive = object.__setattr__
-        derive(self, "home", self.home.absolute())
-        derive(self, "source", self.source or ("tushare" if self.tushare_token else "sandbox"))
-        if not self.database_url:
-            derive(self, "database_url", values.sqlite_url(self.home / "ledger.db"))
-        if not self.catalog_url:
-            # One database is enough in production; a file beside the tables is enough on one machine.
-            shared = self.env == "production" and values.is_postgres(self.database_url)
-            own = values.sqlite_url(self.home / "lake" / "catalog.db")
-            derive(self, "catalog_url", self.database_url if shared else own)
-        if not self.warehouse:
-            derive(self, "warehouse", f"file://{self.home / 'lake' / 'warehouse'}")
-        if not self.uploads:
-            at = self.warehouse
-            beside = (
-                f"{at.rstrip('/')}-uploads" if at.startswith("s3://") else f"file://{self.home / 'uploads'}"
-            )
-            derive(self, "uploads", beside)
-        if self.tushare_url is None and self.source == "tushare":
-            derive(self, "tushare_url", TUSHARE_API)
-        if not self.tushare_points:
-            derive(self, "tushare_points", 2000 if self.source == "tushare" else 15000)
-        if self.carbon_drop == DERIVED:
-            derive(self, "carbon_drop", self.home / "drop")
-        if self.ingest_log is None:
-            derive(self, "ingest_log", self.home / "logs" / "check_ingest.log")
+    @field_validator("domains")
+    @classmethod
+    def _in_their_order(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        chosen = {name.lower() for name in given}
+        if not chosen or not chosen.issubset(MODULES):
+            raise ValueError(f"one or more of {', '.join(MODULES)}, separated by commas")
+        return tuple(name for name in MODULES if name in chosen)
 
-    @property
-    def dagster_home(self) -> Path:
-        """Where Dagster keeps its state; `instance.dagster_home()` also makes it ready."""
-        return self.home / "dagster"
+    def group(self, domain: str, kind: type[Group]) -> Group:
+        """The settings of a domain."""
+        if domain not in self._groups:
+            self._groups[domain] = find_domain(domain).settings().read(self.text())
+        found = self._groups[domain]
+        if not isinstance(found, kind):
+            raise TypeError(f"the settings of {domain} are no {kind.__name__}")
+        return found
 
-    @property
-    def sandbox_url(self) -> str:
-        """Where the sandbox started on this machine answers."""
-        return f"http://127.0.0.1:{self.sandbox_port}"
+    def with_groups(self, groups: Mapping[str, StorageSettings]) -> Settings:
+        """The same with these settings of domains."""
+        self._groups.update(groups)
+        return self
 
-    @property
-    def starts_sandbox(self) -> bool:
-        """Whether the market's source is a sandbox that nobody else runs for us."""
-        return "market" in self.domains and self.source == "sandbox" and self.tushare_url is None
+    def groups(self) -> Iterator[StorageSettings]:
+        """The platform's own settings, then those of each domain that is on."""
+        yield self
+        for name in self.domains:
+            yield self.group(name, StorageSettings)
 
-    def business_clock(self) -> Clock:
-        return machine_clock if self.now is None else stopped_at(self.now)
-
-    def for_child(self) -> dict[str, str]:
-        """These settings as the environment of a child process, secrets included: never log it."""
-        child = {
-            field.variable: values.as_text(value)
-            for field in FIELDS
-            if (value := getattr(self, field.attribute)) not in (None, "")
-        }
-        return child | {"DAGSTER_HOME": str(self.dagster_home)}
-
-    def __repr__(self) -> str:
-        shown = (f"{field.attribute}={field.shown(getattr(self, field.attribute))!r}" for field in FIELDS)
-        return f"Settings({', '.join(shown)})"
+    def environment(self) -> dict[str, str]:
+        """All of it as text by variable, secrets included: never log it."""
+        return {variable: text for group in self.groups() for variable, text in group.text().items()}
 
 
 def default_home(project: Path, working: Path) -> Path:

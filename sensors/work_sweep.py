@@ -12,7 +12,7 @@ from assets.policies.tags import DISPATCH
 from domain.shared.work import Kind
 from resources.ledger.client import Ledger
 from resources.ledger.model import WORKER
-from resources.ledger.resource import LedgerResource
+from services.resource import StorageResource
 
 SILENT_AFTER = timedelta(minutes=10)
 """A run that takes work, holds none and has logged nothing for so long is dead."""
@@ -33,8 +33,8 @@ def work_sweep_sensor(kinds: Sequence[Kind]) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Queues the work of dead workers again and ends their runs.",
     )
-    def swept_work(context: dg.SensorEvaluationContext, ledger: LedgerResource) -> dg.SkipReason:
-        swept, ended = sweep(context.instance, ledger.open(kinds))
+    def swept_work(context: dg.SensorEvaluationContext, storage: StorageResource) -> dg.SkipReason:
+        swept, ended = sweep(context.instance, storage.ledger(kinds))
         if not swept and not ended:
             return dg.SkipReason("every running piece of work has a live worker")
         return dg.SkipReason(f"took back {swept} pieces of work, ended {ended} dead runs")

@@ -20,7 +20,7 @@ def admit(settings: Settings, headers: Mapping[str, str]) -> None:
     """Raise if this call may not be answered."""
     if settings.api_token:
         said = headers.get("authorization", "")
-        if not hmac.compare_digest(said.encode(), f"Bearer {settings.api_token}".encode()):
+        if not hmac.compare_digest(said.encode(), f"Bearer {settings.api_token.get_secret_value()}".encode()):
             raise InvalidInput(
                 "who are you?", reason_code="wrong_api_token", remedy="Authorization: Bearer …"
             )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from domain.shared.error import PerennialError
 from orchestration.cli.output import say
+from orchestration.domains.carbon import carbon_settings
 from orchestration.settings import Settings
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def drive_inbox(settings: Settings, carbon: CarbonService) -> None:
     from services import inbox
     from services.carbon.inbox import open_inbox
 
-    folder = open_inbox(settings.carbon_drop)
+    folder = open_inbox(carbon_settings(settings).carbon_drop)
     before = {path: file.stamp for path, file in folder.scan().items()}
     if not before:
         return

@@ -79,7 +79,7 @@ class Backfilled:
 
 
 def run_backfill(settings: Settings, market: MarketService, request: BackfillRequest) -> Backfilled:
-    _check_range(settings, market, request)
+    _check_range(market, request)
     ran_well = True
     with runner(settings) as run:
         take_back(market.ledger, run)
@@ -131,14 +131,14 @@ def _derive_the_rest(market: MarketService, run: Runner, days: list[date]) -> No
         _run_spans(run, DERIVED, spans(rest, market.calendar()), {**BACKFILL_TAGS, ONLY: ONLY_NEEDED})
 
 
-def _check_range(settings: Settings, market: MarketService, request: BackfillRequest) -> None:
+def _check_range(market: MarketService, request: BackfillRequest) -> None:
     if request.first is None or request.last is None:
         return
     if request.first > request.last:
         raise InvalidInput(f"the range ends before it begins: {request.first} > {request.last}")
-    if request.first < settings.market_start:
+    if request.first < market.rules.first_day:
         raise InvalidInput(
-            f"the warehouse begins on {settings.market_start}", remedy="see PERENNIAL_MARKET_START"
+            f"the warehouse begins on {market.rules.first_day}", remedy="see PERENNIAL_MARKET_START"
         )
     today = shanghai(market.clock()).date()
     if request.last.year > today.year + 1:

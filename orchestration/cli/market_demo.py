@@ -14,7 +14,7 @@ from orchestration.cli.market_drive import drive
 from orchestration.cli.output import say, table
 from orchestration.cli.runner import runner
 from orchestration.domain import Demonstrated
-from orchestration.domains.market import open_market
+from orchestration.domains.market import market_settings, open_market
 
 if TYPE_CHECKING:
     from orchestration.settings import Settings
@@ -25,7 +25,7 @@ DAYS = 60
 
 def show_market(settings: Settings, *, shown: bool) -> Demonstrated:
     """Run again it fetches only the gap it makes."""
-    if settings.source != "sandbox":
+    if market_settings(settings).source != "sandbox":
         raise InvalidInput(
             "the demo makes a hole in the lake, so it runs on the sandbox only",
             remedy="unset TUSHARE_TOKEN or set PERENNIAL_SOURCE=sandbox, with a PERENNIAL_HOME of its own",

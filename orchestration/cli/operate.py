@@ -76,10 +76,11 @@ def migrate(json: Json = False) -> None:
 
 def settings(json: Json = False) -> None:
     """Every setting, its value here, and what it does. Secrets are hidden."""
-    from orchestration.setting_fields import FIELDS
-
-    loaded = load_settings()
-    rows = [(f.variable, f.shown(getattr(loaded, f.attribute)), f.description) for f in FIELDS]
+    found: dict[str, tuple[str, str, str]] = {}
+    for group in load_settings().groups():
+        for variable, (name, field) in group.variables().items():
+            found.setdefault(variable, (variable, group.shown(name), field.description or ""))
+    rows = list(found.values())
     if json:
         document([{"setting": s, "value": v, "description": d} for s, v, d in rows])
     else:
@@ -149,10 +150,9 @@ def calls(context: typer.Context) -> None:
 def _address(given: list[str]) -> list[str]:
     if "--url" in given:
         return []
-    from resources.tushare.sandbox_process import recorded_sandbox
-
     loaded = load_settings()
-    return ["--url", loaded.tushare_url or recorded_sandbox(loaded.home) or loaded.sandbox_url]
+    found = next(filter(None, (domain.sandbox(loaded) for domain in registry.enabled(loaded))), None)
+    return ["--url", found.url] if found else []
 
 
 def _sandbox(*arguments: str) -> int:

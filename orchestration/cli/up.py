@@ -11,15 +11,15 @@ import http.client
 import re
 import socket
 import sys
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from orchestration.domain import Sandbox
 from orchestration.environments import child_environment
 from orchestration.instance import LOCATION, MODULE, dagster_home, write_yaml
+from orchestration.registry import enabled
 from orchestration.settings import PROJECT_ROOT, Settings
 from orchestration.supervisor import AlreadyRunning, Command, Supervisor, end_left_over, only_one, say
-from resources.tushare.sandbox_process import remember_sandbox
 
 _LOOPBACK = "127.0.0.1"
 _ROUTINE = re.compile(
@@ -34,15 +34,13 @@ def run_up(settings: Settings, *, before_start: Callable[[], None] = lambda: Non
 
     `before_start` is called while nothing else of this home runs: the place to apply pools.
     """
-    own_sandbox = settings.starts_sandbox
-    if own_sandbox:
-        settings = replace(settings, tushare_url=settings.sandbox_url)
+    sandboxes = [found for domain in enabled(settings) if (found := domain.sandbox(settings)) and found.port]
     children = settings.home / "up.group"
     try:
         with only_one(settings.home / "up.lock"):
             if end_left_over(children):
                 say("ended the processes of an earlier perennial up that was killed")
-            if problems := port_problems(settings, own_sandbox=own_sandbox):
+            if problems := port_problems(settings, [one.port for one in sandboxes if one.port]):
                 say("cannot start:\n" + "\n".join(f"  {problem}" for problem in problems))
                 return 1
             dagster_home(settings)
@@ -52,22 +50,21 @@ def run_up(settings: Settings, *, before_start: Callable[[], None] = lambda: Non
                 "DAGSTER_RUN_STATUS_SENSOR_PROCESS_LIMIT": "25",
             }
             supervisor = Supervisor(children, environment, PROJECT_ROOT, settings.home / "logs")
-            return _supervise(supervisor, settings, own_sandbox=own_sandbox)
+            return _supervise(supervisor, settings, sandboxes)
     except AlreadyRunning as other:
         say(f"perennial is already running on {settings.home} ({other}). Stop it, or set PERENNIAL_HOME")
         return 1
 
 
-def _supervise(supervisor: Supervisor, settings: Settings, *, own_sandbox: bool) -> int:
+def _supervise(supervisor: Supervisor, settings: Settings, sandboxes: Sequence[Sandbox]) -> int:
     port = free_port()
     workspace = settings.dagster_home / "workspace.yaml"
     server = {"host": _LOOPBACK, "port": port, "location_name": LOCATION}
     write_yaml(workspace, {"load_from": [{"grpc_server": server}]})
     with supervisor.running():
-        if own_sandbox:
-            sandbox = supervisor.start(sandbox_command(settings))
+        for sandbox in sandboxes:
             # Commands beside this one use this sandbox, with the faults a person set on it.
-            remember_sandbox(settings.home, settings.sandbox_url, sandbox.pid)
+            sandbox.record(supervisor.start(sandbox_command(sandbox.port or 0)).pid)
         supervisor.start(code_command(port, settings))
         # Without the code, the UI shows an error and the daemon waits for its next tick.
         if supervisor.wait_until(lambda: listens(_LOOPBACK, port)):
@@ -90,8 +87,8 @@ def _supervise(supervisor: Supervisor, settings: Settings, *, own_sandbox: bool)
     return 0
 
 
-def sandbox_command(settings: Settings) -> Command:
-    serve = ["-m", "sandbox", "serve", "--host", _LOOPBACK, "--port", str(settings.sandbox_port)]
+def sandbox_command(port: int) -> Command:
+    serve = ["-m", "sandbox", "serve", "--host", _LOOPBACK, "--port", str(port)]
     return Command("sandbox", [sys.executable, *serve])
 
 
@@ -118,11 +115,10 @@ def _logging(settings: Settings) -> list[str]:
     return ["--log-level", settings.log_level.lower()]
 
 
-def port_problems(settings: Settings, *, own_sandbox: bool) -> list[str]:
+def port_problems(settings: Settings, sandbox_ports: Sequence[int]) -> list[str]:
     """Return a sentence for each setting whose address cannot be listened on."""
     wanted = [("PERENNIAL_UI_PORT", settings.ui_host, settings.ui_port)]
-    if own_sandbox:
-        wanted.append(("PERENNIAL_SANDBOX_PORT", _LOOPBACK, settings.sandbox_port))
+    wanted += [("PERENNIAL_SANDBOX_PORT", _LOOPBACK, port) for port in sandbox_ports]
     return [problem for name, host, port in wanted if (problem := _port_problem(name, host, port))]
 
 

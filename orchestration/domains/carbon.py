@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from orchestration.domain import Call, Check, Demonstrated, Domain, Planned
-from orchestration.registry import require_domain
-from orchestration.services import open_lake, open_ledger
+from orchestration.services import settings_of
 from orchestration.settings import Settings
 
 if TYPE_CHECKING:
@@ -18,9 +17,8 @@ if TYPE_CHECKING:
     from domain.shared.health import Finding
     from domain.shared.table import Table
     from domain.shared.work import Kind
-    from resources.feeds.client import FeedClient
-    from services.carbon.resource import CarbonResource
     from services.carbon.service import CarbonService
+    from services.carbon.settings import CarbonSettings
 
 
 def _tables() -> Sequence[Table]:
@@ -41,48 +39,20 @@ def _ledger_views() -> Mapping[str, DatabaseTable]:
     return VIEWS
 
 
+def _settings() -> type[CarbonSettings]:
+    from services.carbon.settings import CarbonSettings
+
+    return CarbonSettings
+
+
+def carbon_settings(settings: Settings) -> CarbonSettings:
+    return settings.group(DOMAIN.name, _settings())
+
+
 def open_carbon(settings: Settings, *, write: bool = False) -> CarbonService:
-    from domain.carbon.catalogue import catalogue
-    from resources.objects.staging import Staging
-    from services.carbon.service import CarbonService
+    from services.carbon.opening import open_service
 
-    require_domain(settings, DOMAIN.name)
-    return CarbonService(
-        catalogue=catalogue(),
-        lake=open_lake(settings, _tables()),
-        ledger=open_ledger(settings, _kinds(), write=write),
-        staging=Staging.at(settings.uploads),
-        feeds=_feeds(settings),
-    )
-
-
-def _feeds(settings: Settings) -> dict[str, FeedClient]:
-    if not (settings.carbon_app_url or settings.carbon_api_url):
-        return {}  # without importing what speaks HTTP: a look costs a fraction of a second
-    from services.carbon.feed_clients import open_feeds
-
-    return open_feeds(
-        manual=(settings.carbon_app_url, settings.carbon_app_token),
-        api=(settings.carbon_api_url, settings.carbon_api_token),
-    )
-
-
-def carbon_resource(settings: Settings) -> CarbonResource:
-    import dagster as dg
-
-    from orchestration.build import lake_resource, ledger_resource, secret_url
-    from services.carbon.resource import CarbonResource
-
-    return CarbonResource(
-        lake=lake_resource(settings),
-        ledger=ledger_resource(settings),
-        uploads=settings.uploads,
-        drop=str(settings.carbon_drop),
-        app_url=secret_url(settings.carbon_app_url, "PERENNIAL_CARBON_APP_URL"),
-        app_token=dg.EnvVar("PERENNIAL_CARBON_APP_TOKEN") if settings.carbon_app_token else "",
-        api_url=secret_url(settings.carbon_api_url, "PERENNIAL_CARBON_API_URL"),
-        api_token=dg.EnvVar("PERENNIAL_CARBON_API_TOKEN") if settings.carbon_api_token else "",
-    )
+    return open_service(settings_of(settings, DOMAIN.name, _settings()), write=write)
 
 
 def _definitions(settings: Settings) -> dg.Definitions:
@@ -94,13 +64,15 @@ def _definitions(settings: Settings) -> dg.Definitions:
     from sensors.carbon.feeds import feed_sensor
     from sensors.carbon.inbox import inbox_sensor
     from sensors.carbon.recalculation import recalculation_sensor
+    from services.carbon.resource import CarbonResource
+    from services.resource import resource_text
 
-    assets = carbon_assets(catalogue())
+    assets, group = carbon_assets(catalogue()), carbon_settings(settings)
     recalculated = dg.AssetSelection.assets(*assets) - dg.AssetSelection.assets(INBOX_FILES_KEY)
     return dg.Definitions(
         assets=assets,
         sensors=[inbox_sensor, feed_sensor, recalculation_sensor(recalculated)],
-        resources={"office": carbon_resource(settings)},
+        resources={"office": CarbonResource(settings=resource_text(group, type(group)))},
     )
 
 
@@ -119,7 +91,7 @@ def _plan(settings: Settings) -> Planned:
 def _findings(settings: Settings) -> list[Finding]:
     from services.carbon.findings import findings
 
-    return findings(open_carbon(settings), settings.carbon_drop)
+    return findings(open_carbon(settings), carbon_settings(settings).carbon_drop)
 
 
 def _check_uploads(settings: Settings) -> str:
@@ -135,8 +107,8 @@ def _check_applications(settings: Settings) -> str:
 
 
 def _checks(settings: Settings) -> Mapping[str, Check]:
-    pulled = settings.carbon_app_url or settings.carbon_api_url
-    return {"uploads": _check_uploads} | ({"applications": _check_applications} if pulled else {})
+    polls = carbon_settings(settings).polls_feeds
+    return {"uploads": _check_uploads} | ({"applications": _check_applications} if polls else {})
 
 
 def _commands() -> typer.Typer:
@@ -160,7 +132,7 @@ def _demo(settings: Settings, *, shown: bool) -> Demonstrated:
 def _prepare(settings: Settings) -> None:
     from services.carbon.inbox import open_inbox
 
-    open_inbox(settings.carbon_drop).prepare()
+    open_inbox(carbon_settings(settings).carbon_drop).prepare()
 
 
 def _types_page() -> str:
@@ -172,6 +144,7 @@ def _types_page() -> str:
 
 DOMAIN = Domain(
     name="carbon",
+    settings=_settings,
     tables=_tables,
     kinds=_kinds,
     ledger_views=_ledger_views,

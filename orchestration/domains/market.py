@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from domain.shared.error import PerennialError
-from orchestration.domain import Check, Demonstrated, Domain, Planned, Watched
-from orchestration.registry import require_domain
-from orchestration.services import open_lake, open_ledger
+from orchestration.domain import Check, Demonstrated, Domain, Planned, Sandbox, Watched
+from orchestration.services import settings_of
 from orchestration.settings import Settings
 
 if TYPE_CHECKING:
@@ -19,11 +18,8 @@ if TYPE_CHECKING:
     from domain.shared.health import Finding
     from domain.shared.table import Table
     from domain.shared.work import Kind
-    from resources.tushare.client import TushareClient
-    from services.market.resource import MarketResource
     from services.market.service import MarketService
-
-SANDBOX_TOKEN = "sandbox-token"  # noqa: S105 - known to everybody, opens nothing but the sandbox
+    from services.market.settings import MarketSettings
 
 
 def _tables() -> Sequence[Table]:
@@ -51,86 +47,20 @@ def _ledger_views() -> Mapping[str, DatabaseTable]:
     return {"market.source_freshness": source_freshness}
 
 
+def _settings() -> type[MarketSettings]:
+    from services.market.settings import MarketSettings
+
+    return MarketSettings
+
+
+def market_settings(settings: Settings) -> MarketSettings:
+    return settings.group(DOMAIN.name, _settings())
+
+
 def open_market(settings: Settings, *, write: bool = False) -> MarketService:
-    from domain.market.catalogue import catalogue
-    from domain.market.observed import Rules
-    from services.market.service import MarketService
+    from services.market.opening import open_service
 
-    require_domain(settings, DOMAIN.name)
-    ledger = open_ledger(settings, _kinds(), write=write)
-    if not write:
-        ledger.check_source(settings.source)
-
-    def connect() -> TushareClient:
-        from resources.tushare.connect import connect
-
-        return connect(
-            home=settings.home,
-            source=settings.source,
-            token=settings.tushare_token or SANDBOX_TOKEN,
-            url=settings.tushare_url or "",
-            points=settings.tushare_points,
-            calls_per_minute=settings.tushare_calls_per_minute or 0,
-            timeout_seconds=settings.tushare_timeout_seconds,
-            engine=ledger.engine,
-        )
-
-    return MarketService.assemble(
-        catalogue=catalogue(),
-        lake=open_lake(settings, _tables(), _views()),
-        ledger=ledger,
-        rules=Rules(
-            window_days=settings.gap_window_days,
-            limit=settings.gap_limit,
-            daily_at=settings.daily_at,
-            first_day=settings.market_start,
-            configuration=source_fingerprint(settings),
-        ),
-        connect=connect,
-        workers=settings.fetch_workers,
-    )
-
-
-def source_fingerprint(settings: Settings) -> str:
-    """The same digest as the Dagster resource's: command and sensor must ask for the same work."""
-    from domain.shared.hashing import digest
-
-    return digest(
-        [
-            settings.source,
-            # Where the sandbox listens is nobody's decision: `up` gives it a port, a command another.
-            "" if settings.source == "sandbox" else settings.tushare_url or "",
-            settings.tushare_token or SANDBOX_TOKEN,
-            settings.tushare_points,
-        ]
-    )
-
-
-def market_resource(settings: Settings) -> MarketResource:
-    import dagster as dg
-
-    from orchestration.build import lake_resource, ledger_resource, secret_url
-    from resources.tushare.resource import TushareResource
-    from services.market.resource import MarketResource
-
-    return MarketResource(
-        lake=lake_resource(settings),
-        ledger=ledger_resource(settings),
-        tushare=TushareResource(
-            home=str(settings.home),
-            source=settings.source,
-            token=dg.EnvVar("TUSHARE_TOKEN") if settings.tushare_token else SANDBOX_TOKEN,
-            url=secret_url(settings.tushare_url or "", "TUSHARE_URL"),
-            points=settings.tushare_points,
-            calls_per_minute=settings.tushare_calls_per_minute or 0,
-            timeout_seconds=settings.tushare_timeout_seconds,
-        ),
-        gap_window_days=settings.gap_window_days,
-        gap_limit=settings.gap_limit,
-        daily_at=settings.daily_at.isoformat("minutes"),
-        first_day=settings.market_start.isoformat(),
-        fetch_workers=settings.fetch_workers,
-    )
+    return open_service(settings_of(settings, DOMAIN.name, _settings()), write=write)
 
 
 def _definitions(settings: Settings) -> dg.Definitions:
@@ -145,9 +75,11 @@ def _definitions(settings: Settings) -> dg.Definitions:
     from sensors.market.freshness import market_freshness_sensor
     from sensors.market.gap_fill import daily_schedule, gap_fill_sensor
     from sensors.market.history import history_schedule
+    from services.market.resource import MarketResource
+    from services.resource import resource_text
 
-    market, days = catalogue(), weekdays(settings.market_start)
-    waits = settings.tushare_retry_delays
+    group = market_settings(settings)
+    market, days, waits = catalogue(), weekdays(group.market_start), group.tushare_retry_delays
     fetched = [*reference_assets(market, waits), *daily_assets(market, days, waits)]
     derived = derived_assets(market, days)
     history = history_asset(market)
@@ -156,10 +88,10 @@ def _definitions(settings: Settings) -> dg.Definitions:
         assets=[*fetched, *derived, history],
         sensors=[gap_fill_sensor(dg.AssetSelection.assets(*fetched, *derived)), market_freshness_sensor],
         schedules=[
-            daily_schedule(by_day, f"{settings.daily_at.minute} {settings.daily_at.hour} * * 1-5"),
+            daily_schedule(by_day, f"{group.daily_at.minute} {group.daily_at.hour} * * 1-5"),
             history_schedule(history),
         ],
-        resources={"warehouse": market_resource(settings)},
+        resources={"warehouse": MarketResource(settings=resource_text(group, type(group)))},
     )
 
 
@@ -199,7 +131,7 @@ def _findings(settings: Settings) -> list[Finding]:
 def _check_source(settings: Settings) -> str:
     from services.market.checks import check_source
 
-    return f"{settings.source} answers ({check_source(open_market(settings))})"
+    return f"{market_settings(settings).source} answers ({check_source(open_market(settings))})"
 
 
 def _checks(_: Settings) -> Mapping[str, Check]:
@@ -218,8 +150,25 @@ def _demo(settings: Settings, *, shown: bool) -> Demonstrated:
     return show_market(settings, shown=shown)
 
 
+def _sandbox(settings: Settings) -> Sandbox | None:
+    group = market_settings(settings)
+    if group.source != "sandbox":
+        return None
+    from resources.tushare.sandbox_process import recorded_sandbox, remember_sandbox
+
+    if group.tushare_url:
+        return Sandbox(group.tushare_url, None, lambda _: None)
+    own = f"http://127.0.0.1:{group.sandbox_port}"
+    return Sandbox(
+        recorded_sandbox(group.home) or own,
+        group.sandbox_port,
+        lambda process: remember_sandbox(group.home, own, process),
+    )
+
+
 DOMAIN = Domain(
     name="market",
+    settings=_settings,
     tables=_tables,
     views=_views,
     kinds=_kinds,
@@ -232,4 +181,5 @@ DOMAIN = Domain(
     checks=_checks,
     commands=_commands,
     demo=_demo,
+    sandbox=_sandbox,
 )

@@ -52,29 +52,6 @@ class MarketService:
     workers: int = 4
     _kept: dict[Hashable, tuple[Hashable, Any]] = field(default_factory=dict, repr=False)
 
-    @classmethod
-    def assemble(
-        cls,
-        *,
-        catalogue: Catalogue,
-        lake: Lake,
-        ledger: Ledger,
-        rules: Rules,
-        connect: Callable[[], TushareClient],
-        workers: int,
-    ) -> MarketService:
-        return cls(
-            catalogue=catalogue,
-            lake=lake,
-            ledger=ledger,
-            provenance=ledger.provenance,
-            sources=ledger.freshness,
-            clock=ledger.clock,
-            rules=rules,
-            connect=connect,
-            workers=workers,
-        )
-
     @cached_property
     def source(self) -> TushareClient:
         """Connected at the first use: processes that only look never load the client."""

@@ -14,10 +14,10 @@ import pytest
 
 from domain.market.trading import SHANGHAI
 from orchestration.cli.up import free_port
-from orchestration.settings import Settings
 from sandbox.market.calendar import Calendar
 from tests.e2e.running import Running
 from tests.processes import started_by_up
+from tests.settings import make_settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -39,7 +39,7 @@ def first_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     home = tmp_path_factory.mktemp("e2e") / "home"
     now = datetime.now(SHANGHAI)
     tick = (now + TICK_AHEAD).replace(second=0, microsecond=0)
-    settings = Settings(
+    settings = make_settings(
         home=home,
         ui_port=free_port(),
         sandbox_port=free_port(),

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from domain.market.plan import FILL
 from domain.shared.table import Version
+from orchestration.domains.market import market_settings
 from orchestration.environments import child_environment
 from orchestration.services import open_lake, open_ledger
 from orchestration.settings import PROJECT_ROOT, Settings
@@ -113,8 +114,12 @@ class Running:
         data: dict[str, Any] = answer["data"]
         return data
 
+    @property
+    def sandbox_url(self) -> str:
+        return f"http://127.0.0.1:{market_settings(self.settings).sandbox_port}"
+
     def sandbox(self, method: str, path: str, body: object = None) -> dict[str, Any]:
-        return _request(method, f"{self.settings.sandbox_url}/_sandbox/{path}", body)
+        return _request(method, f"{self.sandbox_url}/_sandbox/{path}", body)
 
     def runs(self, **only: Any) -> list[dict[str, Any]]:
         """Runs, the newest first, their tags as a dict."""

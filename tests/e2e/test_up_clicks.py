@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from assets.policies.partitions import weekdays
+from orchestration.domains.market import market_settings
 from sandbox.exchange import Exchange
 from tests.e2e.running import DAILY, Running
 
@@ -95,7 +96,7 @@ def test_the_daily_schedule_ticks_at_its_minute(up: Running):
         "scheduleName": "market_daily_schedule",
     }
     schedule = up.graphql(query, s=selector)["scheduleOrError"]
-    at = up.settings.daily_at
+    at = market_settings(up.settings).daily_at
     assert schedule["cronSchedule"] == f"{at.minute} {at.hour} * * 1-5"
     ticks = schedule["scheduleState"]["ticks"]
     assert up.ticks_at is not None

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from orchestration.cli.up import free_port
-from orchestration.settings import Settings
 from tests.e2e.running import DAILY, Running
 from tests.processes import command_line, started_by_up
+from tests.settings import make_settings
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -44,7 +44,7 @@ def test_a_killed_run_is_ended_and_its_day_healed(up: Running):
 
 
 def test_without_the_daemon_everything_stops_and_says_so(tmp_path: Path):
-    settings = Settings(home=tmp_path / "home", ui_port=free_port(), sandbox_port=free_port())
+    settings = make_settings(home=tmp_path / "home", ui_port=free_port(), sandbox_port=free_port())
     running = Running(settings)
     running.start()
     daemon = next(pid for pid in started_by_up(settings.home) if "dagster._daemon" in command_line(pid))

@@ -6,7 +6,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from orchestration.services import open_ledger
 from orchestration.settings import Settings
 from resources.ledger.client import Ledger
 from services.carbon.upload import File, upload
+from tests.settings import make_settings
 
 TOKEN = "f00dfacecafe0123456789abcdef"
 KEY = "carbon_reports:2025"
@@ -36,7 +36,7 @@ TRAIN = b"unit_id,distance,passengers,country\nPHY,1000,2,CH\n"
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", source="sandbox", api_token=TOKEN)
+    return make_settings(home=tmp_path / "home", source="sandbox", api_token=TOKEN)
 
 
 @pytest.fixture
@@ -252,7 +252,7 @@ OTHERS = [
 def test_without_a_token_no_page_of_a_browser_is_answered(
     settings: Settings, headers: dict[str, str], status: int
 ) -> None:
-    with serving(replace(settings, api_token="")) as api:
+    with serving(make_settings(settings, api_token="")) as api:
         del api.session.headers["Authorization"]
         api.session.headers.update({"Content-Type": "text/plain", **headers})
         answer = api.upload(UNITS, kind="units", year="2025")
@@ -281,7 +281,7 @@ def test_nobody_gets_in_without_the_token(api: Api, ledger: Ledger, said: str) -
 
 def test_it_does_not_listen_to_everybody_without_a_token(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="could upload") as told:
-        serve(Settings(home=tmp_path, source="sandbox", api_host="0.0.0.0"))
+        serve(make_settings(home=tmp_path, source="sandbox", api_host="0.0.0.0"))
     assert "PERENNIAL_API_TOKEN" in told.value.remedy
 
 

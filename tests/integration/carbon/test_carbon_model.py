@@ -39,6 +39,7 @@ from hunts.carbon_yardstick import (
     uploaded,
     wrong_reports,
 )
+from orchestration.domains.carbon import carbon_settings
 from orchestration.settings import Settings
 from resources.ledger.client import Ledger
 from services.carbon.calculate import calculate_emissions, sum_modules, sum_reports
@@ -96,7 +97,7 @@ class Model(RuleBasedStateMachine):
             self.settings.database_url, kinds=ALL_KINDS, clock=self.clock, machine_clock=self.clock
         )
         self.ledger.migrate()
-        self.staging = SteppedStaging.at(self.settings.uploads)
+        self.staging = SteppedStaging.at(carbon_settings(self.settings).uploads)
         self.crew = Crew()
         self.sheets: list[Sheet] = []
         self.runs: dict[str, Worker] = {}

@@ -86,12 +86,6 @@ OF_ONE_DOMAIN = re.compile(
 """The files that may name a domain: its folder, and its modules of the command and the HTTP interface."""
 SHARED = ("orchestration", "sensors", "services", "resources", "assets")
 STILL_NAMING = {
-    "orchestration/cli/operate.py",
-    "orchestration/cli/up.py",
-    "orchestration/environments.py",
-    "orchestration/setting_fields.py",
-    "orchestration/setting_values.py",
-    "orchestration/settings.py",
     "resources/feeds/answers.py",
     "resources/feeds/client.py",
     "resources/lake/error.py",

@@ -1,36 +1,45 @@
-"""The documented table, the registry and the typed value say the same."""
+"""The documented table and the settings models say the same."""
+
+from __future__ import annotations
 
 import re
-from dataclasses import fields
-from pathlib import Path
 
 import pytest
 
 from orchestration.environments import load_settings
-from orchestration.setting_fields import FIELDS, Field
-from orchestration.settings import PROJECT_ROOT, Settings
+from orchestration.settings import PROJECT_ROOT
 from orchestration.settings_page import render
+from services.setting_types import as_text
+
+SETTINGS = {
+    variable: (group, name, field)
+    for group in load_settings({}).groups()
+    for variable, (name, field) in group.variables().items()
+}
+POSTGRES = {"PERENNIAL_DATABASE_URL": "postgresql://u@h/d"}
+COMPANIONS = {"PERENNIAL_ENV": POSTGRES, "PERENNIAL_CATALOG_URL": POSTGRES}
 
 
-def test_the_page_is_generated_from_the_registry():
-    assert (PROJECT_ROOT / "docs/settings.md").read_text() == render(), "run: make docs"
+def test_page__after_make_docs__lists_every_setting_once():
+    page = (PROJECT_ROOT / "docs/settings.md").read_text()
+    assert page == render(), "run: make docs"
+    assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == sorted(SETTINGS)
 
 
-def test_every_value_has_one_row_and_every_row_a_value():
-    assert [field.attribute for field in FIELDS] == [field.name for field in fields(Settings)]
-    assert len({field.variable for field in FIELDS}) == len(FIELDS)
+@pytest.mark.parametrize("variable", SETTINGS)
+def test_example__of_every_setting__is_accepted(variable: str):
+    group, name, field = SETTINGS[variable]
+    [example] = field.examples or ()
+    settings = load_settings({variable: example, **COMPANIONS.get(variable, {})})
+    found = next(one for one in settings.groups() if type(one) is type(group))
+    assert name in found.model_fields_set
 
 
-@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.variable)
-def test_every_example_is_accepted(field: Field):
-    company = {"PERENNIAL_ENV": {"PERENNIAL_DATABASE_URL": "postgresql://u@h/d"}}.get(field.variable, {})
-    settings = load_settings({field.variable: field.example, **company})
-    assert getattr(settings, field.attribute) == field.parse(field.example)
-
-
-LITERAL = [field for field in FIELDS if re.fullmatch("`[^`]+`", field.default)]
-
-
-@pytest.mark.parametrize("field", LITERAL, ids=lambda field: field.variable)
-def test_a_default_that_is_documented_as_a_value_is_the_value(field: Field):
-    assert getattr(Settings(home=Path("/state")), field.attribute) == field.parse(field.default.strip("`"))
+@pytest.mark.parametrize("variable", SETTINGS)
+def test_default__documented_as_a_value__is_the_value(variable: str):
+    group, name, field = SETTINGS[variable]
+    extra = field.json_schema_extra
+    assert isinstance(extra, dict)
+    shown = str(extra["shown"])
+    if re.fullmatch("`[^`]+`", shown):
+        assert as_text(getattr(group, name)) == shown.strip("`")

@@ -17,8 +17,8 @@ from orchestration.cli.up import (
     ui_command,
     ui_url,
 )
-from orchestration.settings import Settings
 from orchestration.supervisor import only_one
+from tests.settings import make_settings
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def busy_port() -> Iterator[int]:
 def test_ports_in_use_are_told_by_setting_before_anything_starts(
     tmp_path: Path, busy_port: int, capsys: pytest.CaptureFixture[str]
 ):
-    settings = Settings(home=tmp_path, ui_port=busy_port, sandbox_port=busy_port)
+    settings = make_settings(home=tmp_path, ui_port=busy_port, sandbox_port=busy_port)
     assert run_up(settings, before_start=lambda: pytest.fail("started")) == 1
     said = capsys.readouterr().out
     assert f"port {busy_port} on 127.0.0.1 is in use" in said
@@ -42,7 +42,7 @@ def test_ports_in_use_are_told_by_setting_before_anything_starts(
 def test_the_sandboxs_port_does_not_matter_when_the_source_is_elsewhere(
     tmp_path: Path, busy_port: int, capsys: pytest.CaptureFixture[str]
 ):
-    settings = Settings(
+    settings = make_settings(
         home=tmp_path, ui_port=busy_port, sandbox_port=busy_port, tushare_url="http://exchange.invalid:1"
     )
     assert run_up(settings) == 1
@@ -52,7 +52,7 @@ def test_the_sandboxs_port_does_not_matter_when_the_source_is_elsewhere(
 def test_an_address_that_is_not_ours_is_told_with_its_settings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    assert run_up(Settings(home=tmp_path, ui_host="192.0.2.1", ui_port=free_port())) == 1
+    assert run_up(make_settings(home=tmp_path, ui_host="192.0.2.1", ui_port=free_port())) == 1
     assert "cannot listen on 192.0.2.1" in capsys.readouterr().out
 
 
@@ -60,12 +60,12 @@ def test_a_second_up_on_the_same_home_says_who_runs_already(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     with only_one(tmp_path / "up.lock"):
-        assert run_up(Settings(home=tmp_path)) == 1
+        assert run_up(make_settings(home=tmp_path)) == 1
     assert f"already running on {tmp_path}" in capsys.readouterr().out
 
 
 def test_no_secret_is_on_a_command_line(tmp_path: Path):
-    settings = Settings(
+    settings = make_settings(
         home=tmp_path,
         env="production",
         database_url="postgresql+psycopg2://u:s3cret@h/d",
@@ -83,9 +83,9 @@ def test_no_secret_is_on_a_command_line(tmp_path: Path):
 
 
 def test_the_address_a_person_is_given_leads_to_the_ui(tmp_path: Path):
-    assert ui_url(Settings(home=tmp_path)) == "http://127.0.0.1:3000"
-    assert ui_url(Settings(home=tmp_path, ui_host="0.0.0.0", ui_port=80)) == "http://127.0.0.1:80"
-    assert ui_url(Settings(home=tmp_path, ui_host="::")) == "http://[::1]:3000"
+    assert ui_url(make_settings(home=tmp_path)) == "http://127.0.0.1:3000"
+    assert ui_url(make_settings(home=tmp_path, ui_host="0.0.0.0", ui_port=80)) == "http://127.0.0.1:80"
+    assert ui_url(make_settings(home=tmp_path, ui_host="::")) == "http://[::1]:3000"
     assert reachable("ui.internal") == "ui.internal"
 
 

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from orchestration.cli.up import answers, free_port, listens
+from orchestration.domains.market import market_settings
 from orchestration.environments import child_environment
 from orchestration.settings import PROJECT_ROOT, Settings
 from tests.processes import command_line, started_by_up
+from tests.settings import make_settings
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -50,7 +52,7 @@ def read_until_ready(process: "subprocess.Popen[str]") -> str:
 
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Up]:
-    settings = Settings(home=tmp_path / "home", ui_port=free_port(), sandbox_port=free_port())
+    settings = make_settings(home=tmp_path / "home", ui_port=free_port(), sandbox_port=free_port())
     with start(settings) as process:
         try:
             read_until_ready(process)
@@ -64,7 +66,7 @@ def up(tmp_path: Path) -> Iterator[Up]:
 def test_one_ctrl_c_stops_everything(up: Up):
     settings, process = up
     assert answers("127.0.0.1", settings.ui_port)
-    assert listens("127.0.0.1", settings.sandbox_port)
+    assert listens("127.0.0.1", market_settings(settings).sandbox_port)
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=30)
@@ -72,7 +74,7 @@ def test_one_ctrl_c_stops_everything(up: Up):
     assert said.endswith("stopped\n")
     assert time.monotonic() - begin < 15
     assert started_by_up(settings.home) == []
-    assert not listens("127.0.0.1", settings.sandbox_port)
+    assert not listens("127.0.0.1", market_settings(settings).sandbox_port)
 
 
 def test_one_part_dying_stops_the_rest_and_names_its_log(up: Up):

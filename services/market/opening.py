@@ -1,0 +1,57 @@
+"""Opens the market's service from its settings: the one way for commands, runs and sensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from domain.market.catalogue import catalogue
+from domain.market.observed import Rules
+from domain.market.plan import KINDS
+from domain.market.tables import all_tables, views
+from services.market.service import MarketService
+from services.market.settings import MarketSettings
+from services.storage import open_lake, open_ledger
+
+if TYPE_CHECKING:
+    from resources.tushare.client import TushareClient
+
+
+def open_service(settings: MarketSettings, *, write: bool = False) -> MarketService:
+    """`write` migrates the ledger and stamps the source; else the source is only compared."""
+    market, ledger = catalogue(), open_ledger(settings, KINDS, write=write)
+    if write:
+        ledger.stamp_source(settings.source)
+    else:
+        ledger.check_source(settings.source)
+
+    def connect() -> TushareClient:
+        from resources.tushare.connect import connect
+
+        return connect(
+            home=settings.home,
+            source=settings.source,
+            token=settings.token,
+            url=settings.tushare_url,
+            points=settings.tushare_points,
+            calls_per_minute=settings.tushare_calls_per_minute or 0,
+            timeout_seconds=settings.tushare_timeout_seconds,
+            engine=ledger.engine,
+        )
+
+    return MarketService(
+        catalogue=market,
+        lake=open_lake(settings, all_tables(market), views()),
+        ledger=ledger,
+        provenance=ledger.provenance,
+        sources=ledger.freshness,
+        clock=ledger.clock,
+        rules=Rules(
+            window_days=settings.gap_window_days,
+            limit=settings.gap_limit,
+            daily_at=settings.daily_at,
+            first_day=settings.market_start,
+            configuration=settings.source_fingerprint,
+        ),
+        connect=connect,
+        workers=settings.fetch_workers,
+    )
