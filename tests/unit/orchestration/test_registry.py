@@ -81,9 +81,9 @@ def test_require_domain__off__is_refused():
 
 OF_ONE_DOMAIN = re.compile(
     r"^((orchestration/(domains|cli|api)|sensors|services|assets)/"
-    rf"({'|'.join(MODULES)})(_\w+\.py|\.py|/)|resources/tushare/|orchestration/registry\.py$)"
+    rf"({'|'.join(MODULES)})(_\w+\.py|\.py|/)|resources/(tushare|database/migrations)/|orchestration/registry\.py$)"
 )
-"""The files that may name a domain: its folder, and its modules of the command and the HTTP interface."""
+"""The files that may name a domain: its folder, its modules of the command and the HTTP interface, migrations."""
 SHARED = ("orchestration", "sensors", "services", "resources", "assets")
 STILL_NAMING = {
     "assets/policies/table_asset.py",
