@@ -83,7 +83,7 @@ OF_ONE_DOMAIN = re.compile(
     r"^((orchestration/(domains|cli|api)|sensors|services|assets)/"
     rf"({'|'.join(MODULES)})(_\w+\.py|\.py|/)|resources/(tushare|database/migrations)/|orchestration/registry\.py$)"
 )
-"""The files that may name a domain: its folder, its modules of the command and the HTTP interface, migrations."""
+"""What may name a domain: its folders, its modules of the command and the HTTP interface, migrations."""
 SHARED = ("orchestration", "sensors", "services", "resources", "assets")
 STILL_NAMING = {
     "assets/policies/table_asset.py",
