@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from domain.carbon.intake.entries_file import Scope, no_entries, read_entries
 from domain.carbon.intake.factors_file import read_factors
-from domain.carbon.intake.sheet import Parsed
 from domain.carbon.intake.units_file import no_units, read_units
 from domain.shared.error import InvalidInput
 from domain.shared.names import LONGEST, fault_of_name, fault_of_text
 from domain.shared.tabular.numbers import Mark
 from domain.shared.tabular.problems import FileRefused
+from domain.shared.tabular.sheet import Parsed
 from domain.shared.years import YEARS
 from resources.ledger.pipelines import new_pipeline_id
 from services.carbon.receipt import Receipt

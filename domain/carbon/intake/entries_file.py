@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 
 from domain.carbon.catalogue import GIVEN, Catalogue, EntryColumn, EntryType
 from domain.carbon.classification import canonical, canonical_value
-from domain.carbon.intake.distinct import distinct
-from domain.carbon.intake.sheet import Parsed, Sheet
 from domain.carbon.quantities import unit as quantity_unit
 from domain.carbon.tables import DATA_ENTRIES
 from domain.shared.compute import packaged, query
 from domain.shared.error import InvalidInput
 from domain.shared.hashing import digest
+from domain.shared.tabular.combinations import distinct
 from domain.shared.tabular.numbers import MOST, Mark
+from domain.shared.tabular.sheet import Parsed, Sheet
 
 Floats = npt.NDArray[np.float64]
 UnitsOf = Mapping[int, Collection[str]]

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from domain.carbon.catalogue import Catalogue, EntryType
 from domain.carbon.classification import canonical, canonical_value, factor_id, parse
-from domain.carbon.intake.sheet import LONGEST, UNSEEN, Parsed, Sheet
 from domain.carbon.quantities import factor_unit
 from domain.carbon.quantities import unit as quantity_unit
 from domain.shared.error import InvalidInput
 from domain.shared.tabular.numbers import Mark
+from domain.shared.tabular.sheet import LONGEST, UNSEEN, Parsed, Sheet
 
 COLUMNS = {"year", "data_entry_type", "emission_type", "classification", "value", "unit", "source"}
 _MOST = 1e9

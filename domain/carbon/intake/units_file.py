@@ -8,8 +8,8 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from domain.carbon.intake.sheet import Parsed, Sheet
 from domain.carbon.tables import UNITS
+from domain.shared.tabular.sheet import Parsed, Sheet
 
 COLUMNS = {"year", "unit_id", "parent_id", "name"}
 

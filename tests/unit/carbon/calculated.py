@@ -14,11 +14,11 @@ from domain.carbon.emissions import emissions
 from domain.carbon.factors import Origin, YearOfFactors, merged
 from domain.carbon.intake.entries_file import Scope, read_entries
 from domain.carbon.intake.factors_file import read_factors
-from domain.carbon.intake.sheet import Parsed
 from domain.carbon.intake.units_file import read_units
 from domain.carbon.reports import module_rows, report_rows, summing
 from domain.carbon.tables import EMISSIONS
 from domain.shared.compute import query
+from domain.shared.tabular.sheet import Parsed
 
 BROUGHT = Origin(1, "file", datetime(2026, 1, 1, tzinfo=UTC))
 

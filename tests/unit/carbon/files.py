@@ -14,10 +14,10 @@ import pytest
 from domain.carbon.catalogue import catalogue
 from domain.carbon.intake.entries_file import Scope, read_entries
 from domain.carbon.intake.factors_file import read_factors
-from domain.carbon.intake.sheet import Parsed
 from domain.carbon.intake.units_file import read_units
 from domain.shared.tabular.numbers import Mark
 from domain.shared.tabular.problems import FileRefused
+from domain.shared.tabular.sheet import Parsed
 
 UNITS = {2024: {"A"}, 2025: {"A", "B", "Zürich"}}
 

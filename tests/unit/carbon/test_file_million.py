@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from domain.carbon.intake.sheet import Parsed
+from domain.shared.tabular.sheet import Parsed
 from tests.unit.carbon.files import entries, parquet_of, places
 
 ROWS = 1_000_000

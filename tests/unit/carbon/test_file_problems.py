@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from domain.carbon.intake.sheet import Parsed
 from domain.shared.tabular.problems import SHOWN, FileRefused
+from domain.shared.tabular.sheet import Parsed
 from tests.unit.carbon.files import csv, entries, factors, of_type, places, units
 
 

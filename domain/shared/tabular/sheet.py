@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from domain.carbon.intake.distinct import distinct
 from domain.shared.error import InvalidInput
+from domain.shared.tabular.combinations import distinct
 from domain.shared.tabular.header import near
 from domain.shared.tabular.numbers import MOST, Mark, Marks, marks_of, parsed, trimmed
 from domain.shared.tabular.problems import SHOWN, FileRefused, Problem, Problems, reason_of, short
