@@ -1,13 +1,13 @@
-"""Concurrency pools: what the instance should allow, and how far it is from that.
+"""Concurrency pools: the limits that the instance should have, and how it differs from them.
 
-Limits live in Dagster's storage, not in `dagster.yaml`, so someone has to put them there: before the
-daemon starts, because the default limit is not enforced in a pool's first pass of the queue. An instance may
-be shared: pools that are not declared here belong to somebody else.
+Limits are in Dagster's storage, not in `dagster.yaml`. They are set before the daemon starts, because the
+default limit is not enforced in a pool's first pass of the queue. Undeclared pools are left alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,21 +17,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, order=True)
 class Drift:
-    """One pool whose limit is not what it should be. `actual` None: it has none."""
+    """A pool whose limit is not the desired one; `actual` is None if nobody set one."""
 
     pool: str
     desired: int
     actual: int | None
 
     def __str__(self) -> str:
-        if self.actual is None:
-            return f"pool {self.pool} should have the limit {self.desired} but has none of its own"
-        return f"pool {self.pool} should have the limit {self.desired} but has {self.actual}"
+        has = "none of its own" if self.actual is None else self.actual
+        return f"pool {self.pool} should have the limit {self.desired} but has {has}"
 
 
 def drift(instance: DagsterInstance, desired: Mapping[str, int]) -> list[Drift]:
-    """Every difference between `desired` and the instance, by pool."""
-    # A pool that ran before anyone set it carries the default limit: that is not a decision.
+    """Return every difference between `desired` and the instance, by pool."""
+    # A pool that ran before anybody set its limit has the default limit.
     actual = {p.name: p.limit for p in instance.event_log_storage.get_pool_limits() if not p.from_default}
     return [
         Drift(pool, limit, actual.get(pool))
@@ -41,26 +40,20 @@ def drift(instance: DagsterInstance, desired: Mapping[str, int]) -> list[Drift]:
 
 
 def ensure_pools(instance: DagsterInstance, desired: Mapping[str, int]) -> None:
-    """Give each pool its limit that has none. A limit that somebody set is somebody's decision."""
-    missing = {d.pool: d.desired for d in drift(instance, desired) if d.actual is None}
-    apply_pools(instance, missing)
+    """Set the limits of pools that have none; a limit that a person set stays."""
+    _apply(instance, [found for found in drift(instance, desired) if found.actual is None])
 
 
 def apply_pools(instance: DagsterInstance, desired: Mapping[str, int]) -> list[Drift]:
-    """Make these pools what `desired` says; returns what was different. Applying twice changes nothing."""
-    from sqlalchemy.exc import IntegrityError
-
+    """Set the limits of these pools; returns what was different."""
     found = drift(instance, desired)
-    for _ in desired:
-        try:
-            _apply(instance, drift(instance, desired))
-        except IntegrityError:
-            continue  # somebody else has just made the row of a pool: then it is there, maybe as it should be
-        return found
-    _apply(instance, drift(instance, desired))
+    _apply(instance, found)
     return found
 
 
-def _apply(instance: DagsterInstance, found: Sequence[Drift]) -> None:
+def _apply(instance: DagsterInstance, found: Iterable[Drift]) -> None:
+    from sqlalchemy.exc import IntegrityError
+
     for difference in found:
-        instance.event_log_storage.set_concurrency_slots(difference.pool, difference.desired)
+        with suppress(IntegrityError):  # another process has just set the first limit of this pool
+            instance.event_log_storage.set_concurrency_slots(difference.pool, difference.desired)

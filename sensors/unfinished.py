@@ -1,4 +1,4 @@
-"""What the runs that are not finished are doing: the ledger must not send their work again."""
+"""The work of runs that are not finished: the ledger must not dispatch it again."""
 
 import dagster as dg
 
@@ -20,7 +20,7 @@ def unfinished_dispatches(instance: dg.DagsterInstance) -> set[str]:
 
 
 def keys_under_way(instance: dg.DagsterInstance) -> set[str]:
-    """The `table:partition` of all that dispatched runs are doing, did or will do before they end."""
+    """Return the `table:partition` keys that dispatched runs did or will do before they end."""
     runs = instance.get_runs(filters=dg.RunsFilter(statuses=UNFINISHED))
     return {
         f"{key.path[-1]}:{run.tags.get('dagster/partition', ALL)}"

@@ -21,12 +21,12 @@ _STATUS = {
 
 
 def refusal(error: PerennialError, status: int | None = None, **more: Any) -> Response:
-    """The answer to a call that failed; `status` where the reason code does not decide it."""
-    told = {"error": error.message, "reason_code": error.reason_code, "remedy": error.remedy, **more}
-    # What is no fault of the caller's may be over in a moment.
+    """Return the answer to a call that failed; `status` where the reason code does not decide it."""
+    answer = {"error": error.message, "reason_code": error.reason_code, "remedy": error.remedy, **more}
+    # Errors that are not the caller's may be over in a moment.
     usual = _STATUS.get(error.reason_code, 400) if isinstance(error, InvalidInput) else 503
-    return json_response(status or usual, told)
+    return json_response(status or usual, answer)
 
 
-def json_response(status: int, told: Any, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(orjson.dumps(told, default=str), status, headers, media_type="application/json")
+def json_response(status: int, answer: Any, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(orjson.dumps(answer, default=str), status, headers, media_type="application/json")

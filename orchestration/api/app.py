@@ -1,10 +1,10 @@
 """The HTTP interface for programs: see a work item, recover it, and what the domains add.
 
-    GET  /sync/jobs/ID            a piece of work with its history
-    POST /sync/jobs/ID/recover    queue it again: 200, or 409 while somebody is at it
+    GET  /sync/jobs/ID            a work item with its history
+    POST /sync/jobs/ID/recover    queue it again: 200, or 409 while a live worker holds it
 
-It only calls what the command calls. Every answer is JSON; an error has `error`, `reason_code` and `remedy`.
-Who may call at all is decided in `callers.py`.
+It calls the functions that the command calls. Every answer is JSON; an error has `error`, `reason_code` and
+`remedy`. `callers.py` decides who may call.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from resources.ledger.model import Work
 
 
 def build_app(settings: Settings) -> Starlette:
-    """One application over the settings of this process."""
+    """Return the application for these settings."""
 
     def guarded(endpoint: Endpoint) -> Endpoint:
         async def answer(request: Request) -> Response:
@@ -57,47 +57,47 @@ def build_app(settings: Settings) -> Starlette:
     known = ", ".join(f"{call.method} {call.path.replace('{id:int}', 'ID')}" for call in calls)
 
     async def no_such_call(_: Request, error: HTTPException) -> Response:
-        told = {"error": error.detail.lower(), "reason_code": "no_such_call", "remedy": known}
-        return json_response(error.status_code, told, error.headers)
+        answer = {"error": error.detail.lower(), "reason_code": "no_such_call", "remedy": known}
+        return json_response(error.status_code, answer, error.headers)
 
     app = Starlette(
         routes=[Route(call.path, guarded(call.endpoint), methods=[call.method]) for call in calls],
         exception_handlers={
             HTTPException: no_such_call,  # type: ignore[dict-item]
-            ClientDisconnect: _gone,
-            Exception: _broken,
+            ClientDisconnect: _disconnected,
+            Exception: _failed,
         },
     )
-    # A client that does not follow would lose its upload and be told nothing.
+    # A client that does not follow a redirect would lose its upload without an error.
     app.router.redirect_slashes = False
     return app
 
 
 def _job(settings: Settings, number: int) -> dict[str, Any]:
     with closing(open_ledger(settings)) as ledger:
-        found = ledger.get(number)
-        if found is None:
+        work = ledger.get(number)
+        if work is None:
             raise InvalidInput(f"there is no work {number}", reason_code="unknown_work")
-        return _told(found) | {"events": [asdict(event) for event in ledger.events(number)]}
+        return _as_json(work) | {"events": [asdict(event) for event in ledger.events(number)]}
 
 
 def _recover(settings: Settings, number: int) -> dict[str, Any]:
-    """A row whose holder is dead is nobody's any more: it is taken from it first."""
+    """Queue the work item again; it is taken from a dead worker first."""
     with closing(open_ledger(settings, write=True)) as ledger:
         ledger.sweep(finished_runs=())
-        return _told(ledger.retry(number))
+        return _as_json(ledger.retry(number))
 
 
-def _told(work: Work) -> dict[str, Any]:
+def _as_json(work: Work) -> dict[str, Any]:
     return asdict(work) | {"params": dict(work.params)}
 
 
-async def _gone(_: Request, __: Exception) -> Response:
-    """Whoever hangs up in the middle of a file hears no answer, and nothing was taken in."""
+async def _disconnected(_: Request, __: Exception) -> Response:
+    """The client closed the connection in the middle of a file: nothing was imported."""
     return Response(status_code=400)
 
 
-async def _broken(_: Request, error: Exception) -> Response:
-    """The server's log has the rest; a caller is told no more."""
-    told = {"error": f"{type(error).__name__} here", "reason_code": "unclassified", "remedy": "see its log"}
-    return json_response(500, told)
+async def _failed(_: Request, error: Exception) -> Response:
+    """A bug; the server's log has the details."""
+    answer = {"error": f"{type(error).__name__} here", "reason_code": "unclassified", "remedy": "see its log"}
+    return json_response(500, answer)

@@ -23,7 +23,7 @@ from orchestration.settings import Settings
 from services.carbon.store import YearLocked
 from services.carbon.upload import LARGEST, File, upload
 
-SAID = ("kind", "type", "year", "name", "institution", "by", "decimal", "accept_valid")
+PARAMETERS = ("kind", "type", "year", "name", "institution", "by", "decimal", "accept_valid")
 """The query parameters of an upload."""
 
 
@@ -47,9 +47,9 @@ def _wants(request: Request, name: str) -> bool:
 
 
 async def _file(request: Request) -> File:
-    asked = request.query_params
-    _known(asked.multi_items())
-    kind, year, mark = asked.get("kind", ""), asked.get("year", ""), asked.get("decimal")
+    given = request.query_params
+    _known(given.multi_items())
+    kind, year, mark = given.get("kind", ""), given.get("year", ""), given.get("decimal")
     if kind not in ("units", "factors", "data"):
         raise InvalidInput(f"kind is {kind!r}", remedy="kind=units, kind=factors or kind=data")
     if year and not (year.isascii() and year.isdigit() and len(year) <= 4):
@@ -58,32 +58,32 @@ async def _file(request: Request) -> File:
         raise InvalidInput(f"decimal is {mark!r}", remedy="decimal=point or decimal=comma")
     return File(
         kind=kind,  # type: ignore[arg-type]
-        name=asked.get("name") or f"{kind}.csv",
+        name=given.get("name") or f"{kind}.csv",
         content=await _body(request),
-        by=_by(asked.get("by", "")),
-        institution=asked.get("institution") or "main",
+        by=_by(given.get("by", "")),
+        institution=given.get("institution") or "main",
         year=int(year) if year else None,
-        data_entry_type=asked.get("type"),
+        data_entry_type=given.get("type"),
         mark=mark,  # type: ignore[arg-type]
     )
 
 
-def _known(asked: Iterable[tuple[str, str]]) -> None:
-    """`instituion=other` would take the place of what `main` has, and nobody would be told."""
-    names = [name for name, _ in asked]
+def _known(given: Iterable[tuple[str, str]]) -> None:
+    """Refuse misspelt parameters: `instituion=other` would replace the data of `main` without an error."""
+    names = [name for name, _ in given]
     for name in names:
-        if name not in SAID or names.count(name) > 1:
-            fault = "is given more than once" if name in SAID else "is nothing that can be said of a file"
-            raise InvalidInput(f"{name[:40]!r} {fault}", remedy=f"one each of {', '.join(SAID)}")
+        if name not in PARAMETERS or names.count(name) > 1:
+            fault = "is given more than once" if name in PARAMETERS else "is not a parameter of an upload"
+            raise InvalidInput(f"{name[:40]!r} {fault}", remedy=f"one each of {', '.join(PARAMETERS)}")
 
 
-def _by(said: str) -> str:
-    """Whoever calls says a name; that it is theirs nobody has seen."""
-    if not said:
+def _by(name: str) -> str:
+    """The name that the caller gave, marked as unverified."""
+    if not name:
         return "api"
-    if fault := fault_of_name(said):
+    if fault := fault_of_name(name):
         raise InvalidInput(f"by is {fault}", reason_code="bad_name", remedy="by=anna")
-    return f"api: {said}"
+    return f"api: {name}"
 
 
 async def _body(request: Request) -> bytes:

@@ -17,13 +17,13 @@ def serve(settings: Settings) -> None:
 
     if not settings.api_token and not is_loopback(settings.api_host):
         raise InvalidInput(
-            f"without a token anybody who reaches {settings.api_host} could upload",
+            f"the API on {settings.api_host} has no token; everybody who reaches it could upload",
             reason_code="no_api_token",
             remedy="set PERENNIAL_API_TOKEN, or PERENNIAL_API_HOST to 127.0.0.1",
         )
-    with listening(settings.api_host, settings.api_port) as place:
-        say(f"listening on http://{settings.api_host}:{place.getsockname()[1]}")
-        uvicorn.Server(uvicorn.Config(build_app(settings), log_level="warning")).run(sockets=[place])
+    with listening(settings.api_host, settings.api_port) as listener:
+        say(f"listening on http://{settings.api_host}:{listener.getsockname()[1]}")
+        uvicorn.Server(uvicorn.Config(build_app(settings), log_level="warning")).run(sockets=[listener])
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -33,5 +33,5 @@ def listening(host: str, port: int) -> socket.socket:
         raise InvalidInput(
             f"cannot listen on {host}:{port}: {error.strerror or error}",
             reason_code="port_in_use",
-            remedy="set PERENNIAL_API_PORT and PERENNIAL_API_HOST to what is free here",
+            remedy="set PERENNIAL_API_PORT and PERENNIAL_API_HOST to a free address",
         ) from None

@@ -1,4 +1,4 @@
-"""How commands speak: tables or one JSON document on stdout, everything else on stderr."""
+"""The output of commands: tables or one JSON document on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.
 
 
 def say(text: str) -> None:
-    """A line for people; never part of the answer."""
+    """Write a line for people, which is not part of the answer."""
     sys.stderr.write(f"{text}\n")
 
 
@@ -26,14 +26,12 @@ def answer(text: str) -> None:
 
 
 def document(value: Any) -> None:
-    try:
-        text = json.dumps(value, ensure_ascii=False, indent=2, default=_plain, allow_nan=False)
-    except ValueError:  # JSON has no NaN and no infinity: readers expect null
-        text = json.dumps(_finite(value), ensure_ascii=False, indent=2, default=_plain)
+    text = json.dumps(_finite(value), ensure_ascii=False, indent=2, default=_plain)
     sys.stdout.write(text + "\n")
 
 
 def _finite(value: Any) -> Any:
+    """Replace NaN and infinities, which JSON does not have, by null."""
     if isinstance(value, dict):
         return {key: _finite(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -50,14 +48,13 @@ def _plain(value: Any) -> Any:
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "", *, exact: bool = False
 ) -> None:
-    """A table as wide as the terminal, words that are longer on several lines; piped, it is not cut. `exact`:
-    fractions as they are, and not as many digits as a person takes in."""
+    """Print a table as wide as the terminal; longer words take several lines. `exact` shows all digits."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console as RichConsole
     from rich.table import Table
 
     class Console(RichConsole):
-        def on_broken_pipe(self) -> None:  # rich would end the program as a failure
+        def on_broken_pipe(self) -> None:  # rich would end the program with a failure
             raise BrokenPipeError
 
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
@@ -65,23 +62,23 @@ def table(
     for column in columns:
         shown.add_column(column, overflow="fold")
     for row in rows:
-        states = zip(columns, row, strict=True)
+        values = zip(columns, row, strict=True)
         shown.add_row(
-            *(str(c) if name == "year" and c is not None else _text(c, exact) for name, c in states)
+            *(str(value) if name == "year" and value else _text(value, exact) for name, value in values)
         )
     console.print(shown)
 
 
-def _text(state: Any, exact: bool) -> str:
+def _text(value: Any, exact: bool) -> str:
     from rich.markup import escape
 
-    if state is None:
+    if value is None:
         return ""
-    if isinstance(state, datetime):
-        return f"{state:%Y-%m-%d %H:%M:%S}"
-    if isinstance(state, float):
-        return f"{state:,.15g}" if exact else f"{state:.4g}"
-    if isinstance(state, int) and not isinstance(state, bool):
-        return f"{state:,}"
-    # A source's words may carry commands for the terminal.
-    return escape(printable(str(state), keep="\n"))
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
+    if isinstance(value, float):
+        return f"{value:,.15g}" if exact else f"{value:.4g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    # Text of a source may contain commands for the terminal.
+    return escape(printable(str(value), keep="\n"))

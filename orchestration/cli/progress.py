@@ -1,4 +1,4 @@
-"""Progress bars for runs in this process: fed by the progress records of our own log, on a terminal only."""
+"""Progress bars for runs in this process, fed by the records of the logger `perennial.progress`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ PROGRESS = "perennial.progress"
 
 @contextmanager
 def progress() -> Iterator[None]:
-    """While open, records of the logger `perennial.progress` (args: what, done, of) move bars on stderr."""
-    log = logging.getLogger(PROGRESS)
+    """While inside, show records (args: what, done, of) as bars on stderr, if it is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -26,7 +25,7 @@ def progress() -> Iterator[None]:
 
     columns = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bars:
-        handler, level = _Bars(bars), log.level
+        log, handler = logging.getLogger(PROGRESS), _Bars(bars)
         log.addHandler(handler)
         log.setLevel(logging.INFO)
         log.propagate = False
@@ -34,7 +33,7 @@ def progress() -> Iterator[None]:
             yield
         finally:
             log.removeHandler(handler)
-            log.setLevel(level)
+            log.setLevel(logging.NOTSET)
             log.propagate = True
 
 
@@ -47,7 +46,7 @@ class _Bars(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if not isinstance(record.args, tuple) or len(record.args) != 3:
             return
-        what, done, of = (str(record.args[0]), float(str(record.args[1])), float(str(record.args[2])))
+        what, done, of = str(record.args[0]), float(str(record.args[1])), float(str(record.args[2]))
         if what not in self._tasks:
             self._tasks[what] = self._bars.add_task(what, total=of)
         self._bars.update(self._tasks[what], completed=done, total=of)

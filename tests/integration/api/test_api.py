@@ -1,4 +1,4 @@
-"""The HTTP interface as programs meet it: a real server on a real socket, over a real home."""
+"""The HTTP interface: a real server on a real socket, over a real home."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class Api:
     def get(self, path: str) -> requests.Response:
         return self.session.get(self.address + path, timeout=30)
 
-    def post(self, path: str, body: bytes = b"", **asked: str) -> requests.Response:
-        return self.session.post(self.address + path, data=body, params=asked, timeout=30)
+    def post(self, path: str, body: bytes = b"", **given: str) -> requests.Response:
+        return self.session.post(self.address + path, data=body, params=given, timeout=30)
 
-    def upload(self, body: bytes, **asked: str) -> requests.Response:
-        return self.post("/carbon/uploads", body, **asked)
+    def upload(self, body: bytes, **given: str) -> requests.Response:
+        return self.post("/carbon/uploads", body, **given)
 
 
 @pytest.fixture
@@ -70,16 +70,16 @@ def api(settings: Settings) -> Iterator[Api]:
 
 @contextmanager
 def serving(settings: Settings) -> Iterator[Api]:
-    place = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(build_app(settings), log_level="warning"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [place]})
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
-    api = Api(f"http://127.0.0.1:{place.getsockname()[1]}")
+    api = Api(f"http://127.0.0.1:{listener.getsockname()[1]}")
     yield api
     api.session.close()
     server.should_exit = True
     thread.join()
-    place.close()
+    listener.close()
 
 
 def a_job(ledger: Ledger) -> int:
@@ -87,13 +87,13 @@ def a_job(ledger: Ledger) -> int:
     return row.id
 
 
-def test_a_job_is_shown_with_its_history(api: Api, ledger: Ledger) -> None:
-    told = api.get(f"/sync/jobs/{a_job(ledger)}").json()
-    assert (told["kind"], told["key"], told["status"]) == (AGGREGATION, KEY, "queued")
-    assert [event["event"] for event in told["events"]] == ["created"]
+def test_job__queued__is_shown_with_its_history(api: Api, ledger: Ledger) -> None:
+    answered = api.get(f"/sync/jobs/{a_job(ledger)}").json()
+    assert (answered["kind"], answered["key"], answered["status"]) == (AGGREGATION, KEY, "queued")
+    assert [event["event"] for event in answered["events"]] == ["created"]
 
 
-def test_a_job_that_failed_is_queued_again_under_a_new_id(api: Api, ledger: Ledger) -> None:
+def test_recover__failed__is_queued_again_under_a_new_id(api: Api, ledger: Ledger) -> None:
     number = a_job(ledger)
     with ledger.lease(AGGREGATION, [KEY], "run", heartbeat=False) as lease:
         lease.fail(KEY, "no")
@@ -103,7 +103,7 @@ def test_a_job_that_failed_is_queued_again_under_a_new_id(api: Api, ledger: Ledg
     assert answer.json()["id"] > number
 
 
-def test_a_live_job_is_left_alone(api: Api, ledger: Ledger) -> None:
+def test_recover__live_worker__is_refused(api: Api, ledger: Ledger) -> None:
     number = a_job(ledger)
     with ledger.lease(AGGREGATION, [KEY], "run", heartbeat=False):
         answer = api.post(f"/sync/jobs/{number}/recover")
@@ -111,7 +111,7 @@ def test_a_live_job_is_left_alone(api: Api, ledger: Ledger) -> None:
         assert answer.json()["reason_code"] == "already_running"
 
 
-def test_a_job_whose_worker_is_dead_is_queued_again(api: Api, settings: Settings, ledger: Ledger) -> None:
+def test_recover__dead_worker__is_queued_again(api: Api, settings: Settings, ledger: Ledger) -> None:
     [row] = ledger.enqueue(
         [WorkRequest(kind=FILL, key="normalized_daily:2026-11-17", fingerprint="f")]
     ).created
@@ -127,7 +127,7 @@ def test_a_job_whose_worker_is_dead_is_queued_again(api: Api, settings: Settings
     assert (answer.json()["id"], answer.json()["status"]) == (number, "queued")
 
 
-def test_a_job_that_waits_becomes_due_now(api: Api, ledger: Ledger) -> None:
+def test_recover__deferred__is_due_now(api: Api, ledger: Ledger) -> None:
     number = a_job(ledger)
     with ledger.lease(AGGREGATION, [KEY], "run", heartbeat=False) as lease:
         lease.defer(KEY, "later", not_before=datetime.now(UTC) + timedelta(days=1))
@@ -137,26 +137,26 @@ def test_a_job_that_waits_becomes_due_now(api: Api, ledger: Ledger) -> None:
     assert row.not_before is None or row.not_before <= datetime.now(UTC)
 
 
-def test_a_job_there_is_not(api: Api, ledger: Ledger) -> None:
+def test_job__unknown_id__is_not_found(api: Api, ledger: Ledger) -> None:
     assert api.get("/sync/jobs/77").status_code == 404
     assert api.post("/sync/jobs/77/recover").status_code == 404
     assert api.get("/sync/jobs/seven").status_code == 404
     assert api.get("/sync/jobs/1/recover").status_code == 405
 
 
-def test_a_file_is_taken_in_once_and_begins_its_chain(api: Api, settings: Settings) -> None:
+def test_upload__same_file_twice__is_imported_once(api: Api, settings: Settings) -> None:
     first = api.upload(UNITS, kind="units", year="2025", name="tree.csv", by="ada")
     assert first.status_code == 201, first.text
-    told = first.json()
-    assert (told["file"], told["rows"], told["years"]) == ("tree.csv", 2, [2025])
-    assert api.get(f"/sync/jobs/{told['jobs'][0]}").json()["kind"] == "carbon.unit_sync"
+    answered = first.json()
+    assert (answered["file"], answered["rows"], answered["years"]) == ("tree.csv", 2, [2025])
+    assert api.get(f"/sync/jobs/{answered['jobs'][0]}").json()["kind"] == "carbon.unit_sync"
     again = api.upload(UNITS, kind="units", year="2025", name="tree.csv")
     assert (again.status_code, again.json()["known_already"]) == (200, True)
     [kept] = open_carbon(settings).store.uploads.find()
-    assert kept.uploaded_by == "api: ada", "so the caller said"
+    assert kept.uploaded_by == "api: ada"
 
 
-def test_a_refused_file_lists_its_problems_and_changes_nothing(api: Api, settings: Settings) -> None:
+def test_upload__bad_rows__lists_the_problems_and_changes_nothing(api: Api, settings: Settings) -> None:
     api.upload(UNITS, kind="units", year="2025")
     wrong = TRAIN + b"XXX,-1,1,CH\n"
     answer = api.upload(wrong, kind="data", type="train", year="2025")
@@ -168,7 +168,7 @@ def test_a_refused_file_lists_its_problems_and_changes_nothing(api: Api, setting
 
 
 @pytest.mark.parametrize("year", [1066, 2051, 10**20])
-def test_a_year_there_is_none_of_is_a_problem_of_the_file_and_noted_as_no_year(
+def test_upload__impossible_year__is_refused_and_noted_without_years(
     api: Api, settings: Settings, year: int
 ) -> None:
     if year < 10_000:
@@ -179,14 +179,14 @@ def test_a_year_there_is_none_of_is_a_problem_of_the_file_and_noted_as_no_year(
     assert {one.years for one in carbon.store.uploads.find()} == {()}
 
 
-def test_a_locked_year_takes_nothing(api: Api, settings: Settings, ledger: Ledger) -> None:
+def test_upload__locked_year__is_refused(api: Api, settings: Settings, ledger: Ledger) -> None:
     open_carbon(settings, write=True).store.year_locks.lock(2025, "ada", "published")
     answer = api.upload(UNITS, kind="units", year="2025")
     assert (answer.status_code, answer.json()["reason_code"]) == (409, "year_locked")
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("given", "message"),
     [
         ({}, "kind is ''"),
         ({"kind": "money"}, "kind is 'money'"),
@@ -199,19 +199,23 @@ def test_a_locked_year_takes_nothing(api: Api, settings: Settings, ledger: Ledge
         ({"kind": "units", "by": "x" * 201}, "200 characters"),
         ({"kind": "units", "type": "\x1b"}, "the type is '\\x1b'"),
         ({"kind": "data", "decimal": "dot"}, "decimal is 'dot'"),
-        ({"kind": "units", "instituion": "other"}, "'instituion' is nothing that can be said of a file"),
+        ({"kind": "units", "instituion": "other"}, "'instituion' is not a parameter of an upload"),
         ({"kind": "units", "year": ["2024", "2025"]}, "'year' is given more than once"),
         ({"kind": "data", "type": "zeppelin", "year": "2025"}, "no data entry type 'zeppelin'"),
     ],
 )
-def test_a_wrong_question_is_told_with_the_right_one(api: Api, asked: dict[str, Any], said: str) -> None:
-    answer = api.upload(TRAIN, **asked)
+def test_upload__wrong_parameter__names_it_with_a_remedy(
+    api: Api, given: dict[str, Any], message: str
+) -> None:
+    answer = api.upload(TRAIN, **given)
     assert answer.status_code == 400
-    assert said in answer.json()["error"]
+    assert message in answer.json()["error"]
     assert answer.json()["remedy"]
 
 
-def test_every_error_is_json_with_a_remedy(api: Api, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_call__any_error__is_json_with_a_remedy(
+    api: Api, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert ledger.get(10**20) is None
     with pytest.raises(InvalidInput, match="there is no work"):
         ledger.cancel(10**20)
@@ -226,12 +230,12 @@ def test_every_error_is_json_with_a_remedy(api: Api, ledger: Ledger, monkeypatch
     found.append((api.get("/sync/jobs/1"), 500))
     for answer, status in found:
         assert answer.status_code == status, answer.url
-        told = answer.json()
-        assert told["error"]
-        assert told["reason_code"]
-        assert "remedy" in told
+        answered = answer.json()
+        assert answered["error"]
+        assert answered["reason_code"]
+        assert "remedy" in answered
     assert found[3][0].headers["allow"] == "POST"
-    assert "division" not in found[-1][0].text, "what is inside is not told"
+    assert "division" not in found[-1][0].text
 
 
 OTHERS = [
@@ -249,7 +253,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("headers", "status"), OTHERS, ids=str)
-def test_without_a_token_no_page_of_a_browser_is_answered(
+def test_call__no_token_set__refuses_pages_of_browsers(
     settings: Settings, headers: dict[str, str], status: int
 ) -> None:
     with serving(make_settings(settings, api_token="")) as api:
@@ -262,13 +266,13 @@ def test_without_a_token_no_page_of_a_browser_is_answered(
         assert answer.json()["reason_code"] == "foreign_page"
 
 
-def test_with_a_token_any_name_of_this_machine_will_do(api: Api) -> None:
+def test_call__token_set__any_host_name_is_served(api: Api) -> None:
     api.session.headers["Host"] = "carbon.example"
     assert api.upload(UNITS, kind="units", year="2025").status_code == 201
 
 
 @pytest.mark.parametrize("said", ["", "Bearer wrong", TOKEN, f"bearer {TOKEN}", "Bearer ä"])
-def test_nobody_gets_in_without_the_token(api: Api, ledger: Ledger, said: str) -> None:
+def test_call__missing_or_wrong_token__is_refused(api: Api, ledger: Ledger, said: str) -> None:
     number = a_job(ledger)
     job = f"/sync/jobs/{number}"
     for method, path in (("GET", job), ("POST", f"{job}/recover"), ("POST", "/carbon/uploads")):
@@ -279,40 +283,40 @@ def test_nobody_gets_in_without_the_token(api: Api, ledger: Ledger, said: str) -
         assert TOKEN not in answer.text
 
 
-def test_it_does_not_listen_to_everybody_without_a_token(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="could upload") as told:
+def test_serve__public_address_without_token__is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="could upload") as caught:
         serve(make_settings(home=tmp_path, source="sandbox", api_host="0.0.0.0"))
-    assert "PERENNIAL_API_TOKEN" in told.value.remedy
+    assert "PERENNIAL_API_TOKEN" in caught.value.remedy
 
 
-def test_a_port_in_use_names_its_setting() -> None:
+def test_listening__port_in_use__names_the_setting() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
-        pytest.raises(InvalidInput, match="cannot listen on 127") as told,
+        pytest.raises(InvalidInput, match="cannot listen on 127") as caught,
     ):
         listening("127.0.0.1", taken.getsockname()[1])
-    assert "PERENNIAL_API_PORT" in told.value.remedy
+    assert "PERENNIAL_API_PORT" in caught.value.remedy
 
 
-def test_a_call_by_another_name_is_told_and_sent_nowhere(api: Api) -> None:
+def test_call__unknown_path__is_not_redirected(api: Api) -> None:
     answer = api.session.post(f"{api.address}/carbon/uploads/", data=UNITS, timeout=30, allow_redirects=False)
     assert (answer.status_code, answer.json()["reason_code"]) == (404, "no_such_call")
 
 
-def test_institutions_whose_names_cannot_be_read_are_refused(api: Api) -> None:
-    place = f"{api.address}/carbon/uploads?kind=units&year=2025&institution=Z%FCrich"
-    answer = api.session.post(place, data=UNITS, timeout=30)
+def test_upload__name_not_in_utf8__is_refused(api: Api) -> None:
+    url = f"{api.address}/carbon/uploads?kind=units&year=2025&institution=Z%FCrich"
+    answer = api.session.post(url, data=UNITS, timeout=30)
     assert answer.status_code == 400
     assert "not in UTF-8" in answer.json()["error"]
 
 
-def test_who_hangs_up_in_the_middle_of_a_file_leaves_no_stack_trace(
+def test_upload__client_disconnects__logs_no_stack_trace(
     api: Api, caplog: pytest.LogCaptureFixture, settings: Settings
 ) -> None:
     host, port = api.address.removeprefix("http://").split(":")
     head = f"POST /carbon/uploads?kind=units&year=2025 HTTP/1.1\r\nHost: {host}\r\n"
     with socket.create_connection((host, int(port)), timeout=10) as caller:
         caller.sendall(f"{head}Authorization: Bearer {TOKEN}\r\nContent-Length: 1000\r\n\r\nunit_id".encode())
-    assert api.upload(UNITS, kind="units", year="2025").status_code == 201, "the next one is heard"
+    assert api.upload(UNITS, kind="units", year="2025").status_code == 201
     assert not [record for record in caplog.records if record.exc_info]
     assert len(open_carbon(settings).store.uploads.find()) == 1

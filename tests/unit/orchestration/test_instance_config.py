@@ -1,4 +1,4 @@
-"""Dagster's instance: the rendered file, the files in the repository, and that Dagster accepts them."""
+"""Dagster's instance: the file that is written, and that Dagster accepts it."""
 
 import os
 import tomllib
@@ -15,11 +15,8 @@ from orchestration.instance import (
     LOCATION,
     MODULE,
     dagster_home,
-    embedded_config,
     instance_config,
     open_instance,
-    production_config,
-    workspace_config,
 )
 from orchestration.settings import PROJECT_ROOT, Settings
 
@@ -30,21 +27,12 @@ def production(home: Path) -> Settings:
     return Settings(home=home, env="production", database_url=URL)
 
 
-def test_the_root_file_is_the_embedded_instance_with_relative_folders():
-    assert yaml.safe_load((PROJECT_ROOT / "dagster.yaml").read_text()) == embedded_config(
-        ".perennial/dagster"
-    )
+def test_workspace__of_the_root__is_the_one_code_location():
+    workspace = yaml.safe_load((PROJECT_ROOT / "workspace.yaml").read_text())
+    assert workspace == {"load_from": [{"python_module": {"module_name": MODULE, "location_name": LOCATION}}]}
 
 
-def test_the_servers_file_is_the_production_instance():
-    assert yaml.safe_load((PROJECT_ROOT / "deploy/dagster.yaml").read_text()) == production_config()
-
-
-def test_the_root_workspace_is_the_one_code_location():
-    assert yaml.safe_load((PROJECT_ROOT / "workspace.yaml").read_text()) == workspace_config()
-
-
-def test_the_root_file_loads_as_an_instance_that_keeps_its_state(
+def test_root_file__plain_dagster__keeps_its_state_in_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
@@ -56,7 +44,7 @@ def test_the_root_file_loads_as_an_instance_that_keeps_its_state(
     assert {entry.name for entry in tmp_path.iterdir()} == {"dagster.yaml", ".perennial"}
 
 
-def test_opening_an_instance_writes_state_only_under_the_home(
+def test_open_instance__any_working_directory__writes_only_under_the_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     working = tmp_path / "working"
@@ -71,7 +59,7 @@ def test_opening_an_instance_writes_state_only_under_the_home(
     assert list(working.iterdir()) == []
 
 
-def test_rendering_again_leaves_the_file_alone(tmp_path: Path):
+def test_dagster_home__same_settings__leaves_the_file_alone(tmp_path: Path):
     settings = Settings(home=tmp_path)
     path = dagster_home(settings) / "dagster.yaml"
     before = path.stat()
@@ -80,7 +68,7 @@ def test_rendering_again_leaves_the_file_alone(tmp_path: Path):
     assert path.stat().st_ino == before.st_ino
 
 
-def test_rendering_replaces_a_file_that_says_something_else(tmp_path: Path):
+def test_dagster_home__file_was_changed__writes_it_anew(tmp_path: Path):
     settings = Settings(home=tmp_path)
     path = dagster_home(settings) / "dagster.yaml"
     path.write_text("telemetry: {enabled: true}\n")
@@ -88,7 +76,7 @@ def test_rendering_replaces_a_file_that_says_something_else(tmp_path: Path):
     assert yaml.safe_load(path.read_text()) == instance_config(settings)
 
 
-def test_many_may_render_at_once_and_leave_one_whole_file(tmp_path: Path):
+def test_dagster_home__called_by_many_at_once__leaves_one_whole_file(tmp_path: Path):
     settings = Settings(home=tmp_path)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: dagster_home(settings), range(64)))
@@ -97,7 +85,7 @@ def test_many_may_render_at_once_and_leave_one_whole_file(tmp_path: Path):
     assert yaml.safe_load((folder / "dagster.yaml").read_text()) == instance_config(settings)
 
 
-def test_production_names_the_variable_of_the_secret_and_never_the_secret(tmp_path: Path):
+def test_instance_config__production__names_the_variable_of_the_secret(tmp_path: Path):
     text = (dagster_home(production(tmp_path)) / "dagster.yaml").read_text()
     assert "s3cret" not in text
     assert yaml.safe_load(text)["storage"] == {
@@ -105,13 +93,13 @@ def test_production_names_the_variable_of_the_secret_and_never_the_secret(tmp_pa
     }
 
 
-def test_dagster_accepts_the_production_file(tmp_path: Path):
+def test_instance_config__production__is_accepted_by_dagster(tmp_path: Path):
     with_schema = InstanceRef.from_dir(str(dagster_home(production(tmp_path))))
     assert "PERENNIAL_DATABASE_URL" in with_schema.storage_data.config_yaml
     assert with_schema.settings["run_monitoring"]["max_resume_run_attempts"] == 0
 
 
-def test_dagster_connects_with_the_driver_of_the_settings_not_with_what_a_person_wrote(
+def test_export_database_url__person_named_another_driver__names_the_driver_of_the_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("PERENNIAL_DATABASE_URL", "postgresql://perennial:s3cret@db/perennial")
@@ -119,6 +107,6 @@ def test_dagster_connects_with_the_driver_of_the_settings_not_with_what_a_person
     assert os.environ["PERENNIAL_DATABASE_URL"] == URL
 
 
-def test_the_code_location_has_the_same_name_however_it_is_started():
+def test_pyproject__plain_dagster__names_the_same_code_location():
     dagster = tomllib.loads((PROJECT_ROOT / "pyproject.toml").read_text())["tool"]["dagster"]
     assert (dagster["module_name"], dagster["code_location_name"]) == (MODULE, LOCATION)
