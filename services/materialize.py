@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pyarrow as pa
 
@@ -62,7 +62,9 @@ class Materialization:
     this: Pass
     report: Report
     source: str = ""
-    """The call that rows come from; content that changes is then a revision of the source's."""
+    """The call that rows come from."""
+    revisions: bool = False
+    """Whether content that changes is a revision of the source's."""
     allow_empty: bool = True
     pipelines: bool = False
     """Whether the work belongs to pipelines, which its content is recorded with."""
@@ -100,26 +102,22 @@ class Materialization:
 
     def _take_over(self, lease: Lease) -> None:
         """What earlier passes of this run did, and what nobody may do now."""
-        done = [key.split(":", 1)[1] for key in lease.done]
-        records = self.provenance.records([self.tables[0].name], done) if done else {}
-        self.report(
-            [
-                PartitionReport(
-                    self.tables[0],
-                    partition,
-                    "earlier",
-                    Version(r.rows, r.digest),
-                    state_of(ABSENT, r),
-                    detail=r.detail,
-                )
-                for (_, partition), r in records.items()
-            ]
-        )
+        if done := [key.split(":", 1)[1] for key in lease.done]:
+            self.report(self._earlier(done))
         for key, row in lease.settled.items():
             words = (row.error or row.reason_code).splitlines()[0]
             self.failures[key.split(":", 1)[1]] = PartlyDone(words, reason_code=row.reason_code)
         for key, error in lease.refused.items():
             self.failures[key.split(":", 1)[1]] = error
+
+    def _earlier(self, partitions: Sequence[str]) -> list[PartitionReport]:
+        table = self.tables[0]
+        return [
+            PartitionReport(
+                table, p, "earlier", Version(r.rows, r.digest), state_of(ABSENT, r), detail=r.detail
+            )
+            for (_, p), r in self.provenance.records([table.name], partitions).items()
+        ]
 
     def _readable(self, lease: Lease) -> list[str]:
         """The leased partitions, without those whose rows are there and cannot be read now: these wait, as
@@ -142,12 +140,7 @@ class Materialization:
     def _refuse(self, lease: Lease, one: NotBuilt) -> None:
         """Answer for a partition that was not built: another pass of this run, a later run, or a person."""
         key, error = self._key(one.partition), one.error
-        if (
-            isinstance(error, TransientResourceError)
-            and error.retry_in_run
-            and self.this.waits
-            and not one.skip
-        ):
+        if self.source and _another_pass_may_help(error):
             if not self.this.final:
                 self.later[one.partition] = error
                 return
@@ -226,7 +219,7 @@ class Materialization:
             before=before,
             snapshot_id=commit.snapshot_id,
             seconds=seconds,
-            attempts=max(work.attempts, self.this.retry + 1),
+            attempts=work.attempts + self.this.retry,
             reason=work.reason_code or ASKED_FOR,
             inputs=one.inputs,
             detail=one.detail,
@@ -260,10 +253,10 @@ class Materialization:
             )
             # The snapshot just before this commit shows the old content, unless somebody else wrote to the
             # table since; then only the snapshot that first had it does.
-            shows_old = parents[one.table.name] if self.source and one.before.untouched else None
+            shows_old = parents[one.table.name] if self.revisions and one.before.untouched else None
             records.setdefault(shows_old, []).append(record)
         for shows_old, noted in records.items():
-            self.provenance.record(noted, revision=bool(self.source), parent_snapshot_id=shows_old)
+            self.provenance.record(noted, revision=self.revisions, parent_snapshot_id=shows_old)
 
     def _chains(self, lease: Lease, built: Sequence[Built]) -> dict[str, dict[str, Any]]:
         """By partition, the pipelines that its content belongs to, for whatever is made from it."""
@@ -281,9 +274,7 @@ class Materialization:
     def _given_up(self, error: TransientResourceError) -> TransientResourceError:
         """The error after the last pass, in the words people search for."""
         text = f"{self.source} failed after {self.this.retry} retries: {error.message}"
-        final = TransientResourceError(
-            text, reason_code=error.reason_code, remedy=error.remedy, retry_after=error.retry_after
-        )
+        final = TransientResourceError(text, reason_code=error.reason_code, remedy=error.remedy)
         final.__cause__ = error
         return final
 
@@ -307,3 +298,9 @@ class Materialization:
         words = f"{self._name}: {count}; {cause.error.splitlines()[0]}"
         remedy = first.remedy if isinstance(first, PerennialError) else ""
         raise PartlyDone(words, reason_code=cause.reason_code, remedy=remedy) from first
+
+
+def _another_pass_may_help(error: Exception | None) -> TypeGuard[TransientResourceError]:
+    """Seconds help a source that is busy; a disk or an object store that fails is left to a later run."""
+    transient = isinstance(error, TransientResourceError) and error.retry_in_run
+    return transient and not isinstance(error, DataUnavailable)

@@ -80,6 +80,8 @@ class PartitionReport:
     @property
     def seen_count(self) -> int:
         """How often in a row this same content was committed."""
+        if self.outcome != "committed":
+            return self.before.seen_count
         return self.before.seen_count + 1 if self.before.recorded == self.version else 1
 
 

@@ -24,6 +24,9 @@ and private (`SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION`): a test counts the 
 class Checks(Protocol):
     """What the asset checks of a table say."""
 
+    @property
+    def specs(self) -> Sequence[dg.AssetCheckSpec]: ...
+
     def of(self, report: PartitionReport) -> dg.AssetCheckEvaluation | None: ...
 
     def totals(self, reports: Sequence[PartitionReport]) -> Iterable[dg.AssetCheckResult]: ...

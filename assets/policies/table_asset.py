@@ -33,7 +33,6 @@ def table_asset(
     waits: Sequence[float] = (),
     pool: str | None = None,
     checks: Checks | None = None,
-    check_specs: Sequence[dg.AssetCheckSpec] = (),
     recent: Recent | None = None,
 ) -> dg.AssetsDefinition:
     """One writer of these tables. A run may span partitions of which only some are due."""
@@ -47,7 +46,7 @@ def table_asset(
             )
             for table in tables
         ],
-        check_specs=check_specs,
+        check_specs=checks.specs if checks else None,
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run() if partitions else None,
         retry_policy=ListedRetryPolicy(waits) if waits else None,

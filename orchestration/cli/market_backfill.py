@@ -11,6 +11,7 @@ from datetime import date
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from assets.policies.tags import ONLY, ONLY_NEEDED
 from domain.market.plan import FILL
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
 from domain.market.trading import newest_published, shanghai
@@ -18,7 +19,7 @@ from domain.shared.error import InvalidInput
 from orchestration.cli.output import say
 from orchestration.cli.progress import progress
 from orchestration.cli.runner import Runner, runner, take_back, tell
-from services.market.passes import ONLY, ONLY_NEEDED, CalendarMissing
+from services.market.days import CalendarMissing
 
 if TYPE_CHECKING:
     from domain.market.trading import TradingCalendar

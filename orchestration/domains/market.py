@@ -66,10 +66,7 @@ def open_market(settings: Settings, *, write: bool = False) -> MarketService:
 def _definitions(settings: Settings) -> dg.Definitions:
     import dagster as dg
 
-    from assets.market.daily import daily_assets
-    from assets.market.derived import derived_assets
-    from assets.market.history import history_asset
-    from assets.market.reference import reference_assets
+    from assets.market.tables import daily_assets, derived_assets, history_asset, reference_assets
     from assets.policies.partitions import weekdays
     from domain.market.catalogue import catalogue
     from sensors.market.freshness import market_freshness_sensor
@@ -84,9 +81,10 @@ def _definitions(settings: Settings) -> dg.Definitions:
     derived = derived_assets(market, days)
     history = history_asset(market)
     by_day = dg.AssetSelection.assets(*(a for a in [*fetched, *derived] if a.partitions_def == days))
+    healed = dg.AssetSelection.assets(*fetched, *derived, history)
     return dg.Definitions(
         assets=[*fetched, *derived, history],
-        sensors=[gap_fill_sensor(dg.AssetSelection.assets(*fetched, *derived)), market_freshness_sensor],
+        sensors=[gap_fill_sensor(healed), market_freshness_sensor],
         schedules=[
             daily_schedule(by_day, f"{group.daily_at.minute} {group.daily_at.hour} * * 1-5"),
             history_schedule(history),

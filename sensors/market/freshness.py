@@ -7,7 +7,7 @@ import json
 
 import dagster as dg
 
-from assets.market.recording import FRESH
+from assets.market.checks import FRESH
 from assets.policies.definition import asset_key
 from domain.market.freshness import FreshnessStatus, freshness
 from domain.market.trading import shanghai

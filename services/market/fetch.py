@@ -1,186 +1,175 @@
-"""Fetching days of one table: what is to be asked for, one pass over it, and the word on how it went.
-
-The caller decides on another pass.
-"""
+"""Fetching days of one table from the source: ask, judge, hand over to be written month by month."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, timedelta
-from typing import Any
+import logging
+import time
+from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import date
+from itertools import groupby
+from typing import TYPE_CHECKING
 
-from domain.market.answer import EARLY
+import pyarrow as pa
+
+from domain.market.answer import NotYetData, check_answer
 from domain.market.catalogue import Endpoint
-from domain.market.completeness import SAYS_SO, Judgement
+from domain.market.completeness import Judgement
 from domain.market.plan import FILL
-from domain.market.trading import TradingCalendar, published_at, shanghai
+from domain.market.trading import published_at, shanghai
+from domain.shared.collection import collected_rarely
 from domain.shared.error import InvalidInput, PerennialError, TransientResourceError
-from domain.shared.table import Version
-from services.market.fetch_pass import FetchOutcome, FetchPass
-from services.market.passes import CalendarMissing, DayReport, PartlyDone, Pass, Report
+from domain.shared.state import PartitionState
+from resources.tushare.errors import QuotaUsedUp, RateLimited
+from services.market.days import days_to_write
 from services.market.service import MarketService
+from services.partitions import Batch, Built, NotBuilt, PartitionReport, Pass, Report, Request
+
+if TYPE_CHECKING:
+    from resources.tushare.request import Request as Call
+
+CODES_PER_CALL = 500
+MINUTES_WAITED = 3
+"""How often a call of a range is made again after the source refused it for the minute."""
+log = logging.getLogger("perennial.market")
 
 
 def fetch_days(
-    market: MarketService, endpoint: Endpoint, days: Sequence[date], this: Pass, report: Report
+    market: MarketService, partitions: Sequence[str], this: Pass, report: Report, *, endpoint: Endpoint
 ) -> None:
-    """Fetch `days`; every day ends committed, closed, put off in the ledger, or as the error raised."""
-    calendar = market.calendar()
-    wanted, early = _sort_out(market, endpoint, days, calendar, report)
-    if this.only_needed:
-        wanted = keep_whole(market, endpoint.name, wanted, report)
-    outcome = FetchOutcome()
+    """Fetch days of a table. Each ends committed, closed, deferred in the ledger, or in the error raised."""
+    days = days_to_write(market, endpoint.table, partitions, this, report)
+    early = [day for day in days if published_at(endpoint, day) > market.clock()]
+    due = [str(day) for day in days if day not in early]
+    work = market.fetching(FILL, endpoint, this, report)
     try:
-        with market.ledger.lease(
-            FILL,
-            [f"{endpoint.name}:{d}" for d in wanted],
-            this.run_id,
-            final=this.final,
-            retry_in=timedelta(seconds=this.wait),
-        ) as lease:
-            report(list(_again(market, endpoint, lease.done, this)))
-            for key, row in lease.settled.items():
-                words = (row.error or row.reason_code).splitlines()[0]
-                outcome.settled[_day(key)] = PartlyDone(words, reason_code=row.reason_code)
-            todo = sorted(map(_day, lease.keys))
-            FetchPass(market, endpoint, this, lease, outcome, report).run(todo)
-            if outcome.later:
-                raise _final_word(endpoint, outcome.later, this)
+        work.run(due, _Fetch(market, endpoint, report, alone=len(due) == 1).batches)
     finally:
-        _freshness(market, endpoint, outcome, calendar, this)
-    if outcome.settled:
-        raise _summary(endpoint, outcome.settled, len(days))
+        market.note_source(endpoint, work)
     if early:
-        raise early
+        raise _not_published(market, endpoint, early[0])
 
 
-def _day(key: str) -> date:
-    return date.fromisoformat(key.split(":", 1)[1])
-
-
-def _sort_out(
-    market: MarketService,
-    endpoint: Endpoint,
-    days: Sequence[date],
-    calendar: TradingCalendar,
-    report: Report,
-) -> tuple[list[date], InvalidInput | None]:
-    """Closed days are reported and done; days not published yet are a person's mistake, told at the end."""
-    if unknown := sorted({d.year for d in days if not calendar.knows(d)}):
-        years = ", ".join(map(str, unknown))
-        raise CalendarMissing(
-            f"{endpoint.endpoint}: the trading calendar of {years} is not there",
-            remedy=f"materialise market/{market.catalogue.calendar.name} for {years}",
-        )
-    now = market.clock()
-    wanted, early = [], []
-    report([DayReport(d, "closed") for d in days if not calendar.is_open(d)])
-    for day in filter(calendar.is_open, sorted(days)):
-        if published_at(endpoint, day) > now:
-            early.append(day)
-        else:
-            wanted.append(day)
-    if not early:
-        return wanted, None
-    hour = published_at(endpoint, early[0])
-    return wanted, InvalidInput(
-        f"{endpoint.endpoint} {early[0]} is published at {hour:%H:%M} Asia/Shanghai; "
-        f"it is {shanghai(now):%Y-%m-%d %H:%M} there",
+def _not_published(market: MarketService, endpoint: Endpoint, day: date) -> InvalidInput:
+    hour = published_at(endpoint, day)
+    return InvalidInput(
+        f"{endpoint.endpoint} {day} is published at {hour:%H:%M} Asia/Shanghai; "
+        f"it is {shanghai(market.clock()):%Y-%m-%d %H:%M} there",
         reason_code="not_published",
         remedy=f"ask again after {hour:%Y-%m-%d %H:%M} Asia/Shanghai",
     )
 
 
-def keep_whole(market: MarketService, table: str, days: Sequence[date], report: Report) -> list[date]:
-    """The days that need work; the others are reported as they are, in the words of their last fetch."""
-    needed = market.needed(days, {table})
-    states = market.states([table], [str(d) for d in days])
-    # What nobody ever recorded is not whole, even where the plan has no opinion on it.
-    whole = [d for d in days if d not in needed and states[table, str(d)].recorded is not None]
-    versions = market.lake.versions(f"market.{table}", [str(d) for d in whole])
-    report(
-        [
-            DayReport(
-                d, "kept", versions[str(d)], _judged(versions[str(d)].rows, states[table, str(d)].detail)
-            )
-            for d in whole
+@dataclass(frozen=True)
+class _Answer:
+    frame: pa.Table
+    judgement: Judgement
+    seconds: float
+
+
+@dataclass
+class _Fetch:
+    """The calls of one pass. While a month is committed, the next is already being fetched."""
+
+    market: MarketService
+    endpoint: Endpoint
+    report: Report
+    alone: bool
+    halt: PerennialError | None = None
+    """The source will answer nothing more for now."""
+
+    def batches(self, requests: Sequence[Request]) -> Generator[Batch, None, None]:
+        days = [date.fromisoformat(request.partition) for request in requests]
+        months = [list(group) for _, group in groupby(days, key=lambda d: (d.year, d.month))]
+        if not months:
+            return
+        pool = ThreadPoolExecutor(self.market.workers, thread_name_prefix=f"fetch-{self.endpoint.endpoint}")
+        try:
+            with collected_rarely():
+                ahead = self._submit(pool, months[0])
+                for number, month in enumerate(months):
+                    asked = ahead
+                    ahead = self._submit(pool, months[number + 1]) if number + 1 < len(months) else {}
+                    before = self.market.states([self.endpoint.name], [str(d) for d in month])
+                    yield [
+                        self._built(day, future, before[self.endpoint.name, str(day)])
+                        for day, future in asked.items()
+                    ]
+        finally:
+            # After an interrupt, calls that have not begun are not made; otherwise there are none left.
+            pool.shutdown(cancel_futures=True)
+
+    def _submit(self, pool: ThreadPoolExecutor, days: Sequence[date]) -> dict[date, Future[_Answer]]:
+        expected = self.market.expected(days) if self.endpoint.expected != "unknown" else {}
+        return {
+            day: pool.submit(self._fetch, day, expected.get((self.endpoint.name, str(day)))) for day in days
+        }
+
+    def _fetch(self, day: date, expected: int | None) -> _Answer:
+        if self.halt is not None:
+            raise self.halt
+        began = time.monotonic()
+        frame = self._ask(day)
+        judgement = check_answer(self.endpoint, day, frame, expected, self.market.clock())
+        return _Answer(frame, judgement, time.monotonic() - began)
+
+    def _ask(self, day: date) -> pa.Table:
+        """One call. In a range, one refused for the minute waits for the next: deferred in the ledger, days
+        by the hundred would come back as a run each."""
+        call = self._call(day)
+        for patience in reversed(range(MINUTES_WAITED)):
+            try:
+                return self.market.source.fetch(call, narrow=lambda params: self._narrow(day, params))
+            except RateLimited:
+                if not patience or self.alone:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _call(self, day: date) -> Call:
+        from resources.tushare.request import Request as Call
+
+        params = {"trade_date": f"{day:%Y%m%d}"}
+        return Call(self.endpoint.endpoint, params, schema=self.endpoint.source_schema)
+
+    def _narrow(self, day: date, params: Mapping[str, str]) -> list[dict[str, str]]:
+        """A page was full: ask for the listed stocks, some hundred codes at a time."""
+        if "ts_code" in params:
+            return []
+        codes = self.market.listed_codes(day)
+        return [
+            {**params, "ts_code": ",".join(codes[i : i + CODES_PER_CALL])}
+            for i in range(0, len(codes), CODES_PER_CALL)
         ]
-    )
-    return [d for d in days if d not in set(whole)]
 
-
-def _again(market: MarketService, endpoint: Endpoint, done: Sequence[str], this: Pass) -> Iterator[DayReport]:
-    """What an earlier pass of this very run has committed: told again, not fetched again."""
-    records = market.provenance.records([endpoint.table.name], [k.split(":", 1)[1] for k in done])
-    for record in records.values():
-        detail = record.detail
-        version = Version(record.rows, record.digest)
-        judgement = _judged(record.rows, detail)
-        yield DayReport(
-            date.fromisoformat(record.partition),
-            "committed",
-            version,
-            judgement,
-            record.snapshot_id,
-            detail.get("seconds", 0.0),
-            this.retry,
-            announced=True,
-            explained=judgement.status == "partial" and record.seen_count >= SAYS_SO,
+    def _built(self, day: date, future: Future[_Answer], before: PartitionState) -> Built | NotBuilt:
+        try:
+            answer = future.result()
+        except NotYetData as error:
+            self.report([PartitionReport(self.endpoint.table, str(day), "refused", reason=error.message)])
+            return NotBuilt(str(day), error)
+        except PerennialError as error:
+            if isinstance(error, QuotaUsedUp) or not isinstance(error, TransientResourceError):
+                self.halt = error
+            return NotBuilt(str(day), error)
+        except Exception as error:
+            log.exception("%s %s", self.endpoint.endpoint, day)
+            return NotBuilt(str(day), error)
+        status = answer.judgement.status
+        return Built(
+            str(day),
+            {self.endpoint.table.name: answer.frame},
+            detail={
+                "status": status,
+                "expected": answer.judgement.expected,
+                "ratio": answer.judgement.ratio,
+                "fetches": _fetches(before, status),
+            },
+            reason_code="" if status == "complete" else status,
+            seconds=answer.seconds,
         )
 
 
-def _judged(rows: int, detail: Mapping[str, Any]) -> Judgement:
-    return Judgement(detail["status"], rows, detail.get("expected"), detail.get("ratio"))
-
-
-def _final_word(
-    endpoint: Endpoint, later: Mapping[date, TransientResourceError], this: Pass
-) -> TransientResourceError:
-    """The error of a pass; after the last pass, the sentence people search for."""
-    day, error = next(iter(later.items()))
-    days = f"{day}" if len(later) == 1 else f"{len(later)} days from {day}"
-    text = f"{endpoint.endpoint} failed after {this.retry} retries: {error.message} ({days})"
-    if not this.final:
-        text = (
-            f"{endpoint.endpoint}: {error.message} ({days}; pass {this.retry + 1}, again in {this.wait:g} s)"
-        )
-    final = TransientResourceError(text, reason_code=error.reason_code, remedy=error.remedy)
-    final.__cause__ = error
-    return final
-
-
-def _summary(endpoint: Endpoint, settled: Mapping[date, PerennialError], asked: int) -> PartlyDone:
-    error = next(iter(settled.values()))
-    summary = PartlyDone(
-        f"{endpoint.endpoint}: {len(settled)} of {asked} days not committed; {error.message}",
-        reason_code=error.reason_code,
-        remedy=error.remedy,
-    )
-    summary.__cause__ = error
-    return summary
-
-
-def _freshness(
-    market: MarketService, endpoint: Endpoint, outcome: FetchOutcome, calendar: TradingCalendar, this: Pass
-) -> None:
-    """Tell the source's freshness. Where a day failed, that is the word: some success beside it is none.
-
-    A day that is merely early is no failure: a source some minutes late would be told as broken.
-    """
-    now = market.clock()
-    settled = [error for error in outcome.settled.values() if error.reason_code != EARLY]
-    failed = bool(settled or (outcome.later and this.final))
-    if outcome.committed and not failed:
-        latest = max(outcome.committed)
-        today = shanghai(now).date()
-        newest = calendar.newest(1, today)
-        market.sources.succeeded(
-            endpoint.source,
-            rows_latest=outcome.committed[latest],
-            rows_today=outcome.committed.get(today, 0) if newest and newest[0] == today else None,
-            at=now,
-        )
-    if settled:
-        market.sources.failed(endpoint.source, settled[0], at=now)
-    elif outcome.later and this.final:
-        market.sources.failed(endpoint.source, _final_word(endpoint, outcome.later, this), at=now)
+def _fetches(before: PartitionState, status: str) -> int:
+    """How often in a row the day was fetched and judged so: a day that turns partial is asked again soon."""
+    return int(before.detail.get("fetches", 0)) + 1 if before.detail.get("status") == status else 1

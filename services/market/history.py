@@ -1,7 +1,8 @@
-"""The whole history looked over: older gaps are reported here, and backfilled on request. No Dagster here."""
+"""The gaps of the whole history: reported here, and backfilled on request."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -11,21 +12,29 @@ from domain.market.catalogue import Catalogue
 from domain.market.completeness import SAYS_SO
 from domain.market.derived import ADJUSTED_FROM
 from domain.market.observed import Observed
-from domain.market.plan import Verdict, window
+from domain.market.plan import REFRESH, Verdict, window
 from domain.market.reckoning import history_gaps
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
 from domain.shared.state import UNAVAILABLE
-from domain.shared.table import ALL
 from resources.lake.error import DataCorrupt
-from services.market.passes import CalendarMissing
+from services.market.days import require_years
 from services.market.service import MarketService
+from services.partitions import Built, Pass, Report, Request, one_at_a_time
 
 
-def look_back(market: MarketService) -> pa.Table:
-    """Find the gaps between the first day there ever was and the gap window; keep them in the lake."""
-    gaps = find_gaps(market)
-    market.lake.replace(HISTORY_GAPS.name, ALL, gaps, allow_empty=True)
-    return gaps
+def write_history_gaps(market: MarketService, partitions: Sequence[str], this: Pass, report: Report) -> None:
+    """Write the gaps between the first day there ever was and the gap window."""
+
+    def build(request: Request) -> Built:
+        gaps = find_gaps(market)
+        metadata = {
+            "days": len(set(gaps["trade_date"].to_pylist())),
+            "command": "perennial market backfill --gaps",
+        }
+        return Built(request.partition, {HISTORY_GAPS.name: gaps}, metadata=metadata)
+
+    work = market.materialization(REFRESH, HISTORY_GAPS, this, report)
+    work.run(partitions, lambda requests: one_at_a_time(requests, build))
 
 
 def find_gaps(market: MarketService) -> pa.Table:
@@ -60,12 +69,7 @@ def _older_days(market: MarketService) -> list[date]:
     had = market.days_had()
     if not had or not near:
         return []
-    if unjudged := sorted({int(p[:4]) for p in had} - calendar.years):
-        years = ", ".join(map(str, unjudged))
-        raise CalendarMissing(
-            f"the trading calendar of {years} is not there, so its gaps cannot be found",
-            remedy=f"materialise market/{market.catalogue.calendar.name} for {years}",
-        )
+    require_years(market, [date.fromisoformat(p) for p in had])
     return [d for d in calendar.between(date.fromisoformat(min(had)), near[0]) if d < near[0]]
 
 

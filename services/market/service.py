@@ -15,16 +15,20 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pyarrow as pa
 
-from domain.market.catalogue import Catalogue
+from domain.market.answer import EARLY, NOT_ANNOUNCED
+from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.observed import Observed, Rules
 from domain.market.plan import FILL, Plan, Verdict, judge_day, plan, window, years_wanted
 from domain.market.reckoning import expected_rows
 from domain.market.tables import DERIVED
-from domain.market.trading import TradingCalendar, calendar_owed
+from domain.market.trading import TradingCalendar, calendar_owed, shanghai
 from domain.shared.clock import Clock
 from domain.shared.state import PartitionState
-from domain.shared.table import ALL
+from domain.shared.table import ABSENT, ALL, Table
+from resources.lake.error import DataUnavailable
 from resources.ledger.freshness import SourceFreshness
+from services.materialize import Materialization
+from services.partitions import Pass, Report
 from services.states import state_of
 
 if TYPE_CHECKING:
@@ -176,10 +180,45 @@ class MarketService:
             for endpoint in self.catalogue.endpoints
         ]
 
-    def recent_rows(self, name: str, count: int = 60) -> list[tuple[str, int]]:
-        """The rows of a table's newest partitions, as they were recorded, oldest first."""
+    def materialization(
+        self, kind: str, table: Table, this: Pass, report: Report, **how: Any
+    ) -> Materialization:
+        return Materialization(self.lake, self.ledger, self.provenance, kind, [table], this, report, **how)
+
+    def fetching(self, kind: str, endpoint: Endpoint, this: Pass, report: Report) -> Materialization:
+        """The writing of what a source answers. A day whose content changes is a revision of the source's."""
+        return self.materialization(
+            kind,
+            endpoint.table,
+            this,
+            report,
+            source=endpoint.endpoint,
+            revisions=endpoint.table.partition_kind == "day",
+            allow_empty=endpoint.may_be_empty,
+        )
+
+    def note_source(self, endpoint: Endpoint, work: Materialization) -> None:
+        """Note whether the source answered. A success beside a failure is none, an early day no failure."""
+        failed = [error for error in work.failures.values() if _is_of_source(error)]
+        if failed:
+            self.sources.failed(endpoint.source, failed[0], at=self.clock())
+        elif work.committed:
+            now = self.clock()
+            newest = self.calendar().newest(1, shanghai(now).date())
+            today = str(shanghai(now).date())
+            of_today = work.committed.get(today, ABSENT).rows
+            open_today = endpoint.table.partition_kind == "day" and newest and str(newest[0]) == today
+            self.sources.succeeded(
+                endpoint.source,
+                rows_latest=work.committed[max(work.committed)].rows,
+                rows_today=of_today if open_today else None,
+                at=now,
+            )
+
+    def recent_rows(self, name: str, count: int = 60) -> dict[str, int]:
+        """The rows of a table's newest partitions, as they were recorded."""
         records = sorted(self.provenance.records([name]).items())[-count:]
-        return [(partition, record.rows) for (_, partition), record in records]
+        return {partition: record.rows for (_, partition), record in records}
 
     def observe(self, now: datetime | None = None) -> Observed:
         """Look at everything the plan judges. Bounded: the gap window, and the references."""
@@ -257,6 +296,11 @@ class MarketService:
 
     def plan_of(self, seen: Observed, now: datetime) -> Plan:
         return plan(self.catalogue, seen, now, self.rules)
+
+
+def _is_of_source(error: Exception) -> bool:
+    code = getattr(error, "reason_code", "")
+    return not isinstance(error, DataUnavailable) and code not in (EARLY, NOT_ANNOUNCED)
 
 
 def dates(days: Sequence[date]) -> str:

@@ -102,7 +102,7 @@ def test_a_click_leaves_rows_metadata_checks_and_whole_tables(house: House) -> N
     assert left.content == content
     assert left.work == {("market.fill", f"{table}:{TODAY}", "completed", "") for table in ALL}
     assert left.row_counts == {table: house.rows(table, TODAY) for table in ALL}
-    told = {"dagster/partition_row_count", "content", "seconds", "retries"}
+    told = {"dagster/partition_row_count", "version", "seconds", "attempts", "reason", "inputs"}
     assert all(told <= keys for keys in left.metadata.values())
     assert all(
         {"expected", "ratio", "rows_of_recent_days"} <= left.metadata[t]

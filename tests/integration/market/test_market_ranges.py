@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import date
 from typing import Any
 
 import dagster as dg
 import pytest
 
+from assets.policies.tags import ONLY, ONLY_NEEDED
 from orchestration.cli import market_backfill as backfill
-from services.market.passes import ONLY, ONLY_NEEDED
-from tests.integration.market.house import PREPARED, House
+from tests.integration.market.house import DERIVED, FETCHED, PREPARED, House
 
 FETCH = "normalized_adj_factor"
 WELL, ILL = "2024-09-10", "2024-09-11"
@@ -109,17 +110,24 @@ def test_a_run_of_several_that_fails_keeps_nothing_from_the_next(
     assert house.rows(FETCH, last) > 0
 
 
-def test_a_day_that_is_kept_is_told_once_and_as_it_was_fetched(house: House) -> None:
+def test_range_run__some_days_are_complete__only_the_others_have_an_event(house: House) -> None:
     kept, dropped = PREPARED[:2]
     house.drop(FETCH, dropped)
     with house.instance() as instance:
-        [*_, fetched] = before = told(instance, kept)
-        house.materialize(instance, [FETCH], days=(kept, dropped), tags={ONLY: ONLY_NEEDED})
-        [*_, newest] = after = told(instance, kept)
-    assert len(after) == len(before) + 1
-    assert newest.pop("kept") is True
-    assert newest == {name: value for name, value in fetched.items() if name in newest}
-    assert {"status", "expected", "ratio"} <= newest.keys()
+        before = told(instance, kept)
+        done = house.materialize(instance, [FETCH], days=(kept, dropped), tags={ONLY: ONLY_NEEDED})
+        assert told(instance, kept) == before
+        assert events(instance, done.run_id) == {(FETCH, dropped): 1}
+
+
+def test_range_run__several_tables_and_a_second_pass__every_partition_has_one_event(house: House) -> None:
+    house.fault("adj_factor", "http_502", day=date.fromisoformat(ILL), times=1)
+    tables = (*FETCHED, *DERIVED)
+    with house.instance() as instance:
+        done = house.materialize(instance, tables, days=(WELL, LAST))
+        assert done.success
+        days = (WELL, ILL, LAST)
+        assert events(instance, done.run_id) == {(table, day): 1 for table in tables for day in days}
 
 
 def test_a_day_that_is_kept_is_shown_where_dagster_never_saw_it(house: House) -> None:
@@ -145,6 +153,15 @@ def told(instance: dg.DagsterInstance, day: str) -> list[dict[str, Any]]:
     records = instance.fetch_materializations(wanted, limit=100, ascending=True).records
     found = [record.asset_materialization for record in records]
     return [{name: value.value for name, value in one.metadata.items()} for one in found if one]
+
+
+def events(instance: dg.DagsterInstance, run_id: str) -> Counter[tuple[str, str | None]]:
+    """How often each partition was materialized in a run, by table and partition."""
+    logged = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
+    found = (entry.dagster_event for entry in logged)
+    return Counter(
+        (event.asset_key.path[-1], event.partition) for event in found if event and event.asset_key
+    )
 
 
 def _key(table: str) -> dg.AssetKey:

@@ -1,0 +1,90 @@
+"""The market's tables as assets. A new daily endpoint is a row of the catalogue and needs no code here."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import dagster as dg
+
+from assets.market.checks import DailyChecks
+from assets.market.pools import TUSHARE
+from assets.policies.definition import asset_key
+from assets.policies.partitions import YEARS
+from assets.policies.table_asset import Work, table_asset
+from domain.market.catalogue import Catalogue, Endpoint
+from domain.market.derived import ADJUSTED_FROM
+from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
+from domain.shared.table import Table
+from services.market.derive import derive_adjusted, derive_coverage, derive_revisions
+from services.market.fetch import fetch_days
+from services.market.history import write_history_gaps
+from services.market.references import fetch_calendar, fetch_stocks
+from services.market.service import MarketService
+
+FETCHED = {"tushare", "iceberg"}
+DERIVED = {"duckdb", "iceberg"}
+
+
+def reference_assets(catalogue: Catalogue, waits: Sequence[float]) -> list[dg.AssetsDefinition]:
+    """The trading calendar, a year a partition, and the list of all stocks."""
+    calendar, stocks = [catalogue.calendar.table], [catalogue.stocks.table]
+    return [
+        table_asset(calendar, fetch_calendar, kinds=FETCHED, partitions=YEARS, waits=waits, pool=TUSHARE),
+        table_asset(stocks, fetch_stocks, kinds=FETCHED, waits=waits, pool=TUSHARE),
+    ]
+
+
+def daily_assets(
+    catalogue: Catalogue, days: dg.PartitionsDefinition, waits: Sequence[float]
+) -> list[dg.AssetsDefinition]:
+    """The fetched daily tables, one asset per catalogue row."""
+    return [
+        table_asset(
+            [endpoint.table],
+            partial(fetch_days, endpoint=endpoint),
+            kinds=FETCHED,
+            deps=_deps(catalogue, endpoint),
+            partitions=days,
+            waits=waits,
+            pool=TUSHARE,
+            checks=DailyChecks(endpoint),
+            recent=_recent,
+        )
+        for endpoint in catalogue.daily
+    ]
+
+
+def _deps(catalogue: Catalogue, endpoint: Endpoint) -> list[dg.AssetDep]:
+    """The calendar says which days are open; list and suspensions say how many rows a day must have."""
+    deps = [_all_of(catalogue.calendar.table), dg.AssetDep(asset_key(catalogue.stocks.table))]
+    if endpoint.expected == "listed_less_suspended":
+        deps.append(dg.AssetDep(dg.AssetKey(["market", "suspensions"])))
+    return deps
+
+
+def derived_assets(catalogue: Catalogue, days: dg.PartitionsDefinition) -> list[dg.AssetsDefinition]:
+    """Adjusted prices, coverage and revisions."""
+    fetched = [dg.AssetDep(asset_key(e.table)) for e in catalogue.daily]
+    adjusted_from = [dg.AssetDep(dg.AssetKey(["market", name])) for name in ADJUSTED_FROM]
+
+    def derived(table: Table, work: Work, deps: Sequence[dg.AssetDep]) -> dg.AssetsDefinition:
+        return table_asset([table], work, kinds=DERIVED, deps=deps, partitions=days, recent=_recent)
+
+    return [
+        derived(ADJUSTED_DAILY, derive_adjusted, adjusted_from),
+        derived(COVERAGE, derive_coverage, [*fetched, dg.AssetDep(asset_key(catalogue.stocks.table))]),
+        derived(REVISIONS, derive_revisions, fetched),
+    ]
+
+
+def history_asset(catalogue: Catalogue) -> dg.AssetsDefinition:
+    """The gaps of the whole history, searched once a week."""
+    deps = [_all_of(e.table) for e in catalogue.daily]
+    return table_asset([HISTORY_GAPS], write_history_gaps, kinds=DERIVED, deps=deps)
+
+
+def _all_of(table: Table) -> dg.AssetDep:
+    return dg.AssetDep(asset_key(table), partition_mapping=dg.AllPartitionMapping())
+
+
+def _recent(market: MarketService, table: str) -> Mapping[str, int]:
+    return market.recent_rows(table)
