@@ -31,7 +31,9 @@ def feed_entries(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
-    def made(context: dg.AssetExecutionContext, office: CarbonResource) -> Iterator[dg.MaterializeResult]:
+    def made(
+        context: dg.AssetExecutionContext, carbon_service: CarbonResource
+    ) -> Iterator[dg.MaterializeResult]:
         def report(partition: str, read: ReadScope) -> None:
             event = dg.AssetMaterialization(FEED_ENTRIES_KEY, partition=partition, metadata=_metadata(read))
             context.log_event(event)
@@ -39,7 +41,7 @@ def feed_entries(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             context.log.info("%s of %s: %d entries%s", partition, read.scope, read.entries, refused)
 
         with classified():
-            carbon = office.open()
+            carbon = carbon_service.open()
             asked = [str(key) for key in context.partition_keys]
             wanted = carbon.sent(context.run.tags.get(DISPATCH), FEED_ENTRIES, asked)
             read_feed_entries(carbon, wanted, context.run_id, report)

@@ -25,7 +25,9 @@ def inbox_files() -> dg.AssetsDefinition:
         name=INBOX_FILES,
         specs=[tableless(INBOX_FILES_KEY, "Files that somebody put into the inbox.", "file", "none")],
     )
-    def made(context: dg.AssetExecutionContext, office: CarbonResource) -> Iterator[dg.MaterializeResult]:
+    def made(
+        context: dg.AssetExecutionContext, carbon_service: CarbonResource
+    ) -> Iterator[dg.MaterializeResult]:
         def report(path: str, outcome: Outcome) -> None:
             if outcome.accepted:
                 metadata = {"file": quoted(path)}
@@ -33,11 +35,11 @@ def inbox_files() -> dg.AssetsDefinition:
             context.log.info("%s: %s: %s", quoted(path), outcome.reason_code, outcome.report)
 
         with classified():
-            carbon = office.open()
+            carbon = carbon_service.open()
             dispatch = context.run.tags.get(DISPATCH)
             rows = carbon.ledger.sent(dispatch) if dispatch else carbon.ledger.find(FILE_INGEST, limit=None)
             waiting = [row for row in rows if row.status in WAITING]
-            inbox = open_inbox(Path(office.drop))
+            inbox = open_inbox(Path(carbon_service.drop))
             import_files(inbox, carbon.ledger, waiting, context.run_id, partial(import_file, carbon), report)
         yield from ()
 

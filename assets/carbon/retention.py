@@ -23,9 +23,9 @@ KEEP = timedelta(days=30)
     kinds={"parquet"},
     description="Deletes readings of applications after 30 days, once newer ones superseded them.",
 )
-def upload_retention(office: CarbonResource) -> dg.MaterializeResult:
+def upload_retention(carbon_service: CarbonResource) -> dg.MaterializeResult:
     with classified():
-        carbon = office.open()
+        carbon = carbon_service.open()
         gone = delete_superseded_readings(carbon, carbon.clock() - KEEP)
         noted = write_missing_notes(carbon.staging, carbon.store)
     return dg.MaterializeResult(metadata={"readings_deleted": gone, "notes_written": noted})

@@ -20,7 +20,6 @@ from services.partitions import Pass, Report
 Work = Callable[[Any, Sequence[str], Pass, Report], None]
 """A use case: given the domain's service, it writes these partitions and reports each."""
 Recent = Callable[[Any, str], Mapping[str, int]]
-RESOURCES = {"market": "warehouse", "carbon": "office"}
 
 
 def table_asset(
@@ -35,8 +34,9 @@ def table_asset(
     checks: Checks | None = None,
     recent: Recent | None = None,
 ) -> dg.AssetsDefinition:
-    """One writer of these tables. A run may span partitions of which only some are due."""
-    resource = RESOURCES[tables[0].namespace]
+    """One writer of these tables, through the resource `<domain>_service`. A run may span partitions of which
+    only some are due."""
+    resource = f"{tables[0].namespace}_service"
 
     @dg.multi_asset(
         name=asset_key(tables[0]).to_python_identifier(),

@@ -72,7 +72,7 @@ def _definitions(settings: Settings) -> dg.Definitions:
     return dg.Definitions(
         assets=assets,
         sensors=[inbox_sensor, feed_sensor, recalculation_sensor(recalculated)],
-        resources={"office": CarbonResource(settings=resource_text(group, type(group)))},
+        resources={"carbon_service": CarbonResource(settings=resource_text(group, type(group)))},
     )
 
 

@@ -89,7 +89,7 @@ def _definitions(settings: Settings) -> dg.Definitions:
             daily_schedule(by_day, f"{group.daily_at.minute} {group.daily_at.hour} * * 1-5"),
             history_schedule(history),
         ],
-        resources={"warehouse": MarketResource(settings=resource_text(group, type(group)))},
+        resources={"market_service": MarketResource(settings=resource_text(group, type(group)))},
     )
 
 

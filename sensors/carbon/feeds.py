@@ -17,8 +17,8 @@ FULL_POLL_EVERY = 120
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Polls the applications beside us for changed entries.",
 )
-def feed_sensor(context: dg.SensorEvaluationContext, office: CarbonResource) -> dg.SensorResult:
-    carbon = office.open()
+def feed_sensor(context: dg.SensorEvaluationContext, carbon_service: CarbonResource) -> dg.SensorResult:
+    carbon = carbon_service.open()
     if not carbon.feeds:
         return dg.SensorResult(skip_reason="no application is set: PERENNIAL_CARBON_APP_URL")
     known = json.loads(context.cursor or "{}")

@@ -22,10 +22,10 @@ KEY = dg.AssetKey(["carbon", INBOX_FILES])
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Has files imported that were put into carbon's inbox.",
 )
-def inbox_sensor(context: dg.SensorEvaluationContext, office: CarbonResource) -> dg.SensorResult:
+def inbox_sensor(context: dg.SensorEvaluationContext, carbon_service: CarbonResource) -> dg.SensorResult:
     before = json.loads(context.cursor or "{}")
     unfinished = unfinished_dispatches(context.instance)
-    found = poll(open_inbox(Path(office.drop)), office.open().ledger, before, unfinished)
+    found = poll(open_inbox(Path(carbon_service.drop)), carbon_service.open().ledger, before, unfinished)
     return dg.SensorResult(
         run_requests=[run_request(dispatch.id) for dispatch in found.dispatches],
         skip_reason=None

@@ -17,8 +17,8 @@ def recalculation_sensor(assets: dg.AssetSelection) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Takes in what was uploaded, recalculates what that changes, and sums up the report.",
     )
-    def recalculation(context: dg.SensorEvaluationContext, office: CarbonResource) -> dg.SensorResult:
-        seen = reconcile(office.open(), unfinished_dispatches(context.instance))
+    def recalculation(context: dg.SensorEvaluationContext, carbon_service: CarbonResource) -> dg.SensorResult:
+        seen = reconcile(carbon_service.open(), unfinished_dispatches(context.instance))
         return dg.SensorResult(
             run_requests=[run_request(start) for start in seen.starts],
             skip_reason=None

@@ -21,9 +21,9 @@ from services.market.resource import MarketResource
     description="Reports on each table whether its source answers, as the check `fresh`; on change only.",
 )
 def market_freshness_sensor(
-    context: dg.SensorEvaluationContext, warehouse: MarketResource
+    context: dg.SensorEvaluationContext, market_service: MarketResource
 ) -> dg.SensorResult:
-    market = warehouse.open()
+    market = market_service.open()
     now, calendar = market.clock(), market.calendar()
     tables = {e.source: e.table for e in market.catalogue.daily}
     known: dict[str, str] = json.loads(context.cursor) if context.cursor else {}

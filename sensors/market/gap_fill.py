@@ -21,9 +21,9 @@ def gap_fill_sensor(assets: dg.AssetSelection) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Finds days that are missing, thin, damaged or changed, and references that are due.",
     )
-    def gap_fill(context: dg.SensorEvaluationContext, warehouse: MarketResource) -> dg.SensorResult:
+    def gap_fill(context: dg.SensorEvaluationContext, market_service: MarketResource) -> dg.SensorResult:
         at_work = keys_under_way(context.instance)
-        seen = reconcile(warehouse.open(), unfinished_dispatches(context.instance), under_way=at_work)
+        seen = reconcile(market_service.open(), unfinished_dispatches(context.instance), under_way=at_work)
         return dg.SensorResult(
             run_requests=[run_request(start) for start in seen.starts],
             skip_reason=None if seen.starts else _nothing(seen),
@@ -42,9 +42,9 @@ def daily_schedule(assets: dg.AssetSelection, cron: str) -> dg.ScheduleDefinitio
         description="The daily look: from here today is due. The gap-fill sensor makes up for a missed one.",
     )
     def daily(
-        context: dg.ScheduleEvaluationContext, warehouse: MarketResource
+        context: dg.ScheduleEvaluationContext, market_service: MarketResource
     ) -> Iterator[dg.RunRequest | dg.SkipReason]:
-        market = warehouse.open()
+        market = market_service.open()
         at_work = keys_under_way(context.instance)
         seen = reconcile(market, unfinished_dispatches(context.instance), references=False, under_way=at_work)
         for start in seen.starts:

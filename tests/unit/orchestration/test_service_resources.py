@@ -29,7 +29,7 @@ def text_of(name: str, environ: dict[str, str]) -> dict[str, str]:
     return text
 
 
-@pytest.mark.parametrize("name", ["warehouse", "office", "storage"])
+@pytest.mark.parametrize("name", ["market_service", "carbon_service", "storage"])
 def test_resource__secrets__are_named_and_not_shown(name: str, tmp_path: Path):
     text = text_of(name, {"PERENNIAL_HOME": str(tmp_path), **SECRETS})
     assert "t0ken" not in str(text)
@@ -43,7 +43,7 @@ def test_resource__secrets__are_named_and_not_shown(name: str, tmp_path: Path):
 def test_resource__opened_beside_a_command__has_the_same_rules(tmp_path: Path, points: str):
     """Command and sensor ask the ledger for the same work, or each would take the other's for news."""
     environ = {"PERENNIAL_HOME": str(tmp_path), "TUSHARE_POINTS": points, "TUSHARE_TOKEN": "t0ken"}
-    raw = text_of("warehouse", environ) | {"TUSHARE_TOKEN": " t0ken\n"}
+    raw = text_of("market_service", environ) | {"TUSHARE_TOKEN": " t0ken\n"}
     resource = MarketResource(settings={name: str(value) for name, value in raw.items()})
     assert resource.open().rules == open_market(load_settings(environ), write=True).rules
 
