@@ -20,8 +20,8 @@ import pyarrow as pa
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, Table, Version
-from resources.lake.desk import Staged
 from resources.lake.error import DataUnavailable
+from resources.lake.partition_writer import WrittenPartition
 from resources.lake.write import Commit
 from resources.ledger.outcome import cause_of
 from resources.ledger.provenance import PartitionRecord, Provenance
@@ -191,9 +191,11 @@ class Materialization:
     def _replace(self, table: Table, built: Sequence[Built], lease: Lease) -> Commit:
         frames = [one.frames[table.name] for one in built]
         partitions = [one.partition for one in built]
-        if staged := [frame for frame in frames if isinstance(frame, Staged)]:
-            return self.lake.put(table.name, staged, guard=lease.check)
-        rows = pa.concat_tables([f.select(table.schema.names) for f in frames if not isinstance(f, Staged)])
+        if written := [frame for frame in frames if isinstance(frame, WrittenPartition)]:
+            return self.lake.put(table.name, written, guard=lease.check)
+        rows = pa.concat_tables(
+            [f.select(table.schema.names) for f in frames if not isinstance(f, WrittenPartition)]
+        )
         if built[0].merge:
             return self._merge(table, partitions, rows, lease)
         return self.lake.replace_range(

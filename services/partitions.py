@@ -16,7 +16,7 @@ from domain.shared.table import ABSENT, Table, Version
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from resources.lake.desk import Staged
+    from resources.lake.partition_writer import WrittenPartition
     from resources.ledger.model import Work
 
 ROWS_AT_ONCE = 2_000_000
@@ -107,7 +107,7 @@ class Built:
     """The next content of one partition, and what it was made from."""
 
     partition: str
-    frames: Mapping[str, pa.Table | Staged]
+    frames: Mapping[str, pa.Table | WrittenPartition]
     """By the name of their table; written in this order."""
     inputs: Mapping[str, str] = field(default_factory=dict)
     detail: Mapping[str, Any] = field(default_factory=dict)

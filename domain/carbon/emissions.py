@@ -6,8 +6,8 @@ What follows from an entry's words and unit is looked up once for each pair of t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -16,53 +16,72 @@ import pyarrow.compute as pc
 from domain.carbon.catalogue import EntryType
 from domain.carbon.rates import rates, units
 from domain.carbon.tables import EMISSIONS
-from domain.shared.compute import connection, encoded, packaged
+from domain.shared.compute import connection, packaged, register
 from domain.shared.error import InvalidInput
 
-MOST = 9_007_199_254_740_992
-"""Milligrams one result may have: nine million tonnes. What is more, is a mistake in an amount or a factor;
-and beyond it doubles no longer know whole milligrams."""
-MOST_OF_A_TYPE = 100_000_000_000_000_000
-"""Milligrams all results of a type and year may have: a hundred million tonnes. Each may be plausible by
-itself, and their sums, of all types together, have to fit into the tables."""
+MAX_MG = 9_007_199_254_740_992
+"""The mass of one result: nine million tonnes. A larger one is a mistake in an amount or a factor, and beyond
+it doubles no longer hold whole milligrams."""
+MAX_MG_OF_TYPE = 100_000_000_000_000_000
+"""The mass of all results of a type and year: a hundred million tonnes. Each may be plausible by itself, and
+the sums of all types together have to fit into the tables."""
 
-Ask = Callable[[str], pa.Table]
-"""Answers a statement over the relation `entries`."""
 FORMULA = packaged(__file__, "emissions")
 _WORDS = """
     SELECT classification, unit, unit_id, count(*) AS entries FROM entries
     GROUP BY GROUPING SETS ((classification, unit), (unit_id)) ORDER BY ALL
 """
+_IMPLAUSIBLE = f"SELECT entry_key, exact_mg FROM ({FORMULA}) WHERE NOT abs(exact_mg) <= {MAX_MG} LIMIT 1"
 
 
-@dataclass(frozen=True)
-class Lookups:
-    """What the formula joins the entries with, and how many these are."""
+class Written(Protocol):
+    """Rows that a formula made, in memory or in a file."""
 
-    tables: dict[str, pa.Table]
-    entries: int
-
-    @classmethod
-    def of(cls, kind: EntryType, year: int, factors: pa.Table, ask: Ask) -> Lookups:
-        words = ask(_WORDS)
-        of_pair = pc.is_null(words.column("unit_id"))
-        pairs, others = words.filter(of_pair), words.filter(pc.invert(of_pair))
-        known = list(zip(*(pairs.column(n).to_pylist() for n in ("classification", "unit")), strict=True))
-        names = others.column("unit_id").combine_chunks()
-        tables = {"rates": rates(kind, year, known, factors), "units": units(names)}
-        return cls(tables, sum(pairs.column("entries").to_pylist()))
+    @property
+    def sums(self) -> pa.Table:
+        """The result of emissions_sums.sql over them."""
 
 
-def by_decision(sums: pa.Table) -> pa.Table:
-    """Of the sums those by what decided them: a few dozen rows instead of millions."""
+W_co = TypeVar("W_co", bound=Written, covariant=True)
+
+
+class Session(Protocol[W_co]):
+    """Statements over the relation `entries` of one type and year, and over registered ones."""
+
+    def query(self, sql: str) -> pa.Table: ...
+    def register(self, name: str, table: pa.Table) -> None: ...
+    def write(self, rows: str) -> W_co: ...
+
+
+def calculate(kind: EntryType, year: int, factors: pa.Table, session: Session[W_co]) -> W_co:
+    """What the entries of a type and year cause, with the factors of that year."""
+    words = session.query(_WORDS)
+    of_pair = pc.is_null(words.column("unit_id"))
+    pairs, others = words.filter(of_pair), words.filter(pc.invert(of_pair))
+    known = list(zip(*(pairs.column(n).to_pylist() for n in ("classification", "unit")), strict=True))
+    session.register("rates", rates(kind, year, known, factors))
+    session.register("units", units(others.column("unit_id").combine_chunks()))
+    try:
+        written = session.write(FORMULA)
+    except duckdb.ConversionException as error:
+        if (found := _implausible(kind, session)) is None:
+            raise
+        raise found from error
+    _check(kind, year, sum(pairs.column("entries").to_pylist()), written.sums, session)
+    return written
+
+
+def sums_by_decision(sums: pa.Table) -> pa.Table:
+    """Of the sums those by emission type, status and factor: a few dozen rows instead of millions."""
     return sums.filter(pc.is_null(sums.column("unit_id")))
 
 
-def check(kind: EntryType, year: int, entries: int, sums: pa.Table, ask: Ask) -> None:
-    """Raise if what it came to cannot be: an entry, or all of them together. Each entry has one result of
-    each kind that is counted, or a single one if its mass was measured: none got lost, none came twice."""
+def _check(kind: EntryType, year: int, entries: int, sums: pa.Table, session: Session[Any]) -> None:
+    """Raise if the results cannot be right, one of them or all together. Each entry has one result of each
+    emission type that is counted, or a single one if its mass was measured: none is lost, none comes
+    twice."""
     counted: Counter[str] = Counter()
-    groups = by_decision(sums)
+    groups = sums_by_decision(sums)
     for row in groups.to_pylist():
         counted["" if row["status"] == "overridden" else row["emission_type"]] += row["results"]
     measured = counted.pop("", 0)
@@ -70,55 +89,53 @@ def check(kind: EntryType, year: int, entries: int, sums: pa.Table, ask: Ask) ->
         raise AssertionError(
             f"{kind.name} {year}: {entries} entries, and results {counted}, {measured} measured"
         )
-    if (pc.max(groups.column("largest")).as_py() or 0) > MOST:
-        raise absurd(kind, ask)
-    if (whole := int(sum(mg or 0 for mg in groups.column("mg_co2e").to_pylist()))) > MOST_OF_A_TYPE:
+    if (pc.max(groups.column("largest")).as_py() or 0) > MAX_MG and (found := _implausible(kind, session)):
+        raise found
+    if (whole := int(sum(mg or 0 for mg in groups.column("mg_co2e").to_pylist()))) > MAX_MG_OF_TYPE:
         raise ImplausibleSum(kind.name, year, whole)
 
 
-def absurd(kind: EntryType, ask: Ask) -> ImplausibleMass:
-    """Whose mass is more than can be, or no number: a mass of which is told that it is so much or more."""
-    formula = FORMULA.replace("CAST(round(", "(least(").replace(") AS BIGINT)", ", 9.2e18))")
-    found = ask(f"SELECT entry_key, mg_co2e FROM ({formula}) WHERE NOT abs(mg_co2e) <= {MOST} LIMIT 1")
-    key, mg = (column[0].as_py() for column in found.columns)
-    return ImplausibleMass(kind.name, key, int(max(mg, -9.2e18)))
+def _implausible(kind: EntryType, session: Session[Any]) -> ImplausibleMass | None:
+    """An entry whose mass is larger than it can be, or no number; None if there is none."""
+    found = session.query(_IMPLAUSIBLE).to_pylist()
+    return ImplausibleMass(kind.name, found[0]["entry_key"], found[0]["exact_mg"]) if found else None
 
 
 @dataclass(frozen=True)
 class Results:
-    """What the entries of a type and year cause."""
+    """Emissions in memory: a row per entry and emission type."""
 
     frame: pa.Table
-    """A row per entry and kind of emissions."""
-    groups: pa.Table
-    """What these come to, by what decided them: a few dozen rows instead of millions."""
+    sums: pa.Table
 
 
-def emissions(kind: EntryType, entries: pa.Table, factors: pa.Table) -> pa.Table:
-    """What the entries of one type and year cause, with the factors of that year."""
-    year = entries.column("year")[0].as_py() if entries.num_rows else 0
-    return calculated(kind, year, entries, factors).frame
+@dataclass(frozen=True)
+class _InMemory:
+    con: duckdb.DuckDBPyConnection
+
+    def query(self, sql: str) -> pa.Table:
+        return self.con.sql(sql).to_arrow_table()
+
+    def register(self, name: str, table: pa.Table) -> None:
+        register(self.con, name, table)
+
+    def write(self, rows: str) -> Results:
+        columns = ", ".join(EMISSIONS.schema.names)
+        found = self.query(f"SELECT {columns} FROM ({rows}) ORDER BY entry_key, emission_type::VARCHAR")
+        self.con.register("results", found)
+        return Results(found.cast(EMISSIONS.schema), self.query(EMISSIONS.sums))
 
 
 def calculated(kind: EntryType, year: int, entries: pa.Table, factors: pa.Table) -> Results:
-    """The same, with what it comes to."""
+    """What these entries cause, without a lake."""
     with connection(entries=entries) as con:
+        return calculate(kind, year, factors, _InMemory(con))
 
-        def ask(sql: str) -> pa.Table:
-            return con.sql(sql).to_arrow_table()
 
-        known = Lookups.of(kind, year, factors, ask)
-        for name, table in known.tables.items():
-            con.register(f"{name}_given", table)
-            con.execute(f"CREATE TEMP TABLE {name} AS {encoded(name, table)}").fetchall()
-        try:
-            found = ask(f"SELECT * FROM ({FORMULA}) ORDER BY entry_key, emission_type::VARCHAR")
-            con.register("results", found)
-            sums = ask(EMISSIONS.sums)
-        except duckdb.ConversionException as error:
-            raise absurd(kind, ask) from error
-        check(kind, year, known.entries, sums, ask)
-    return Results(found.cast(EMISSIONS.schema), by_decision(sums))
+def emissions(kind: EntryType, entries: pa.Table, factors: pa.Table) -> pa.Table:
+    """The rows of the same, of entries that are all of one year."""
+    year = entries.column("year")[0].as_py() if entries.num_rows else 0
+    return calculated(kind, year, entries, factors).frame
 
 
 class ImplausibleMass(InvalidInput):
@@ -126,11 +143,10 @@ class ImplausibleMass(InvalidInput):
 
     reason_code = "implausible_mass"
 
-    def __init__(self, data_entry_type: str, entry_key: int, mg: int, entry: str = "") -> None:
+    def __init__(self, data_entry_type: str, entry_key: int, mg: float, entry: str = "") -> None:
         super().__init__(
-            f"{entry or f'entry {entry_key}'} of {data_entry_type} would cause "
-            f"{mg / 1e9:,.0f} tonnes or more",
-            remedy="look at its amount and at the factor's unit, and upload the wrong one again",
+            f"{entry or f'entry {entry_key}'} of {data_entry_type} would cause {mg / 1e9:,.0f} tonnes",
+            remedy="check its amount and the factor's unit, and upload the wrong one again",
         )
         self.data_entry_type = data_entry_type
         self.entry_key = entry_key
@@ -145,5 +161,5 @@ class ImplausibleSum(InvalidInput):
     def __init__(self, data_entry_type: str, year: int, mg: float) -> None:
         super().__init__(
             f"all entries of {data_entry_type} {year} together would cause {mg / 1e9:,.0f} tonnes",
-            remedy="look at the unit of its amounts and of its factors, and upload the wrong file again",
+            remedy="check the unit of its amounts and of its factors, and upload the wrong file again",
         )

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from domain.carbon.catalogue import Catalogue
+from domain.carbon.emissions import FORMULA
 from domain.carbon.feeds import unread_changes
 from domain.carbon.jobs import AGGREGATION, FEED_ENTRIES, KIND_OF
 from domain.carbon.observed import Observed
@@ -198,7 +199,8 @@ def emissions_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> di
     return {
         "entries": str(entries.version),
         "factors": factors.get(name, "none"),
-        "rules": digest(catalogue.type(name).rules),
+        # An edited formula calculates emissions anew, and imports no entries again.
+        "rules": digest([*catalogue.type(name).rules, FORMULA]),
     }
 
 

@@ -164,6 +164,8 @@ EMISSIONS = Table(
     ),
     key=("data_entry_type", "year", "entry_key", "emission_type"),
     sums=packaged(__file__, "emissions_sums"),
+    # A partition is a file of its own and read whole: groups as large as DuckDB writes them by default.
+    properties={"write.parquet.row-group-limit": "122880"},
     partition_kind="category_year",
     partition_columns=("data_entry_type", "year"),
 )

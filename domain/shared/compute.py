@@ -47,9 +47,9 @@ def packaged(module_file: str, name: str) -> str:
     return (Path(module_file).parent / "sql" / f"{name}.sql").read_text(encoding="utf-8")
 
 
-def encoded(name: str, table: pa.Table) -> str:
-    """A SELECT over `<name>_given`, whose columns of listed words (Arrow's dictionaries) are ENUMs: DuckDB
-    would take them as text, and writes text with twice the work."""
+def register(con: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> None:
+    """Add a table whose columns of listed words (Arrow's dictionaries) are ENUMs: DuckDB would take them as
+    text, and text takes twice the work to write."""
     columns = []
     for field, column in zip(table.schema, table.columns, strict=True):
         if not pa.types.is_dictionary(field.type):
@@ -58,4 +58,7 @@ def encoded(name: str, table: pa.Table) -> str:
         words = column.unify_dictionaries().chunk(0).dictionary.to_pylist() if len(column) else ["-"]
         listed = ", ".join("'" + word.replace("'", "''") + "'" for word in words)
         columns.append(f'"{field.name}"::ENUM ({listed}) AS "{field.name}"')
-    return f"SELECT {', '.join(columns)} FROM {name}_given"
+    con.register(f"{name}_given", table)
+    con.execute(
+        f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT {', '.join(columns)} FROM {name}_given"
+    ).fetchall()

@@ -45,8 +45,8 @@ class Table:
     sort: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     sums: str = ""
-    """SQL over the relation `results`: what a partition's rows come to. Where a table has it, these sums
-    tell two contents apart, and not a hash of each row."""
+    """SQL over the relation `results`: control sums of a partition's rows. Where a table has them, their
+    digest is the version, instead of a hash of each row."""
     history: timedelta = timedelta(days=7)
     """How long a past state can be read, from when another took its place."""
 

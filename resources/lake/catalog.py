@@ -33,6 +33,12 @@ TABLE_PROPERTIES = {
     "write.parquet.row-group-limit": "32768",
 }
 
+
+def row_group_size(table: Table) -> int:
+    """Rows of a row group, whoever writes the file."""
+    return int({**TABLE_PROPERTIES, **table.properties}["write.parquet.row-group-limit"])
+
+
 _MAKERS = {
     "boolean": "BooleanType",
     "int": "IntegerType",

@@ -17,20 +17,20 @@ from domain.shared.error import InvalidInput, PerennialError
 from domain.shared.table import Table, Version
 from resources.lake.catalog import Catalog, default_locks
 from resources.lake.content_hash import versions_of
-from resources.lake.desk import Desk, Staged, desk
 from resources.lake.engine import Engine, quoted
 from resources.lake.error import DataUnavailable, metadata_corrupt
 from resources.lake.file_index import FileIndex, FileList
 from resources.lake.frame import conform
 from resources.lake.layout import check_table
 from resources.lake.maintenance import Maintenance, MaintenanceReport
+from resources.lake.partition_writer import PartitionWriter, WrittenPartition, partition_writer
 from resources.lake.pointer import pointers_for
 from resources.lake.query import Query
 from resources.lake.settings import CATALOG_NAME, Place
 from resources.lake.types import iceberg_type
 from resources.lake.version_cache import VersionCache
 from resources.lake.versions import VersionReader
-from resources.lake.view import View, Views, check_known
+from resources.lake.view import Views, check_known
 from resources.lake.write import Commit, Writer
 from resources.objects.store import store_for
 
@@ -192,23 +192,25 @@ class Lake:
             return self._query.run(connection, query, as_of, params, extra or {}, partitions or {})
 
     @contextmanager
-    def desk(self, table: str, partition: str, name: str) -> Iterator[Desk]:
-        """Statements of our own over a partition's rows at one moment; what one makes, DuckDB writes."""
-        view = self._views.of(self._table(table))
-        with self._views.kept([view]), desk(self._engine, view, partition, name) as opened:
-            yield opened
+    def partition_writer(
+        self, table: str, partition: str, *, source: str, name: str
+    ) -> Iterator[PartitionWriter]:
+        """Write a partition's next file by SQL over the same partition of `source`, the relation `name`.
 
-    def room(self, table: str) -> View:
-        """The table as it is, with all its columns: for `Desk.write`."""
-        return self._writer.room(self._table(table))
+        What was written is deleted if the block raises.
+        """
+        target, view = self._writer.ready(self._table(table)), self._views.of(self._table(source))
+        with (
+            self._views.kept([view]),
+            partition_writer(self._engine, view, name, target, partition) as writer,
+        ):
+            yield writer
 
-    def discard(self, staged: Staged) -> None:
-        """Delete a staged file that shall not be put."""
-        self._engine.store.delete(staged.path)
-
-    def put(self, table: str, staged: Sequence[Staged], *, guard: Callable[[], None] | None = None) -> Commit:
-        """Make staged files the whole content of their partitions, in one snapshot."""
-        return self._writer.put(self._table(table), staged, guard)
+    def put(
+        self, table: str, written: Sequence[WrittenPartition], *, guard: Callable[[], None] | None = None
+    ) -> Commit:
+        """Make written files the whole content of their partitions, in one snapshot."""
+        return self._writer.put(self._table(table), written, guard)
 
     def version(self, table: str, partition: str) -> Version:
         return self.versions(table, [partition])[partition]

@@ -98,6 +98,29 @@ class LakeUnwritable(TransientResourceError):
     retry_in_run = False
 
 
+def write_error(table: str, path: str, error: Exception) -> LakeUnwritable | None:
+    """What an error of DuckDB means that comes of writing a file at `path`; None of any other error."""
+    said = str(error).strip()
+    if "No space left" in said or "Disk quota exceeded" in said:
+        return _disk_full(table, said)
+    return _unwritable(table, said) if path.removeprefix("file://") in said else None
+
+
+def _disk_full(table: str, said: object) -> LakeUnwritable:
+    return LakeUnwritable(
+        f"{table}: no space left for the lake: {said}",
+        reason_code="disk_full",
+        remedy="free disk space or run the maintenance job",
+    )
+
+
+def _unwritable(table: str, said: object) -> LakeUnwritable:
+    return LakeUnwritable(
+        f"{table}: the lake cannot be written: {said}",
+        remedy="make the lake's folder writable for this user",
+    )
+
+
 @contextmanager
 def storage_errors(table: str) -> Iterator[None]:
     """Turn what the disk says while writing into errors that tell a person what to do."""
@@ -105,14 +128,7 @@ def storage_errors(table: str) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            raise LakeUnwritable(
-                f"{table}: the lake cannot be written: {error}",
-                remedy="make the lake's folder writable for this user",
-            ) from error
+            raise _unwritable(table, error) from error
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise LakeUnwritable(
-                f"{table}: no space left for the lake: {error}",
-                reason_code="disk_full",
-                remedy="free disk space or run the maintenance job",
-            ) from error
+            raise _disk_full(table, error) from error
         raise

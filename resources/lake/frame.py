@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from functools import reduce
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from domain.shared.distinct import are_distinct
@@ -73,6 +74,14 @@ def select_partitions(table: Table, frame: pa.Table, partitions: Collection[str]
         for each in wanted
     ]
     return frame.filter(reduce(pc.or_, belongs)) if belongs else frame.slice(0, 0)
+
+
+def ordered(table: Table, frame: pa.Table) -> pa.Table:
+    """The rows in the table's sort order; not copied if they have it already."""
+    import pyarrow.compute as pc
+
+    places = pc.sort_indices(frame, [(name, "ascending") for name in table.sort_order]).to_numpy()
+    return frame if bool(np.all(places[1:] > places[:-1])) else frame.take(pa.array(places))
 
 
 def _column(table: Table, column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -15,7 +15,7 @@ from resources.lake.catalog import catalog_errors
 from resources.lake.content_hash import versions_of
 from resources.lake.error import CommitConflict, DataCorrupt, DataUnavailable, storage_errors
 from resources.lake.file_index import FileEntry
-from resources.lake.order import ordered
+from resources.lake.frame import ordered
 from resources.lake.view import View
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Maintenance:
             raise InfrastructureError(
                 f"{view.table.name}: compaction would change {different}; nothing was written"
             )
-        self.writer.swap(view, frame, files, None)
+        self.writer.rewrite(view, frame, files)
         after = self.writer.views.of(view.table)
         self.writer.versions.remember(after, versions)
         return len([f for f in after.files if f.path not in {v.path for v in view.files} | before])

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from domain.shared.table import ABSENT, ALL, Version
 from resources.lake.content_hash import versions_of
 from resources.lake.damage import READ_ERRORS, faults_of
-from resources.lake.desk import stored_version
 from resources.lake.engine import Engine, quoted
 from resources.lake.error import DataCorrupt, DataUnavailable
 from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.layout import parse_partition, partition_key, sql_filter
+from resources.lake.partition_writer import stored_version
 from resources.lake.version_cache import VersionCache, file_set_key
 from resources.lake.view import View
 

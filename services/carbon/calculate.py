@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from domain.carbon.emissions import FORMULA, ImplausibleMass, Lookups, absurd, by_decision, check
+from domain.carbon.emissions import ImplausibleMass, calculate, sums_by_decision
 from domain.carbon.observed import Observed
 from domain.carbon.patience import UNSUMMED_SINCE, unsummed_since
 from domain.carbon.pipelines import newest_chains
@@ -20,7 +19,7 @@ from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULE
 from domain.shared.compute import packaged, query
 from domain.shared.error import TransientResourceError
 from domain.shared.table import Table, Version
-from resources.lake.desk import Staged
+from resources.lake.partition_writer import WrittenPartition
 from resources.ledger.standing import DONE_MEANWHILE
 from services.carbon.figures import figures
 from services.carbon.service import CarbonService
@@ -49,15 +48,12 @@ def calculate_emissions(carbon: CarbonService, partitions: Sequence[str], this: 
         if request.is_done(inputs, seen.state(EMISSIONS.table, partition)):
             return NotBuilt(partition, skip=DONE_MEANWHILE)
         used = factors.of(year)
-        try:
-            staged = _written(carbon, partition, used)
-        except ImplausibleMass as error:
-            raise _named(carbon, partition, error) from error
-        groups = by_decision(staged.sums)
+        written = _written(carbon, partition, used)
+        groups = sums_by_decision(written.sums)
         since = unsummed_since(seen, partition) or carbon.clock()
         return Built(
             partition,
-            {EMISSIONS.name: staged},
+            {EMISSIONS.name: written},
             inputs,
             detail={UNSUMMED_SINCE: since.isoformat()},
             metadata=_metadata(groups, used),
@@ -68,24 +64,15 @@ def calculate_emissions(carbon: CarbonService, partitions: Sequence[str], this: 
     carbon.materialize([EMISSIONS], partitions, this, report, build)
 
 
-def _written(carbon: CarbonService, partition: str, factors: pa.Table) -> Staged:
+def _written(carbon: CarbonService, partition: str, factors: pa.Table) -> WrittenPartition:
     """The next file of a partition."""
     kind, year = carbon.catalogue.type(partition.split("|", 1)[0]), year_of(partition)
-    target = carbon.lake.room(EMISSIONS.name)
-    with carbon.lake.desk(DATA_ENTRIES.name, partition, "entries") as desk:
-        known = Lookups.of(kind, year, factors, desk.ask)
-        for name, table in known.tables.items():
-            desk.lend(name, table)
-        try:
-            staged = desk.write(target, partition, FORMULA)
-        except duckdb.ConversionException as error:
-            raise absurd(kind, desk.ask) from error
-        try:
-            check(kind, year, known.entries, staged.sums, desk.ask)
-        except BaseException:
-            carbon.lake.discard(staged)
-            raise
-    return staged
+    opened = carbon.lake.partition_writer(EMISSIONS.name, partition, source=DATA_ENTRIES.name, name="entries")
+    try:
+        with opened as writer:
+            return calculate(kind, year, factors, writer)
+    except ImplausibleMass as error:
+        raise _named(carbon, partition, error) from error
 
 
 def _metadata(groups: pa.Table, factors: pa.Table) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pytest
 
 from domain.carbon.catalogue import EntryType, catalogue, parse
 from domain.carbon.classification import canonical, factor_id
-from domain.carbon.emissions import MOST, MOST_OF_A_TYPE, calculated, emissions
+from domain.carbon.emissions import MAX_MG, MAX_MG_OF_TYPE, calculated, emissions, sums_by_decision
 from domain.carbon.reports import module_rows, report_rows, scopes, summing
 from domain.carbon.tables import EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
 from domain.shared.compute import query
@@ -211,7 +211,7 @@ def test_masses_are_whole_milligrams_halves_rounded_up(quantity: float, milligra
     assert said(PLAIN, measured, known) == [("plain", "overridden", milligrams)]
 
 
-ABSURD = (MOST / 1e6 * 1.001, 1e12, 9.3e18, 1e300, math.inf, -math.inf, -1e300, math.nan)
+ABSURD = (MAX_MG / 1e6 * 1.001, 1e12, 9.3e18, 1e300, math.inf, -math.inf, -1e300, math.nan)
 
 
 @pytest.mark.parametrize("quantity", ABSURD)
@@ -236,7 +236,7 @@ def test_entries_that_are_plausible_one_by_one_and_absurd_together_are_an_error_
     column: str,
 ) -> None:
     """Grams taken for kilograms in a whole file: no table could hold the sum, and no report would be made."""
-    rows = entries(*[{column: MOST / 1e6} for _ in range(12)])
+    rows = entries(*[{column: MAX_MG / 1e6} for _ in range(12)])
     with pytest.raises(InvalidInput) as refused:
         emissions(PLAIN, rows, factors(("plain", "plain", {}, 1.0)))
     assert refused.value.reason_code == "implausible_mass"
@@ -244,7 +244,7 @@ def test_entries_that_are_plausible_one_by_one_and_absurd_together_are_an_error_
 
 
 def test_the_sums_of_all_types_at_their_most_fit_into_the_tables() -> None:
-    assert len(catalogue().types) * MOST_OF_A_TYPE < 2**63
+    assert len(catalogue().types) * MAX_MG_OF_TYPE < 2**63
 
 
 def results(*rows: tuple[str, int]) -> pa.Table:
@@ -276,11 +276,11 @@ def test_sums_are_exact_where_doubles_are_not() -> None:
 
 def test_a_sum_that_no_table_can_hold_is_an_error_and_never_another_number() -> None:
     with pytest.raises(duckdb.Error, match="out of range"):
-        summed(results(*[("A", MOST)] * 1100))
+        summed(results(*[("A", MAX_MG)] * 1100))
 
 
 def test_reports_of_sums_that_no_table_can_hold_are_an_error() -> None:
-    sums = summed(results(*[(unit, MOST) for unit in "ABC" for _ in range(500)]))
+    sums = summed(results(*[(unit, MAX_MG) for unit in "ABC" for _ in range(500)]))
     with pytest.raises(duckdb.Error, match="out of range"):
         report_rows(CATALOGUE, YEAR, sums, units({"A": "", "B": "A", "C": "B"}))
 
@@ -370,7 +370,7 @@ def test_what_a_calculation_comes_to_is_what_its_rows_add_up_to(count: int) -> N
             "year": pa.array(np.full(count, YEAR), pa.int32()),
             "entry_key": np.arange(count),
             "unit_id": pa.array(["A", "B"]).take(pa.array(luck.integers(0, 2, count))),
-            "quantity": (luck.random(count) - 0.5) * 1.99 * MOST / 1e6,
+            "quantity": (luck.random(count) - 0.5) * 1.99 * MAX_MG / 1e6,
             "unit": pa.array(["kg", "g"]).take(pa.array(luck.integers(0, 2, count))),
             "classification": pa.array([canonical(words(t)) for t in text]).take(
                 pa.array(luck.integers(0, 3, count))
@@ -387,7 +387,7 @@ def test_what_a_calculation_comes_to_is_what_its_rows_add_up_to(count: int) -> N
         so_far = wanted.setdefault(tuple(group), [0, 0])
         wanted[tuple(group)] = [so_far[0] + 1, so_far[1] + (mg or 0)]
     told: dict[tuple[Any, ...], list[int]] = {}
-    for row in found.groups.to_pylist():
+    for row in sums_by_decision(found.sums).to_pylist():
         group = tuple(row[name] for name in names[:4])
         assert (row["mg_co2e"] is None) == (row["status"] == "unmatched")
         so_far = told.setdefault(group, [0, 0])

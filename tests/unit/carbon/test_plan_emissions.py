@@ -78,6 +78,14 @@ def test_another_formula_recalculates_its_type_in_every_year(world: World) -> No
     assert world.due() == {f"{MASSES}:train|2024", f"{MASSES}:train|2025"}
 
 
+def test_plan__edited_formula_of_all_types__recalculates_all_and_imports_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("domain.carbon.plan.FORMULA", "SELECT another formula")
+    assert {v.table for v in world.plan.due} == {MASSES}
+    assert recalculated(world) == {f"{name}|{year}" for name in TYPES for year in (2024, 2025)}
+
+
 @pytest.mark.parametrize("hurt", ["lose", "damage", "edit"])
 def test_they_wait_for_whole_entries(world: World, hurt: str) -> None:
     taken_in(world, "factors", says=dict.fromkeys(TYPES, 2))

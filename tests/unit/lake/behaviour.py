@@ -4,6 +4,7 @@ lakes that share one place; each call is like another process's lake, `tables` m
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -143,13 +144,10 @@ class LakeBehaviour:
         lake.merge("market.stocks", stocks(a="Ping An", b="Vanke"))
         assert not lake.merge("market.stocks", stocks(b="Vanke")).changed
 
-    def test_a_row_that_changes_its_partition_leaves_the_old_one(self, lakes: Lakes) -> None:
-        lake = lakes()
-        lake.merge("refs.papers", papers((1, "draft", "one"), (2, "draft", "two")))
-        commit = lake.merge("refs.papers", papers((1, "final", "one")))
-        assert sorted(commit.versions) == ["draft", "final"]
-        rows = lake.sql("SELECT id, kind FROM refs.papers ORDER BY id").to_pylist()
-        assert rows == [{"id": 1, "kind": "final"}, {"id": 2, "kind": "draft"}]
+    def test_merge__key_that_does_not_name_the_partition__is_refused(self, lakes: Lakes) -> None:
+        by_id = replace(BY_KIND, key=("id",))
+        with pytest.raises(InvalidInput, match="cannot be merged"):
+            lakes(tables=(by_id,)).merge("refs.papers", papers((1, "draft", "one")))
 
     # --- partitions of every kind
 

@@ -44,7 +44,7 @@ YEARLY = Table(
 )
 BY_KIND = Table(
     name="refs.papers",
-    description="Papers by kind; a paper may change its kind.",
+    description="Papers by kind.",
     columns=(
         Column("id", pa.int64(), "id", nullable=False),
         Column("kind", pa.string(), "kind", nullable=False),
@@ -53,7 +53,7 @@ BY_KIND = Table(
         Column("body", pa.binary(), "bytes"),
         Column("open", pa.bool_(), "open"),
     ),
-    key=("id",),
+    key=("kind", "id"),
     partition_kind="category",
     partition_columns=("kind",),
 )
