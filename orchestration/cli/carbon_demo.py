@@ -1,9 +1,8 @@
-"""The demo's second part: a sample university's year from its files to its report, then newer factors."""
+"""Carbon's part of the demo: a university's year from its files to its report, then newer factors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from orchestration.settings import Settings
     from sandbox.carbon.institution import Written
     from services.carbon.reconcile import Start
-    from services.carbon.report import Report
     from services.carbon.service import CarbonService
     from services.carbon.upload import File
 
@@ -30,23 +28,12 @@ SCALE = 1.0
 BY = "demo"
 
 
-@dataclass
-class _Recalculated:
-    """The types that runs have calculated."""
-
-    types: set[str]
-
-    def __call__(self, start: Start) -> None:
-        if start.table == EMISSIONS.table:
-            self.types |= {partition.split("|", 1)[0] for partition in start.partitions}
-
-
 def show_carbon(settings: Settings, *, shown: bool) -> Demonstrated:
-    """Run again it takes in only the newer factors, and puts the others back at the end."""
+    """Import the files, then newer factors, then the old ones again; a second demo only the factors."""
     from sandbox.carbon.institution import write, write_revision
 
     carbon = open_carbon(settings, write=True)
-    if (why := _not_ours(carbon)) is not None:
+    if (why := _used_by_others(carbon)) is not None:
         say(f"5. nothing about carbon: {why}; see it with another PERENNIAL_HOME")
         return Demonstrated(True, {"carbon": {"left_out": why}})
     folder = settings.home / "demo"
@@ -56,8 +43,8 @@ def show_carbon(settings: Settings, *, shown: bool) -> Demonstrated:
         return _show(settings, carbon, run, files, revision, folder / f"report-{YEAR}.html", shown=shown)
 
 
-def _not_ours(carbon: CarbonService) -> str | None:
-    """The demo brings factors for a whole year: where somebody works on it, that is not for us to do."""
+def _used_by_others(carbon: CarbonService) -> str | None:
+    """Return why the year must not be changed by a demo, which imports factors for all of it."""
     if YEAR in carbon.store.year_locks.held():
         return f"{YEAR} is locked"
     for one in carbon.store.uploads.find(accepted=True):
@@ -89,9 +76,14 @@ def _show(
     say(f"6. newer factors, {revision.path.name}: what if?")
     foreseen = _foresee(carbon, revision)
     say("7. now for good: what they change is calculated, and nothing else")
-    seen = _Recalculated(set())
+    recalculated: set[str] = set()
+
+    def note(start: Start) -> None:
+        if start.table == EMISSIONS.table:
+            recalculated.update(partition.split("|", 1)[0] for partition in start.partitions)
+
     _upload(carbon, revision)
-    well = drive_with(run, settings, carbon, seen) and well
+    well = drive_with(run, settings, carbon, note) and well
     changes = difference(before, report_of(carbon, YEAR))
     if shown:
         show_difference(changes)
@@ -103,21 +95,21 @@ def _show(
     written = write_page(carbon, page, YEAR)
     if shown:
         answer(f"the report to be sent on, or printed: {written['file']}")
-    told = {
+    document = {
         "year": YEAR,
         "files": len(files),
         "entries": rows,
         "report": before.as_json(),
         "foreseen": foreseen,
-        "recalculated": sorted(seen.types),
+        "recalculated": sorted(recalculated),
         "difference": changes,
         "page": written,
     }
-    return Demonstrated(well and _same(before, after), {"carbon": told})
+    return Demonstrated(well and list(before.rows) == list(after.rows), {"carbon": document})
 
 
 def _upload(carbon: CarbonService, one: Written) -> bool:
-    """Whether the file was known already."""
+    """Import the file; True if it was known already."""
     from services.carbon.upload import upload
 
     return upload(carbon, _file(one)).known
@@ -142,7 +134,3 @@ def _foresee(carbon: CarbonService, one: Written) -> list[dict[str, Any]]:
     for effect in effects:
         say(f"   it {effect.sentence}")
     return [effect.as_json() for effect in effects]
-
-
-def _same(before: Report, after: Report) -> bool:
-    return list(before.rows) == list(after.rows)

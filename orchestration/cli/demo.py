@@ -1,4 +1,4 @@
-"""The demo: what each domain shows of itself, headless, and whether all is healthy afterwards."""
+"""`perennial demo`: the demonstration of each domain, and whether everything is healthy afterwards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run_demo(settings: Settings, *, json: bool) -> int:
-    """Everything a first look should show, in one process. Run again it does only what it undoes itself."""
+    """Run the demonstrations in this process; a second one does only what it undoes itself."""
     began = time.monotonic()
     parts = [domain.demo(settings, shown=not json) for domain in enabled(settings) if domain.demo]
     found = platform_findings(settings)

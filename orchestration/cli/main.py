@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from domain.shared.error import InvalidInput, PerennialError
 from orchestration import registry
-from orchestration.cli import looking, operate, work
+from orchestration.cli import operations, queries, sandbox, work
 from orchestration.cli.output import say
 
 
@@ -35,23 +35,23 @@ app = typer.Typer(
     add_completion=False,
 )
 app.add_typer(work.app, name="work", help="The work ledger: what waits, runs, failed, and why.")
-app.add_typer(operate.pools_app, name="pools", help="Concurrency limits of the instance.")
-app.add_typer(operate.sandbox_app, name="sandbox", help="The sandbox exchange and its faults.")
-app.command()(looking.status)
-app.command()(looking.plan)
-app.command()(looking.check)
-app.command()(looking.sql)
-app.command()(operate.up)
-app.command()(operate.api)
-app.command()(operate.demo)
-app.command()(operate.doctor)
-app.command()(operate.migrate)
-app.command()(operate.settings)
+app.add_typer(operations.pools_app, name="pools", help="Concurrency limits of the instance.")
+app.add_typer(sandbox.app, name="sandbox", help="The sandbox exchange and its faults.")
+app.command()(queries.status)
+app.command()(queries.plan)
+app.command()(queries.check)
+app.command()(queries.sql)
+app.command()(operations.up)
+app.command()(operations.api)
+app.command()(operations.demo)
+app.command()(operations.doctor)
+app.command()(operations.migrate)
+app.command()(operations.settings)
 
 
 @app.callback()
 def options(
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Tell more on stderr.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more on stderr.")] = False,
 ) -> None:
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING,

@@ -1,4 +1,4 @@
-"""The demo's first part: a warehouse of the last trading days, a hole made in it, and the hole healed."""
+"""The market's part of the demo: the last trading days are fetched, one is deleted, and it heals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DAYS = 60
 
 
 def show_market(settings: Settings, *, shown: bool) -> Demonstrated:
-    """Run again it fetches only the gap it makes."""
+    """Fetch the last days, delete one, and heal it; a second demo fetches only that day."""
     if market_settings(settings).source != "sandbox":
         raise InvalidInput(
             "the demo makes a hole in the lake, so it runs on the sandbox only",
@@ -44,7 +44,7 @@ def show_market(settings: Settings, *, shown: bool) -> Demonstrated:
     market.lake.replace("market.normalized_daily", str(victim), nothing, allow_empty=True)
     with runner(settings) as run:
         say("4. the plan sees it and heals it")
-        # Work that comes back again and again waits ever longer; a demo that is run again does not.
+        # Work that recurs waits longer each time; a demo that is run again must not wait.
         drive(market, run, hurry=lambda row: row.key.endswith(f":{victim}"))
     tables = _tables(market, [str(d) for d in days])
     if shown:

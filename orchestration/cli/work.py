@@ -1,4 +1,4 @@
-"""The work ledger for people: list, show, retry, cancel."""
+"""`perennial work`: list, show, retry and cancel work items of the ledger."""
 
 from __future__ import annotations
 
@@ -21,16 +21,13 @@ Id = Annotated[int, typer.Argument(min=1, max=2**63 - 1, help="The id of the wor
 @app.command("list")
 def list_work(
     kind: Annotated[str | None, typer.Option(help="A kind of work, as `work list` shows it.")] = None,
-    key: Annotated[str | None, typer.Option(help="The key begins so: normalized_daily:2026-11.")] = None,
-    status: Annotated[
-        list[str] | None,
-        typer.Option(help=", ".join(STATUSES)),
-    ] = None,
+    key: Annotated[str | None, typer.Option(help="The key's beginning: normalized_daily:2026-11.")] = None,
+    status: Annotated[list[str] | None, typer.Option(help=", ".join(STATUSES))] = None,
     deferred: Annotated[bool, typer.Option("--deferred", help="Short for --status deferred.")] = False,
     limit: Annotated[int, typer.Option(min=1)] = 50,
     json: Json = False,
 ) -> None:
-    """The newest work rows."""
+    """List the newest work items."""
     wanted = [*(status or []), *(["deferred"] if deferred else [])]
     if unknown := [s for s in wanted if s not in STATUSES]:
         raise InvalidInput(f"unknown status {', '.join(unknown)}", remedy=f"one of {', '.join(STATUSES)}")
@@ -50,16 +47,20 @@ def list_work(
                 r.attempts,
                 r.not_before if r.status in ("queued", "deferred") else None,
                 (r.run_id or "")[:8],
-                (r.error or "").splitlines()[0] if r.error else "",
+                _first_line(r.error),
             )
             for r in rows
         ],
     )
 
 
+def _first_line(error: str | None) -> str:
+    return (error or "").partition("\n")[0]
+
+
 @app.command()
 def show(work_id: Id, json: Json = False) -> None:
-    """One piece of work with everything that happened to it."""
+    """Show a work item with its history."""
     ledger = open_ledger(load_settings())
     row = ledger.get(work_id)
     if row is None:
@@ -74,19 +75,19 @@ def show(work_id: Id, json: Json = False) -> None:
     )
     table(
         ["at (UTC)", "event", "status", "attempt", "reason", "error"],
-        [(e.at, e.event, e.status, e.attempt, e.reason_code, (e.error or "").split("\n")[0]) for e in events],
+        [(e.at, e.event, e.status, e.attempt, e.reason_code, _first_line(e.error)) for e in events],
     )
 
 
 @app.command()
 def retry(work_id: Id, json: Json = False) -> None:
-    """Make it due now: a waiting row at once, a finished one as new work."""
+    """Make a work item due now; a finished one is queued as a new one."""
     row = open_ledger(load_settings(), write=True).retry(work_id)
     document(asdict(row)) if json else answer(f"work {row.id} {row.key} is {row.status}, due now")
 
 
 @app.command()
 def cancel(work_id: Id, json: Json = False) -> None:
-    """Give it up; the plan asks again only when something has changed."""
+    """Give a work item up; it is queued again only when something has changed."""
     row = open_ledger(load_settings(), write=True).cancel(work_id)
     document(asdict(row)) if json else answer(f"work {row.id} {row.key} is {row.status}")

@@ -121,6 +121,6 @@ def test_faults_are_set_in_the_sandbox_that_runs_for_this_home(
     monkeypatch.delenv("TUSHARE_URL")
     remember_sandbox(house.home, house.source.url, os.getpid())
     asked: list[tuple[str, ...]] = []
-    monkeypatch.setattr("orchestration.cli.operate._sandbox", lambda *words: asked.append(words) or 0)
+    monkeypatch.setattr("orchestration.cli.sandbox._sandbox", lambda *words: asked.append(words) or 0)
     house.run("sandbox", "faults", "list")
     assert asked == [("faults", "list", "--url", house.source.url)]

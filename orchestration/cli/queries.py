@@ -1,11 +1,11 @@
-"""Commands that only look: status, plan, check, sql. None imports Dagster, none writes."""
+"""Commands that only read: status, plan, check, sql. None of them imports Dagster."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -45,38 +45,27 @@ def status(json: Json = False) -> None:
                 "findings": [f.as_json() for f in found],
             }
         )
-    elif not found:
-        answer(summary(found))
     else:
-        _show(found)
+        if found:
+            table(FINDING, [_row(f) for f in found])
         answer(summary(found))
     raise typer.Exit(1 if broken else 0)
 
 
-def _show(found: Sequence[Finding]) -> None:
-    table(
-        [
-            "health",
-            "domain",
-            "subject",
-            "reason",
-            "since (UTC)",
-            "next attempt (UTC)",
-            "what a person can do",
-        ],
-        [
-            (
-                f.health,
-                f.domain,
-                f.subject,
-                f"{f.reason_code}: {f.reason.splitlines()[0]}",
-                f.since,
-                f.next_attempt,
-                f.action,
-            )
-            for f in found
-        ],
-    )
+FINDING = (
+    "health",
+    "domain",
+    "subject",
+    "reason",
+    "since (UTC)",
+    "next attempt (UTC)",
+    "what a person can do",
+)
+
+
+def _row(f: Finding) -> tuple[Any, ...]:
+    reason = f"{f.reason_code}: {f.reason.splitlines()[0]}"
+    return f.health, f.domain, f.subject, reason, f.since, f.next_attempt, f.action
 
 
 def plan(domain: DomainName, json: Json = False) -> None:
@@ -103,19 +92,19 @@ def check(domain: DomainName, json: Json = False) -> None:
     raise typer.Exit(0 if seen.ok else 1)
 
 
-def _names(name: str, query: str) -> bool:
-    return re.search(rf"\b{re.escape(name)}\b", query, re.IGNORECASE) is not None
-
-
 def _ledger_tables(settings: Settings, query: str) -> dict[str, pa.Table]:
-    """Those that the query names. Opening the ledger costs as much as a query, so others are not read."""
+    """Return the ledger's tables that the query names; opening the ledger costs as much as a query."""
     from resources.database.arrow import read_arrow
     from resources.ledger.schema import VIEWS
 
     views = dict(VIEWS)
     for domain in enabled(settings):
         views |= domain.ledger_views()
-    named = {name: table for name, table in views.items() if _names(name, query)}
+    named = {
+        name: table
+        for name, table in views.items()
+        if re.search(rf"\b{re.escape(name)}\b", query, re.IGNORECASE)
+    }
     if not named:
         return {}
     engine = open_ledger(settings).engine
@@ -138,17 +127,13 @@ def sql(
     limit: Annotated[int, typer.Option("--limit", min=1, help="Rows shown in a table.")] = 100,
     json: Json = False,
 ) -> None:
-    """Ask the lake, and the ledger's own tables, in SQL."""
-    from datetime import UTC
-
+    """Query the tables of the lake and of the ledger in SQL."""
     settings = load_settings()
     moment = as_of.replace(tzinfo=UTC) if as_of is not None and as_of.tzinfo is None else as_of
     result = open_lake(settings).sql(query, as_of=moment, extra=_ledger_tables(settings, query))
     if json:
         document(result.to_pylist())
     elif csv:
-        import sys
-
         from pyarrow.csv import write_csv
 
         write_csv(result, sys.stdout.buffer)

@@ -1,45 +1,37 @@
-"""Running the house: up, demo, doctor, settings, pools, sandbox."""
+"""Commands that operate the platform: up, api, demo, doctor, migrate, settings, pools."""
 
 from __future__ import annotations
-
-import subprocess
-import sys
 
 import typer
 
 from orchestration import registry
 from orchestration.cli.output import Json, answer, document, table
-from orchestration.environments import child_environment, load_settings
+from orchestration.environments import load_settings
 
 pools_app = typer.Typer(no_args_is_help=True)
-sandbox_app = typer.Typer(no_args_is_help=True)
-
-PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-"""The sandbox has a command line of its own; ours only finds its address."""
 
 
 def up() -> None:
     """UI, daemon and sandbox in the foreground, sensors and schedules on. Ctrl-C stops everything."""
     from orchestration.cli.up import run_up
+    from orchestration.instance import open_instance
+    from orchestration.pools import ensure_pools
+    from orchestration.services import open_ledger
 
     settings = load_settings()
 
-    def before() -> None:
-        from orchestration.instance import open_instance
-        from orchestration.pools import ensure_pools
-        from orchestration.services import open_ledger
-
+    def prepare() -> None:
         open_ledger(settings, write=True)
         for domain in registry.enabled(settings):
             domain.prepare(settings)
         with open_instance(settings) as instance:
             ensure_pools(instance, registry.pools(settings))
 
-    raise typer.Exit(run_up(settings, before_start=before))
+    raise typer.Exit(run_up(settings, before_start=prepare))
 
 
 def api() -> None:
-    """HTTP for programs, in the foreground: look at work, recover it, upload files."""
+    """HTTP for programs, in the foreground: read work items, recover them, upload files."""
     from orchestration.api.serve import serve
 
     serve(load_settings())
@@ -53,7 +45,7 @@ def demo(json: Json = False) -> None:
 
 
 def doctor(json: Json = False) -> None:
-    """Are the settings, folders, databases, pools and the source all right? Exit 1 names what is not."""
+    """Check settings, folders, databases, pools and sources. Exit 1 if one of them is wrong."""
     from orchestration.doctor import examine
 
     found = list(examine(load_settings()))
@@ -89,7 +81,7 @@ def settings(json: Json = False) -> None:
 
 @pools_app.command("show")
 def show_pools(json: Json = False) -> None:
-    """How far the instance's limits are from what is declared. Exit 1 if they differ."""
+    """How the instance's limits differ from the declared ones. Exit 1 if they differ."""
     from orchestration.instance import open_instance
     from orchestration.pools import drift
 
@@ -106,7 +98,7 @@ def show_pools(json: Json = False) -> None:
 
 @pools_app.command("apply")
 def apply(json: Json = False) -> None:
-    """Make the limits of our pools what is declared, whoever set them."""
+    """Set the limits of the declared pools, also where a person set others."""
     from orchestration.instance import open_instance
     from orchestration.pools import apply_pools
 
@@ -118,43 +110,3 @@ def apply(json: Json = False) -> None:
         document({"declared": declared, "changed": [str(d) for d in changed]})
     else:
         answer("\n".join(f"changed: {d}" for d in changed) if changed else "nothing to change")
-
-
-@sandbox_app.command(
-    "serve",
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-)
-def serve(context: typer.Context) -> None:
-    """Serve the sandbox exchange (see `python -m sandbox serve --help`)."""
-    raise typer.Exit(_sandbox("serve", *context.args))
-
-
-@sandbox_app.command(
-    "faults",
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-)
-def faults(context: typer.Context) -> None:
-    """Set, list or clear the faults of a running sandbox."""
-    raise typer.Exit(_sandbox("faults", *context.args, *_address(context.args)))
-
-
-@sandbox_app.command(
-    "calls",
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-)
-def calls(context: typer.Context) -> None:
-    """What a running sandbox was asked."""
-    raise typer.Exit(_sandbox("calls", *context.args, *_address(context.args)))
-
-
-def _address(given: list[str]) -> list[str]:
-    if "--url" in given:
-        return []
-    loaded = load_settings()
-    found = next(filter(None, (domain.sandbox(loaded) for domain in registry.enabled(loaded))), None)
-    return ["--url", found.url] if found else []
-
-
-def _sandbox(*arguments: str) -> int:
-    command = [sys.executable, "-m", "sandbox", *arguments]
-    return subprocess.run(command, env=child_environment(load_settings()), check=False).returncode
