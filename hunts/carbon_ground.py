@@ -14,7 +14,8 @@ from hunts.carbon_yardstick import complaints, uploaded
 from hunts.house import House
 from hunts.races import told, unfinished
 from hunts.rounds import Found
-from services.carbon.upload import File, upload
+from services.carbon.upload import upload
+from services.carbon.uploaded_file import File
 from tests.settings import make_settings
 
 HEALINGS = 8

@@ -1,7 +1,7 @@
-"""How long a report waits for a year that does not come to rest.
+"""How long a report waits for the recalculations of its year.
 
-It waits for what is due or under way, so that many recalculations are summed once. But where somebody edits
-all the time, something always is; then it is summed all the same, and says which types are old.
+It waits for what is due or running, so that many recalculations are summed once. Where somebody edits all the
+time, something always is; after ten minutes it is summed all the same, and says which types are old.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT
 
 PATIENCE = timedelta(minutes=10)
-"""Ordinary bursts are over sooner: they are summed once."""
+"""Ordinary bursts of edits end sooner, and are summed once."""
 
 UNSUMMED_SINCE = "unsummed_since"
-"""In the detail of emissions: since when they are others than the report has. Every edit commits them anew,
-so the moment of their commit tells nothing."""
+"""In the detail of emissions: since when the report lacks them. Each edit commits them anew, so the moment of
+their commit does not say."""
 
 
 def unsummed_since(seen: Observed, partition: str) -> datetime | None:
-    """Of emissions about to be made anew, since when the report lacks what was recorded of them; None if it
-    lacks nothing, and will from now on."""
+    """Return since when the report lacks the emissions that are about to be replaced; None if it has them."""
     name, year = partition.split("|", 1)
     old = seen.state(EMISSIONS.table, partition)
     nothing = old.recorded in (None, ABSENT)
@@ -39,8 +38,7 @@ def is_spent(
     inputs: Mapping[str, str],
     made_from: Mapping[str, PartitionState],
 ) -> bool:
-    """Whether these sums have been out of date for too long: the longest of any part, but never counted from
-    before they were last made."""
+    """Return whether these sums have been out of date for too long, counted from when they were made."""
     moments = [
         _since(state)
         for name, state in made_from.items()

@@ -21,7 +21,8 @@ from orchestration.domain import Call
 from orchestration.domains.carbon import open_carbon
 from orchestration.settings import Settings
 from services.carbon.store import YearLocked
-from services.carbon.upload import LARGEST, File, upload
+from services.carbon.upload import upload
+from services.carbon.uploaded_file import LARGEST, File
 
 PARAMETERS = ("kind", "type", "year", "name", "institution", "by", "decimal", "accept_valid")
 """The query parameters of an upload."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from domain.shared.tabular.problems import FileRefused
     from services.carbon.receipt import Receipt
     from services.carbon.service import CarbonService
-    from services.carbon.upload import File
+    from services.carbon.uploaded_file import File
 
 _UNITS_SHOWN = 10
 """Of those whose sums a file of units would change."""
@@ -72,7 +72,8 @@ def upload(
     json: Json = False,
 ) -> None:
     """Upload files. Each is checked whole before anything is taken."""
-    from services.carbon.upload import File, upload
+    from services.carbon.upload import upload
+    from services.carbon.uploaded_file import File
 
     if kind not in ("factors", "data", "units"):
         raise InvalidInput(f"there is nothing called {kind!r} to upload", remedy="factors, data or units")
@@ -165,7 +166,7 @@ def _told(path: Path) -> Iterator[None]:
 
 
 def _content(path: Path) -> bytes:
-    from services.carbon.upload import LARGEST
+    from services.carbon.uploaded_file import LARGEST
 
     with _told(path), path.open("rb") as file:
         content = file.read(LARGEST + 1)  # a device says nothing of its size

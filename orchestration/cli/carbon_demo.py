@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sandbox.carbon.institution import Written
     from services.carbon.reconcile import Start
     from services.carbon.service import CarbonService
-    from services.carbon.upload import File
+    from services.carbon.uploaded_file import File
 
 YEAR = 2025
 SCALE = 1.0
@@ -116,7 +116,7 @@ def _upload(carbon: CarbonService, one: Written) -> bool:
 
 
 def _file(one: Written) -> File:
-    from services.carbon.upload import File
+    from services.carbon.uploaded_file import File
 
     return File(
         kind=one.kind,

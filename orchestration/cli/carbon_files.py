@@ -1,4 +1,4 @@
-"""Carbon commands about files that people fill in: templates, what is counted, a sample to try it with."""
+"""Carbon commands about files: templates, the data entry types, a sample university."""
 
 from __future__ import annotations
 

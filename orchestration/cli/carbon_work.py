@@ -39,7 +39,8 @@ def withdraw(
     json: Json = False,
 ) -> None:
     """Withdraw the uploaded data of a type and year. Its files stay known; entries of applications stay."""
-    from services.carbon.upload import File, scope_of, upload_nothing
+    from services.carbon.upload import scope_of, upload_nothing
+    from services.carbon.uploaded_file import File
 
     settings = load_settings()
     carbon = open_carbon(settings, write=True)

@@ -26,7 +26,8 @@ from resources.feeds.errors import ChangedMeanwhile
 from resources.ledger.provenance import PartitionRecord
 from services.carbon.service import FEED_RECORD, CarbonService, freshness_of
 from services.carbon.store import FeedPlace, YearLocked
-from services.carbon.upload import File, upload, upload_nothing
+from services.carbon.upload import upload, upload_nothing
+from services.carbon.uploaded_file import File
 
 if TYPE_CHECKING:
     from resources.feeds.answers import Change

@@ -14,7 +14,8 @@ from domain.carbon.inbox_folders import scope_of_folders
 from domain.carbon.jobs import FILE_INGEST, INBOX_FILES, PRIORITY
 from domain.shared.tabular.problems import FileRefused
 from services.carbon.service import CarbonService
-from services.carbon.upload import LARGEST, File, FileKind, upload
+from services.carbon.upload import upload
+from services.carbon.uploaded_file import LARGEST, File, FileKind
 from services.inbox import Inbox, InboxFile, Outcome
 
 FOLDERS = ("units", "factors", "data")

@@ -25,7 +25,7 @@ from domain.shared.table import ABSENT
 from services.carbon.calculate import sums_of
 from services.carbon.consistent_read import report_state_of
 from services.carbon.service import CarbonService
-from services.carbon.upload import File, checked
+from services.carbon.uploaded_file import File, check_file
 
 _NOBODY = Origin(job_id=0, file="", at=datetime(1970, 1, 1, tzinfo=UTC))
 _Inputs = tuple[pa.Table, pa.Table]
@@ -116,7 +116,7 @@ class WhatIf:
 
 def what_if(carbon: CarbonService, file: File, *, accept_valid: bool = False) -> WhatIf:
     """Calculate what an upload of the file would change."""
-    parsed = checked(carbon, file, accept_valid=accept_valid)
+    parsed = check_file(carbon, file, accept_valid=accept_valid)
     factors: list[dict[str, Any]] = []
     effects: list[TypeEffect] = []
     units: list[UnitEffect] = []

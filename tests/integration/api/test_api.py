@@ -25,7 +25,8 @@ from orchestration.domains.carbon import open_carbon
 from orchestration.services import open_ledger
 from orchestration.settings import Settings
 from resources.ledger.client import Ledger
-from services.carbon.upload import File, upload
+from services.carbon.upload import upload
+from services.carbon.uploaded_file import File
 from tests.settings import make_settings
 
 TOKEN = "f00dfacecafe0123456789abcdef"

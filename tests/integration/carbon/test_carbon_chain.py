@@ -118,11 +118,11 @@ def test_the_receipt_names_what_the_file_took_the_place_of(office: Office) -> No
     assert not office.upload("factors", DEARER, "--json").json["files"][0]["replaced"], "they add up"
 
 
-def test_of_two_files_of_one_place_in_one_command_the_second_is_refused(office: Office) -> None:
+def test_upload__two_files_of_one_scope__second_is_refused(office: Office) -> None:
     first, second = (office.file(f"{n}.csv", TRAIN.replace("500", n)) for n in ("601", "602"))
     both = office.run("upload", "data", str(first), str(second), "--type", "train", "--year", YEAR, "--wait")
     assert both.code == 1
-    assert "602.csv: it is of the same type, year and institution as 601.csv" in both.err
+    assert "refused: 602.csv has the type, year and institution of 601.csv" in both.err
     assert "put all rows of them into one file" in both.err
     assert office.milligrams() == TRAIN_MG + 101 * 30_000 + ELECTRICITY_MG + PAPER_MG
 

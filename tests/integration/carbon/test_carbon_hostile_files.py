@@ -20,7 +20,8 @@ import tests.unit.carbon as collection
 from domain.carbon.catalogue import catalogue
 from domain.shared.error import InvalidInput
 from domain.shared.tabular.problems import FileRefused
-from services.carbon.upload import File, upload
+from services.carbon.upload import upload
+from services.carbon.uploaded_file import File
 from tests.integration.carbon.inboxes import CarbonInbox
 from tests.integration.carbon.office import Office, furnished_once, standing
 from tests.unit.carbon.files import UNITS, Case, Refused, Taken, check_refusal
@@ -141,7 +142,7 @@ def test_what_tells_no_size_is_read_no_further_than_a_file_may_be_large(
     with_units: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pipe, a device: /dev/zero would fill the memory, and all that runs beside it would be killed."""
-    monkeypatch.setattr("services.carbon.upload.LARGEST", 1 << 20)
+    monkeypatch.setattr("services.carbon.uploaded_file.LARGEST", 1 << 20)
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
     thread = threading.Thread(target=pipe.write_bytes, args=(b"unit_id,name\n" + b"A,a\n" * (1 << 18),))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 from domain.shared.error import InvalidInput
-from services.carbon.upload import File, upload
+from services.carbon.upload import upload
+from services.carbon.uploaded_file import File
 from tests.integration.carbon.office import FACTORS, PAPER, TRAIN, UNITS, YEAR, Office
 from tests.integration.carbon.test_carbon_chain import ELECTRICITY_MG, TRAIN_MG
 

@@ -46,7 +46,8 @@ from services.carbon.calculate import calculate_emissions, sum_modules, sum_repo
 from services.carbon.intake import ingest_entries, ingest_factors, ingest_units
 from services.carbon.pipelines import chains
 from services.carbon.reconcile import Start, reconcile
-from services.carbon.upload import File, upload
+from services.carbon.upload import upload
+from services.carbon.uploaded_file import File
 from services.partitions import Pass
 from tests.integration.carbon.workers import (
     Clock,

@@ -17,7 +17,8 @@ from orchestration.domains.carbon import DOMAIN
 from orchestration.environments import load_settings
 from orchestration.instance import open_instance
 from sensors.carbon.inbox import inbox_sensor, run_tags
-from services.carbon.upload import File, upload
+from services.carbon.upload import upload
+from services.carbon.uploaded_file import File
 from services.inbox import poll
 from tests.integration.carbon.inboxes import CarbonInbox
 from tests.integration.carbon.office import FACTORS, PAPER, YEAR, Office
