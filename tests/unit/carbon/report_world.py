@@ -172,43 +172,19 @@ def cells(table: Element) -> dict[str, list[str]]:
 
 
 _LEVELS = ("University", "Faculty", "Department", "Institute", "Group", "Laboratory")
-_FACULTIES = (
-    "Natural Sciences",
-    "Engineering and Architecture",
-    "Medicine",
-    "Humanities and Social Sciences",
-    "Law",
-    "Economics",
-    "Libraries and Collections",
-    "Central Services",
-)
-_SUBJECTS = (
-    "Physics",
-    "Chemistry",
-    "Earth System Research and Applied Geochemistry",
-    "Biology",
-    "Mathematics",
-    "Computer Science",
-    "History",
-    "Public Health",
-    "Energy Technology",
-    "Languages",
-)
+_SUBJECTS = ("Physics", "Earth System Research and Applied Geochemistry", "Public Health", "Law")
 
 
 def university(units: int = 300, levels: int = 6) -> World:
     """A tree of that many units, with entries of nearly every module, two years before, and a few defects."""
     world, luck = World(), Random(7)
     world.add("EU", None, "Example University")
-    parents = {0: ["EU"]}
-    for level in range(1, levels):
-        parents[level] = []
+    parents: dict[int, list[str]] = {0: ["EU"], **{level: [] for level in range(1, levels)}}
     for n in range(1, units):
         level = min(n, levels - 1) if n < levels else luck.choice(range(1, levels))
         parent = luck.choice(parents[level - 1])
         unit = f"EU-{n:03}"
-        names = _FACULTIES if level == 1 else _SUBJECTS
-        name = f"{_LEVELS[level]} of {names[n % len(names)]} {n}"
+        name = f"{_LEVELS[level]} of {_SUBJECTS[n % len(_SUBJECTS)]} {n}"
         parents[level].append(unit)
         world.add(unit, parent, name)
     types = [t for m in CATALOGUE.modules if m.name != "processes" for t in m.types]
@@ -235,12 +211,7 @@ def university(units: int = 300, levels: int = 6) -> World:
     world.notes = ("data_entry_emissions waste|2025 is not up to date: data_entries changed",)
     origins = (
         ("electricity", "National grid operator, residual mix 2024, location based"),
-        ("electricity", "Supplier’s certificate, hydro power, 2025"),
-        (
-            "plane",
-            "Defra/DESNZ greenhouse gas reporting: conversion factors 2025, business travel – air",
-        ),
-        ("heating", "Local heating network, annual declaration 2024"),
+        ("plane", "Defra/DESNZ greenhouse gas reporting: conversion factors 2025, business travel – air"),
         ("goods", "EXIOBASE 3.8.2, https://doi.org/10.5281/zenodo.5589597"),
         ("catering", ""),
     )
