@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from orchestration import registry
 from orchestration.cli.output import Json, answer, document, table
 from orchestration.environments import load_settings
+
+if TYPE_CHECKING:
+    from orchestration.settings import Settings
 
 pools_app = typer.Typer(no_args_is_help=True)
 
@@ -14,20 +19,22 @@ pools_app = typer.Typer(no_args_is_help=True)
 def up() -> None:
     """UI, daemon and sandbox in the foreground, sensors and schedules on. Ctrl-C stops everything."""
     from orchestration.cli.up import run_up
+
+    settings = load_settings()
+    raise typer.Exit(run_up(settings, before_start=lambda: prepare(settings)))
+
+
+def prepare(settings: Settings) -> None:
+    """Bring a home up to date before anything runs: the ledger, the domains' folders, the pools."""
     from orchestration.instance import open_instance
     from orchestration.pools import ensure_pools
     from orchestration.services import open_ledger
 
-    settings = load_settings()
-
-    def prepare() -> None:
-        open_ledger(settings, write=True)
-        for domain in registry.enabled(settings):
-            domain.prepare(settings)
-        with open_instance(settings) as instance:
-            ensure_pools(instance, registry.pools(settings))
-
-    raise typer.Exit(run_up(settings, before_start=prepare))
+    open_ledger(settings, write=True)
+    for domain in registry.enabled(settings):
+        domain.prepare(settings)
+    with open_instance(settings) as instance:
+        ensure_pools(instance, registry.pools(settings))
 
 
 def api() -> None:

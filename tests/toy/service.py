@@ -1,0 +1,63 @@
+"""What the toy does, in plain Python, and how it is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from domain.shared.state import PartitionState
+from domain.shared.table import ALL
+from domain.shared.work import WorkRequest
+from resources.lake.client import Lake
+from resources.ledger.client import Ledger
+from resources.ledger.model import Dispatch
+from services.materialize import Materialization
+from services.partitions import Built, Pass, Report, one_at_a_time
+from services.settings import StorageSettings, setting
+from services.states import state_of
+from services.storage import open_lake, open_ledger
+from tests.toy.rules import GREET, GREETINGS, KINDS, LOUD, Verdict, judge
+
+
+class ToySettings(StorageSettings):
+    toy_greeting: str = setting("What the toy says.", default="hello", example="good morning")
+
+
+@dataclass
+class ToyService:
+    lake: Lake
+    ledger: Ledger
+    greeting: str
+
+    def state(self) -> PartitionState:
+        records = self.ledger.provenance.records([GREETINGS.name])
+        return state_of(self.lake.version(GREETINGS.name, ALL), records.get((GREETINGS.name, ALL)))
+
+    def plan(self) -> Verdict:
+        return judge(self.state(), self.greeting)
+
+    def reconcile(self, unfinished: Sequence[str] = ()) -> list[Dispatch]:
+        """Observe, plan, enqueue, dispatch."""
+        verdict = self.plan()
+        if verdict.due:
+            self.ledger.enqueue([WorkRequest(GREET, verdict.key, verdict.fingerprint, verdict.reason_code)])
+        return self.ledger.dispatch(GREET, limit=1, busy=unfinished)
+
+
+def open_service(settings: ToySettings, *, write: bool = False) -> ToyService:
+    ledger = open_ledger(settings, KINDS, write=write)
+    return ToyService(open_lake(settings, [GREETINGS], LOUD), ledger, settings.toy_greeting)
+
+
+def write_greetings(toy: ToyService, partitions: Sequence[str], this: Pass, report: Report) -> None:
+    rows = pa.table({"name": ["world"], "greeting": [toy.greeting]}, schema=GREETINGS.schema)
+    writing = Materialization(toy.lake, toy.ledger, toy.ledger.provenance, GREET, [GREETINGS], this, report)
+    inputs = {"greeting": toy.greeting}
+    writing.run(
+        partitions,
+        lambda requests: one_at_a_time(
+            requests, lambda request: Built(request.partition, {GREETINGS.name: rows}, inputs=inputs)
+        ),
+    )
