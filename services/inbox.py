@@ -136,7 +136,7 @@ class Inbox:
     def move(self, path: str, folder: str, report: str) -> None:
         """Move a file out of the way, its report beside it."""
         target = self._free(PurePosixPath(folder, path))
-        target.with_name(target.name + REPORT).write_text(f"{report}\n", encoding="utf-8")
+        target.with_name(target.name + REPORT).write_text(f"{report}\n", "utf-8", "backslashreplace")
         (self.root / path).rename(target)
 
     def holds(self, path: str, stamp: str) -> bool:

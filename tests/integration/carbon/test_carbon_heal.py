@@ -76,7 +76,7 @@ def test_an_upload_that_is_in_the_report_has_not_failed_for_the_troubles_of_othe
     assert (done.code, done.json["ok"]) == (0, True), done.err
     assert office.milligrams() == before + 100 * 30_000
     others = done.json["others"]
-    assert sorted(one.split(": ")[1] for one in others) == [KEY, "drop folder"]
+    assert sorted(one.split(": ")[1] for one in others) == [KEY, "inbox"]
     assert all(f"note: {one}" in done.err for one in others)
     assert office.run("heal").code == 1
     heavy = office.upload("data", TRAIN.replace("500", "1e12"), "--type", "train", "--wait", "--json")

@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, inspect, text
 
+from domain.carbon.jobs import ALL_KINDS, FILE_INGEST
+from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput
+from domain.shared.work import WorkRequest
 from resources.database.engine import forget_schema, open_engine, reading
 from resources.database.migrate import alembic_config, downgrade, migrate
 from resources.database.schema import HEAD, VERSION_TABLE, metadata
+from resources.ledger.client import Ledger
 
 for module in ("resources.ledger.schema", "resources.tushare.pace", "services.carbon.store"):
     import_module(module)  # the tables it defines
@@ -56,6 +60,19 @@ def test_migrate__empty_database__builds_what_the_metadata_says(engine: Engine):
     downgrade(engine, "base")
     metadata.create_all(engine)
     assert migrated == shape(engine)
+
+
+def test_migrate__files_of_the_drop_folder__become_inbox_files(engine: Engine):
+    migrate(engine)
+    ledger = Ledger(engine, {kind.name: kind for kind in ALL_KINDS}, machine_clock)
+    ledger.enqueue([WorkRequest(FILE_INGEST, "inbox_files:data/a.csv", "1:2")])
+    downgrade(engine, "0005")
+    assert "dropped_file" in inspect(engine).get_table_names()
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT key FROM work").scalar() == "dropped_files:data/a.csv"
+    migrate(engine)
+    [row] = ledger.find(FILE_INGEST)
+    assert row.key == "inbox_files:data/a.csv"
 
 
 def test_head__is_the_newest_migration():
