@@ -1,7 +1,6 @@
 """The sensor of carbon's inbox. It only finds complete files; a run reads them."""
 
 import json
-from pathlib import Path
 
 import dagster as dg
 
@@ -25,7 +24,8 @@ KEY = dg.AssetKey(["carbon", INBOX_FILES])
 def inbox_sensor(context: dg.SensorEvaluationContext, carbon_service: CarbonResource) -> dg.SensorResult:
     before = json.loads(context.cursor or "{}")
     unfinished = unfinished_dispatches(context.instance)
-    found = poll(open_inbox(Path(carbon_service.drop)), carbon_service.open().ledger, before, unfinished)
+    inbox = open_inbox(carbon_service.inbox_folder)
+    found = poll(inbox, carbon_service.open().ledger, before, unfinished)
     return dg.SensorResult(
         run_requests=[run_request(dispatch.id) for dispatch in found.dispatches],
         skip_reason=None

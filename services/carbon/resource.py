@@ -18,7 +18,7 @@ class CarbonResource(dg.ConfigurableResource):
     _opened: CarbonService | None = PrivateAttr(default=None)
 
     @property
-    def drop(self) -> Path:
+    def inbox_folder(self) -> Path:
         return CarbonSettings.read(self.settings).carbon_drop
 
     def open(self) -> CarbonService:
