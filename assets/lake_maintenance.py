@@ -1,4 +1,4 @@
-"""Upkeep of the lake: expire snapshots, compact closed months, delete files nobody refers to."""
+"""Maintenance of the lake: expire snapshots, compact closed months, delete files that nothing refers to."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -17,19 +17,18 @@ if TYPE_CHECKING:
     from resources.ledger.client import Ledger
 
 KEEP_WORK = timedelta(days=90)
-_HEALS = "`perennial status` says what heals them; their months stay as they are until then"
-_LASTS = "their months stay as they are; if it lasts, look at the disk or the store"
+_SKIPPED = "`perennial status` says what heals corrupt files; for the others check the disk or the store"
 
 
 def lake_maintenance(tables: Sequence[Table]) -> dg.AssetsDefinition:
-    """The asset that takes care of these tables."""
+    """The asset that maintains these tables."""
 
     @dg.asset(
         key=["ops", "lake_maintenance"],
         group_name="ops",
         owners=OWNERS,
         kinds={"iceberg"},
-        description="One round of upkeep over every table; without it commits grow slower with each one.",
+        description="Maintenance of every table; without it commits grow slower with each one.",
     )
     def maintained(context: dg.AssetExecutionContext, storage: StorageResource) -> dg.MaterializeResult:
         return _maintain(context, storage.lake(tables), storage.ledger(()), tables)
@@ -42,7 +41,7 @@ def _maintain(
 ) -> dg.MaterializeResult:
     now = book.machine_clock()
     month = now.date().replace(day=1).isoformat()
-    lines, freed, failed, corrupt, unavailable = [], 0, [], [], []
+    done, failed = [], []
     for table in tables:
         try:
             report = store.maintain(
@@ -52,36 +51,26 @@ def _maintain(
                 compact_before=month,
             )
         except PerennialError as error:
-            # One table in trouble must not keep the others from their care.
+            # One table that fails must not keep the others from their maintenance.
             context.log.warning("%s: %s", table.name, error.message)
             failed.append(f"{table.name}: {error.message}")
             continue
-        context.log.info("%s: %s", table.name, report)
-        if report.corrupt_files:
-            files = ", ".join(report.corrupt_files)
-            context.log.warning("%s: these data files cannot be read: %s; %s", table.name, files, _HEALS)
-            corrupt += [f"- {table.name}: `{file}`" for file in report.corrupt_files]
-        for why in report.unavailable:
-            context.log.warning("%s: %s; %s", table.name, why, _LASTS)
-            unavailable.append(f"- {table.name}: {why}")
-        told = (table.name, report.expired_snapshots, report.compacted_files, report.deleted_files)
-        lines.append(f"| {' | '.join(map(str, told))} |")
-        freed += report.deleted_files
+        log = context.log.warning if report.skipped else context.log.info
+        log("%s", report)
+        done.append(report)
     with classified():
         forgotten = book.purge(book.clock() - KEEP_WORK)
     if failed:
         raise dg.Failure("; ".join(failed), allow_retries=False)
-    troubles = {
-        name: dg.MetadataValue.md("\n".join([*files, "", what]))
-        for name, files, what in (("damaged_files", corrupt, _HEALS), ("unread_files", unavailable, _LASTS))
-        if files
-    }
     head = "| table | snapshots expired | files compacted | files deleted |\n|---|---|---|---|\n"
+    lines = [f"| {r.table} | {r.expired_snapshots} | {r.compacted_files} | {r.deleted_files} |" for r in done]
+    skipped = [f"- {why}" for report in done for why in report.skipped]
+    shown = {"skipped_files": dg.MetadataValue.md("\n".join([*skipped, "", _SKIPPED]))} if skipped else {}
     return dg.MaterializeResult(
         metadata={
             "tables": dg.MetadataValue.md(head + "\n".join(lines)),
-            "files_deleted": freed,
+            "files_deleted": sum(r.deleted_files for r in done),
             "work_rows_forgotten": forgotten,
-            **troubles,
+            **shown,
         }
     )

@@ -1,4 +1,4 @@
-"""Opening Iceberg's catalog through pyiceberg, creating tables and adding columns. For writers only."""
+"""Iceberg's catalog through pyiceberg, for writers: opening it, creating tables and adding columns."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from domain.shared.error import TransientResourceError
 from domain.shared.table import Table
 from resources.lake.error import LakeUnwritable
-from resources.lake.locks import FileLocks, Locks
-from resources.lake.settings import CATALOG_NAME, Place
+from resources.lake.location import CATALOG_NAME, LakeLocation
+from resources.lake.locks import Locks
 from resources.lake.types import iceberg_type
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.sql import SqlCatalog
     from pyiceberg.table import Table as IcebergTable
 
-INIT_LOCK = "lake-catalog"
+_INIT_LOCK = "lake-catalog"
 
-TABLE_PROPERTIES = {
+_PROPERTIES = {
     "format-version": "2",
     "commit.retry.num-retries": "10",
     "commit.manifest-merge.enabled": "true",
@@ -29,34 +29,19 @@ TABLE_PROPERTIES = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "10",
     "write.parquet.compression-codec": "zstd",
-    # A compacted month is a handful of row groups: one day of it is read without touching the others.
+    # A compacted month is a few row groups: one day of it is read without the others.
     "write.parquet.row-group-limit": "32768",
 }
 
 
 def row_group_size(table: Table) -> int:
     """Rows of a row group, whoever writes the file."""
-    return int({**TABLE_PROPERTIES, **table.properties}["write.parquet.row-group-limit"])
-
-
-_MAKERS = {
-    "boolean": "BooleanType",
-    "int": "IntegerType",
-    "long": "LongType",
-    "float": "FloatType",
-    "double": "DoubleType",
-    "date": "DateType",
-    "time": "TimeType",
-    "timestamp": "TimestampType",
-    "timestamptz": "TimestamptzType",
-    "string": "StringType",
-    "binary": "BinaryType",
-}
+    return int({**_PROPERTIES, **table.properties}["write.parquet.row-group-limit"])
 
 
 @contextmanager
 def catalog_errors(name: str) -> Iterator[None]:
-    """What the catalog's database says while writing, in our own words."""
+    """Turn errors of the catalog's database while writing into typed ones."""
     from sqlalchemy.exc import DBAPIError
 
     try:
@@ -76,8 +61,8 @@ def catalog_errors(name: str) -> Iterator[None]:
 class Catalog:
     """pyiceberg's catalog, opened at the first write and kept."""
 
-    def __init__(self, place: Place, locks: Locks) -> None:
-        self._place = place
+    def __init__(self, where: LakeLocation, locks: Locks) -> None:
+        self._where = where
         self._locks = locks
         self._guard = threading.Lock()
         self._opened: SqlCatalog | None = None
@@ -86,16 +71,16 @@ class Catalog:
         with self._guard:
             if self._opened is None:
                 # Several processes creating the catalog's tables at once fail, so one goes first.
-                with self._locks.lease(INIT_LOCK):
+                with self._locks.lease(_INIT_LOCK):
                     self._opened = self._open()
             return self._opened
 
     def _open(self) -> SqlCatalog:
         from pyiceberg.catalog.sql import SqlCatalog
 
-        uri = self._place.catalog_url
-        if self._place.kind == "sqlite":
-            path = self._place.sqlite_path
+        uri = self._where.catalog_url
+        if self._where.kind == "sqlite":
+            path = self._where.sqlite_path
             path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(path, timeout=60)
             try:
@@ -103,71 +88,55 @@ class Catalog:
             finally:
                 connection.close()
             uri = f"{uri}{'&' if '?' in uri else '?'}timeout=60"
-        return SqlCatalog(CATALOG_NAME, uri=uri, warehouse=self._place.warehouse, pool_pre_ping="true")
+        return SqlCatalog(CATALOG_NAME, uri=uri, warehouse=self._where.warehouse, pool_pre_ping="true")
 
     def load(self, name: str) -> IcebergTable:
         return self.open().load_table(name)
 
     def location(self, table: Table) -> str:
-        """Where a table of ours is created."""
-        return f"{self._place.warehouse}/{table.namespace}/{table.table}"
+        """The folder in which a table is created."""
+        return f"{self._where.warehouse}/{table.namespace}/{table.table}"
 
     def create(self, table: Table) -> IcebergTable:
         """Create the table; the caller holds its lock."""
         from pyiceberg.exceptions import NamespaceAlreadyExistsError
 
         catalog = self.open()
-        # Two tables of one new namespace may come at once.
-        with self._locks.lease(INIT_LOCK), suppress(NamespaceAlreadyExistsError):
+        # Two tables of one new namespace may be created at once.
+        with self._locks.lease(_INIT_LOCK), suppress(NamespaceAlreadyExistsError):
             catalog.create_namespace(table.namespace)
-        schema = iceberg_schema(table)
+        schema = _schema(table)
         return catalog.create_table(
             table.name,
             schema=schema,
             location=self.location(table),
             partition_spec=_partition_spec(table, schema),
-            properties={**TABLE_PROPERTIES, "comment": table.description, **table.properties},
+            properties={**_PROPERTIES, "comment": table.description, **table.properties},
         )
 
     def add_columns(self, stored: IcebergTable, table: Table, names: Sequence[str]) -> IcebergTable:
-        wanted = {c.name: c for c in table.columns}
+        schema = _schema(table)
         with stored.update_schema() as update:
             for name in names:
-                column = wanted[name]
-                kind = _type(iceberg_type(table.name, name, column.type))
-                update.add_column(name, kind, doc=_doc(column.description, column.unit), required=False)
+                column = schema.find_field(name)
+                update.add_column(name, column.field_type, doc=column.doc, required=False)
         return self.load(table.name)
 
 
-def iceberg_schema(table: Table) -> Any:
+def _schema(table: Table) -> Any:
     from pyiceberg.schema import Schema
-    from pyiceberg.types import NestedField
 
-    return Schema(
-        *(
-            NestedField(
-                field_id=number,
-                name=c.name,
-                field_type=_type(iceberg_type(table.name, c.name, c.type)),
-                required=not c.nullable,
-                doc=_doc(c.description, c.unit),
-            )
-            for number, c in enumerate(table.columns, start=1)
-        )
-    )
-
-
-def _doc(description: str, unit: str) -> str:
-    return f"{description} [{unit}]" if unit else description
-
-
-def _type(name: str) -> Any:
-    from pyiceberg import types
-
-    if name.startswith("decimal"):
-        precision, scale = name.removeprefix("decimal(").removesuffix(")").split(",")
-        return types.DecimalType(int(precision), int(scale))
-    return getattr(types, _MAKERS[name])()
+    fields = [
+        {
+            "id": number,
+            "name": column.name,
+            "type": iceberg_type(table.name, column.name, column.type),
+            "required": not column.nullable,
+            "doc": f"{column.description} [{column.unit}]" if column.unit else column.description,
+        }
+        for number, column in enumerate(table.columns, start=1)
+    ]
+    return Schema.model_validate({"type": "struct", "fields": fields})
 
 
 def _partition_spec(table: Table, schema: Any) -> Any:
@@ -186,9 +155,3 @@ def _partition_spec(table: Table, schema: Any) -> Any:
             for number, name in enumerate(table.partition_columns, start=1000)
         )
     )
-
-
-def default_locks(place: Place) -> Locks:
-    from resources.lake.locks import PostgresLocks
-
-    return FileLocks(place.locks) if place.kind == "sqlite" else PostgresLocks(place.postgres_dsn)

@@ -5,7 +5,7 @@ Readers need no lock and no pyiceberg; writers hold one lock per table and commi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,25 +13,25 @@ from typing import Any
 
 import pyarrow as pa
 
-from domain.shared.error import InvalidInput, PerennialError
+from domain.shared.error import InvalidInput
 from domain.shared.table import Table, Version
-from resources.lake.catalog import Catalog, default_locks
+from resources.lake.catalog import Catalog
+from resources.lake.catalog_reader import catalog_reader
 from resources.lake.content_hash import versions_of
 from resources.lake.engine import Engine, quoted
-from resources.lake.error import DataUnavailable, metadata_corrupt
-from resources.lake.file_index import FileIndex, FileList
+from resources.lake.file_index import FileIndex
 from resources.lake.frame import conform
+from resources.lake.iceberg_read import read_file_list
 from resources.lake.layout import check_table
+from resources.lake.location import CATALOG_NAME, LakeLocation
+from resources.lake.locks import table_locks
 from resources.lake.maintenance import Maintenance, MaintenanceReport
 from resources.lake.partition_writer import PartitionWriter, WrittenPartition, partition_writer
-from resources.lake.pointer import pointers_for
 from resources.lake.query import Query
-from resources.lake.settings import CATALOG_NAME, Place
-from resources.lake.types import iceberg_type
 from resources.lake.version_cache import VersionCache
 from resources.lake.versions import VersionReader
 from resources.lake.view import Views, check_known
-from resources.lake.write import Commit, Writer
+from resources.lake.write import Commit, Guard, Writer
 from resources.objects.store import store_for
 
 __all__ = ["CATALOG_NAME", "Commit", "Lake", "MaintenanceReport"]
@@ -42,7 +42,7 @@ class Lake:
 
     def __init__(
         self,
-        place: Place,
+        where: LakeLocation,
         tables: Iterable[Table],
         views: Mapping[str, str],
         memory_limit: str,
@@ -51,20 +51,16 @@ class Lake:
         self.tables: dict[str, Table] = {}
         for table in tables:
             check_table(table)
-            for column in table.columns:
-                iceberg_type(table.name, column.name, column.type)
             if table.name in self.tables:
                 raise InvalidInput(f"two definitions of the table {table.name}")
             self.tables[table.name] = table
-        store = store_for(place.warehouse)
-        cache = VersionCache(place.caches / "versions")
-        self._engine = Engine(store, place.warehouse, memory_limit, threads, cache.forget)
-        self._index = FileIndex(place.caches / "files", self._build_index)
-        self._views = Views(pointers_for(place), store, place.warehouse, self._index)
-        self._versions = VersionReader(self._engine, cache, self._index)
-        locks = default_locks(place)
-        catalog = Catalog(place, locks)
-        self._writer = Writer(catalog, self._engine, self._views, self._index, self._versions, locks)
+        store, locks = store_for(where.warehouse), table_locks(where)
+        cache = VersionCache(where.caches / "versions")
+        index = FileIndex(where.caches / "files", read_file_list)
+        self._engine = Engine(store, where.warehouse, memory_limit, threads, cache.forget)
+        self._views = Views(catalog_reader(where), store, where.warehouse, index)
+        self._versions = VersionReader(self._engine, cache, index)
+        self._writer = Writer(Catalog(where, locks), self._engine, self._views, index, self._versions, locks)
         self._query = Query(self._engine, self._views, self.tables, dict(views))
         self._maintenance = Maintenance(self._writer)
 
@@ -82,11 +78,13 @@ class Lake:
     ) -> Lake:
         """A lake at these addresses. Nothing is read, created or connected to before it is used.
 
-        `views` name SELECTs over the tables, for readers of `sql`. `home` holds lock files and caches.
-        The catalog is `sqlite:////path` or `postgresql://…`, the warehouse `file:///path`, a plain
-        absolute path or `s3://bucket/path`.
+        `views` name SELECTs over the tables, for readers of `sql`. `home` holds lock files and caches. The
+        catalog is `sqlite:////path` or `postgresql://…`, the warehouse `file:///path`, a plain absolute path
+        or `s3://bucket/path`.
         """
-        return cls(Place.of(catalog_url, warehouse, home), tables, views or {}, memory_limit, threads)
+        return cls(LakeLocation.of(catalog_url, warehouse, home), tables, views or {}, memory_limit, threads)
+
+    # Writing. `guard` is called under the table's lock just before the commit and stops it by raising.
 
     def replace(
         self,
@@ -95,15 +93,10 @@ class Lake:
         data: pa.Table,
         *,
         allow_empty: bool = False,
-        guard: Callable[[], None] | None = None,
+        guard: Guard | None = None,
     ) -> Commit:
-        """Make these rows the whole content of one partition, in one snapshot.
-
-        `guard` is called under the table's lock just before the commit and stops it by raising.
-        """
-        return self._writer.replace(
-            self._table(table), [partition], data, allow_empty=allow_empty, guard=guard
-        )
+        """Make these rows the whole content of one partition, in one snapshot."""
+        return self.replace_range(table, [partition], data, allow_empty=allow_empty, guard=guard)
 
     def replace_range(
         self,
@@ -112,84 +105,15 @@ class Lake:
         data: pa.Table,
         *,
         allow_empty: bool = False,
-        guard: Callable[[], None] | None = None,
+        guard: Guard | None = None,
     ) -> Commit:
         """Replace many partitions in one snapshot; those without rows are emptied only if `allow_empty`."""
-        return self._writer.replace(
-            self._table(table), partitions, data, allow_empty=allow_empty, guard=guard
-        )
+        definition = self._table(table)
+        return self._writer.replace(definition, partitions, data, allow_empty=allow_empty, guard=guard)
 
-    def merge(self, table: str, data: pa.Table, *, guard: Callable[[], None] | None = None) -> Commit:
+    def merge(self, table: str, data: pa.Table, *, guard: Guard | None = None) -> Commit:
         """Insert rows, or put them in the place of rows with the same key."""
         return self._writer.merge(self._table(table), data, guard)
-
-    def await_writer(self, table: str) -> None:
-        """Return when nobody is between the guard and the end of a commit that began before."""
-        with self._writer.locks.lease(self._table(table).name):
-            pass
-
-    def scan(
-        self,
-        table: str,
-        *,
-        where: str | None = None,
-        columns: Sequence[str] | None = None,
-        as_of: datetime | int | None = None,
-    ) -> pa.RecordBatchReader:
-        """Stream rows of one table; `where` is a SQL condition of our own code, not a person's text."""
-        definition = self._table(table)
-        wanted = [c.name for c in definition.columns] if columns is None else list(columns)
-        _check_columns(definition, wanted)
-        view = self._views.of(definition, as_of)
-        schema = pa.schema(
-            [pa.field(f.name, f.type, f.nullable) for f in map(definition.schema.field, wanted)]
-        )
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            with (
-                self._views.kept([view]),
-                self._engine.connect() as connection,
-                self._engine.explained(definition, view.files),
-            ):
-                rows = self._engine.relation(connection, view)
-                query = f"SELECT {', '.join(map(quoted, wanted))} FROM ({rows})" + (
-                    f" WHERE {where}" if where else ""
-                )
-                for batch in connection.sql(query).to_arrow_reader():
-                    yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
-
-        return pa.RecordBatchReader.from_batches(schema, batches())
-
-    def sql(
-        self,
-        query: str,
-        *,
-        as_of: datetime | Mapping[str, int] | None = None,
-        params: Sequence[Any] | Mapping[str, Any] | None = None,
-        extra: Mapping[str, pa.Table] | None = None,
-        partitions: Mapping[str, Sequence[str]] | None = None,
-    ) -> pa.Table:
-        """The result of one reading statement over all tables and the `extra` relations.
-
-        Anybody may type it: it runs locked in, on a database of its own, and reaches the tables' files only.
-        Of a table in `partitions` only the files that may hold those are opened: that a file of another
-        partition is damaged does not matter then. The statement has to filter all the same.
-        """
-        with self._query.untrusted() as connection:
-            return self._query.run(connection, query, as_of, params, extra or {}, partitions or {})
-
-    def query(
-        self,
-        query: str,
-        *,
-        as_of: datetime | Mapping[str, int] | None = None,
-        params: Sequence[Any] | Mapping[str, Any] | None = None,
-        extra: Mapping[str, pa.Table] | None = None,
-        partitions: Mapping[str, Sequence[str]] | None = None,
-    ) -> pa.Table:
-        """As `sql`, for statements of our own code, without the cost of locking a stranger in."""
-        with self._query.trusted() as connection:
-            return self._query.run(connection, query, as_of, params, extra or {}, partitions or {})
 
     @contextmanager
     def partition_writer(
@@ -206,18 +130,87 @@ class Lake:
         ):
             yield writer
 
-    def put(
-        self, table: str, written: Sequence[WrittenPartition], *, guard: Callable[[], None] | None = None
-    ) -> Commit:
+    def put(self, table: str, written: Sequence[WrittenPartition], *, guard: Guard | None = None) -> Commit:
         """Make written files the whole content of their partitions, in one snapshot."""
         return self._writer.put(self._table(table), written, guard)
+
+    def await_writer(self, table: str) -> None:
+        """Return when no writer is between the guard and the end of a commit that began before."""
+        with self._writer.locks.lease(self._table(table).name):
+            pass
+
+    # Reading
+
+    def scan(
+        self,
+        table: str,
+        *,
+        where: str = "true",
+        columns: Sequence[str] | None = None,
+        as_of: datetime | int | None = None,
+    ) -> pa.RecordBatchReader:
+        """Stream rows of one table; `where` is a SQL condition of our own code, not a person's text."""
+        definition = self._table(table)
+        names = definition.schema.names
+        wanted = names if columns is None else list(columns)
+        if unknown := [c for c in wanted if c not in names]:
+            raise InvalidInput(f"{table} has no columns {unknown}", remedy=f"its columns are {names}")
+        view = self._views.of(definition, as_of)
+        fields = map(definition.schema.field, wanted)
+        schema = pa.schema([pa.field(f.name, f.type, f.nullable) for f in fields])
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with (
+                self._views.kept([view]),
+                self._engine.connect() as connection,
+                self._engine.explained(definition, view.files),
+            ):
+                rows = self._engine.relation(connection, view)
+                query = f"SELECT {', '.join(map(quoted, wanted))} FROM ({rows}) WHERE {where}"
+                for batch in connection.sql(query).to_arrow_reader():
+                    yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
+
+    def sql(
+        self,
+        query: str,
+        *,
+        as_of: datetime | Mapping[str, int] | None = None,
+        params: Sequence[Any] | Mapping[str, Any] | None = None,
+        extra: Mapping[str, pa.Table] | None = None,
+        partitions: Mapping[str, Sequence[str]] | None = None,
+    ) -> pa.Table:
+        """The result of one reading statement over all tables and the `extra` relations.
+
+        Anybody may type it: it runs on a locked database of its own, and reaches the tables' files only. Of a
+        table in `partitions` only the files that may hold those are opened, whatever the fault of others; the
+        statement has to filter all the same.
+        """
+        with self._query.untrusted() as connection:
+            return self._query.run(connection, query, as_of, params, extra or {}, partitions or {})
+
+    def query(
+        self,
+        query: str,
+        *,
+        as_of: datetime | Mapping[str, int] | None = None,
+        params: Sequence[Any] | Mapping[str, Any] | None = None,
+        extra: Mapping[str, pa.Table] | None = None,
+        partitions: Mapping[str, Sequence[str]] | None = None,
+    ) -> pa.Table:
+        """As `sql`, for statements of our own code, without the cost of a locked database."""
+        with self._query.trusted() as connection:
+            return self._query.run(connection, query, as_of, params, extra or {}, partitions or {})
+
+    # Observing
 
     def version(self, table: str, partition: str) -> Version:
         return self.versions(table, [partition])[partition]
 
     def versions(self, table: str, partitions: Sequence[str]) -> dict[str, Version]:
-        """What each partition holds now: ABSENT where nothing is, `damaged` where it is lost, `unread` where
-        the bytes of a file cannot be had now."""
+        """What each partition holds now: ABSENT where nothing is, `corrupt` where its files do not decode or
+        are lost, `unavailable` where their bytes cannot be read now."""
         return self._versions.versions(self._views.of(self._table(table)), partitions)
 
     def holdings(
@@ -239,17 +232,13 @@ class Lake:
     def version_of(self, table: str, data: pa.Table) -> Version:
         """The version this frame's partition would have if it were committed."""
         definition = self._table(table)
-        found = versions_of(definition, [conform(definition, data)])
-        if len(found) != 1:
-            raise InvalidInput(
-                f"{table}: a version is of one partition, the frame has rows of {sorted(found)}"
-            )
-        return next(iter(found.values()))
+        [version] = versions_of(definition, [conform(definition, data)]).values()
+        return version
 
     def snapshot_id(self, table: str) -> int | None:
         """The current snapshot, to be recorded where several tables must be read at one moment."""
-        state = self._views.of(self._table(table)).state
-        return None if state is None else state.current_id
+        metadata = self._views.of(self._table(table)).metadata
+        return None if metadata is None else metadata.current_id
 
     def maintain(
         self,
@@ -278,21 +267,3 @@ class Lake:
 
     def _table(self, name: str) -> Table:
         return check_known(self.tables, name)
-
-    def _build_index(self, name: str, metadata_location: str, snapshot_id: int) -> FileList:
-        from resources.lake.iceberg_read import read_file_list
-
-        try:
-            return read_file_list(self._table(name), metadata_location, snapshot_id)
-        except (PerennialError, FileNotFoundError):
-            raise
-        except OSError as error:
-            raise DataUnavailable(f"{name}: a manifest of snapshot {snapshot_id}", error) from error
-        except Exception as error:  # the Avro reader fails in any way there is
-            raise metadata_corrupt(name, f"a manifest of snapshot {snapshot_id}") from error
-
-
-def _check_columns(table: Table, columns: Sequence[str]) -> None:
-    names = [c.name for c in table.columns]
-    if unknown := [c for c in columns if c not in names]:
-        raise InvalidInput(f"{table.name} has no columns {unknown}", remedy=f"its columns are {names}")

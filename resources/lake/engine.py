@@ -1,4 +1,4 @@
-"""DuckDB over the data files of one snapshot: connections, relations, and what their failures mean."""
+"""DuckDB over the data files of one snapshot: connections, relations, and reads that name corrupt files."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from resources.lake.damage import READ_ERRORS, faults_of, is_storage_error, quer
 from resources.lake.error import DataCorrupt, DataUnavailable
 from resources.lake.file_index import FileEntry
 from resources.lake.iceberg_read import read_with_deletes
-from resources.lake.state import schema_map
-from resources.lake.types import duckdb_type, iceberg_type
+from resources.lake.metadata import schema_map
+from resources.lake.types import iceberg_type
 from resources.lake.view import View
 from resources.objects.store import Store
 
-KEPT = 4
+_KEPT = 4
 """Idle databases a process keeps: as many as it has threads at the lake."""
 _ZONE = "SET TimeZone = 'UTC'"
 
@@ -47,18 +47,18 @@ class Engine:
     def connect(self) -> Iterator[Any]:
         """A connection for statements of our own, alone on its database.
 
-        Making a database costs many times what most statements do, so it is used again, unless something
-        went wrong on it: some kinds of damage leave DuckDB's whole instance unusable.
+        Opening a database costs many times what most statements do, so it is used again, unless something
+        failed on it: some corrupt files leave DuckDB's whole instance unusable.
         """
-        with _kept(self._idle, self._open) as database, closing(database.cursor()) as connection:
+        with _reused(self._idle, self._open) as database, closing(database.cursor()) as connection:
             connection.execute(_ZONE).fetchall()
             yield connection
 
     @contextmanager
     def connect_locked(self) -> Iterator[Any]:
-        """A connection for statements of strangers: it reaches the warehouse's files only, and its settings
-        are fixed. Used again as well: what is made on it must be gone afterwards."""
-        with _kept(self._locked, self._open_locked) as connection:
+        """A connection for statements that anybody typed: it reaches the warehouse's files only, and its
+        settings are fixed. Used again as well: what is created on it must be dropped afterwards."""
+        with _reused(self._locked, self._open_locked) as connection:
             yield connection
 
     def _open_locked(self) -> Any:
@@ -88,37 +88,28 @@ class Engine:
         self.store.lend(database)
         return database
 
-    def relation(self, connection: Any, view: View, files: Sequence[FileEntry] | None = None) -> str:
-        """A SELECT over a view's data files (or some of them) with exactly the table's columns."""
-        chosen = view.files if files is None else files
-        if view.state is None or not chosen:
-            return empty_relation(view.table)
-        stored = {f.name for f in view.state.fields}
+    def relation(self, connection: Any, view: View) -> str:
+        """A SELECT over a view's data files with exactly the table's columns."""
+        stored = {f.name for f in view.metadata.fields} if view.metadata is not None else set()
         columns = ", ".join(_column(view.table, n, n in stored) for n in view.table.schema.names)
-        if view.listing is not None and view.listing.has_deletes:
+        if view.metadata is None or view.listing is None or not view.files:
+            return empty_relation(view.table)
+        if view.has_deletes:
             name = f"deleted_rows_of_{view.table.namespace}_{view.table.table}"
-            connection.register(
-                name, read_with_deletes(view.state, view.listing.snapshot_id, {f.path for f in chosen})
-            )
+            paths = {f.path for f in view.files}
+            rows = read_with_deletes(view.metadata.location, view.listing.snapshot_id, paths)
+            connection.register(name, rows)
             return f"SELECT {columns} FROM {name}"
-        paths = ", ".join(text_literal(self.store.sql_path(f.path)) for f in chosen)
-        schema = schema_map(view.table, view.state)
-        return f"SELECT {columns} FROM read_parquet([{paths}], schema = {schema}, hive_partitioning = false)"
+        files = ", ".join(text_literal(self.store.sql_path(f.path)) for f in view.files)
+        schema = schema_map(view.table, view.metadata)
+        return f"SELECT {columns} FROM read_parquet([{files}], schema = {schema}, hive_partitioning = false)"
 
-    def read(
-        self,
-        view: View,
-        files: Sequence[FileEntry],
-        where: str = "true",
-        columns: Sequence[str] | None = None,
-    ) -> pa.Table:
-        """Rows of some files; raises DamagedData naming the files that cannot be read."""
+    def read(self, view: View, files: Sequence[FileEntry], where: str = "true") -> pa.Table:
+        """Rows of some files; raises DataCorrupt or DataUnavailable naming those that cannot be read."""
         if not files:
-            empty = view.table.schema.empty_table()
-            return in_own_types(view.table, empty if columns is None else empty.select(list(columns)))
+            return in_own_types(view.table, view.table.schema.empty_table())
         with self.connect() as connection, self.explained(view.table, files):
-            chosen = "*" if columns is None else ", ".join(map(quoted, columns))
-            query = f"SELECT {chosen} FROM ({self.relation(connection, view, files)}) WHERE {where}"
+            query = f"SELECT * FROM ({self.relation(connection, view.reduced(files))}) WHERE {where}"
             return in_own_types(view.table, connection.sql(query).to_arrow_table())
 
     @contextmanager
@@ -144,8 +135,8 @@ class Engine:
 
 
 @contextmanager
-def _kept(idle: list[Any], make: Callable[[], Any]) -> Iterator[Any]:
-    """One of the idle ones, or a new one; idle again after good use, closed after bad."""
+def _reused(idle: list[Any], make: Callable[[], Any]) -> Iterator[Any]:
+    """One of the idle databases, or a new one; idle again after success, closed after an error."""
     try:
         database = idle.pop()
     except IndexError:
@@ -155,7 +146,7 @@ def _kept(idle: list[Any], make: Callable[[], Any]) -> Iterator[Any]:
     except BaseException:
         database.close()
         raise
-    if len(idle) < KEPT:
+    if len(idle) < _KEPT:
         idle.append(database)
     else:
         database.close()
@@ -186,5 +177,4 @@ def text_literal(text: str) -> str:
 def _column(table: Table, name: str, stored: bool) -> str:
     if stored:
         return quoted(name)
-    kind = duckdb_type(iceberg_type(table.name, name, table.schema.field(name).type))
-    return f"CAST(NULL AS {kind}) AS {quoted(name)}"
+    return f"CAST(NULL AS {iceberg_type(table.name, name, table.schema.field(name).type)}) AS {quoted(name)}"

@@ -1,4 +1,4 @@
-"""What can go wrong in the lake beyond bad input, as types of the shared error tree."""
+"""What may go wrong in the lake, as types that say whether trying again helps and what a person can do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from domain.shared.state import UNAVAILABLE
 
 
 class DataCorrupt(InfrastructureError):
-    """Data files of a table cannot be read. Replacing the named partitions heals it."""
+    """Data files of a table do not decode, or are lost. Replacing the named partitions heals it."""
 
     reason_code = "damaged_data"
 
@@ -20,9 +20,8 @@ class DataCorrupt(InfrastructureError):
             f" and {len(partitions) - 8} more" if len(partitions) > 8 else ""
         )
         super().__init__(
-            f"{table}: {len(files)} data file(s) holding {shown} cannot be read",
-            remedy="`perennial status` says what heals it, of old days of the market once "
-            "`perennial market look-back` has found them: a replaced partition drops its damaged files",
+            f"{table}: {len(files)} data file(s) holding {shown} are corrupt",
+            remedy="replace these partitions, which drops the files; `perennial status` says what does",
         )
         self.table = table
         self.partitions = tuple(partitions)
@@ -30,35 +29,21 @@ class DataCorrupt(InfrastructureError):
 
 
 class DataUnavailable(TransientResourceError):
-    """The disk or the object store does not give the bytes of a file. That says nothing about its content:
-    what was not fetched is never called damaged."""
+    """The disk or the object store does not return the bytes of a file, whose content is not known then."""
 
     reason_code = UNAVAILABLE
 
     def __init__(self, what: str, error: Exception | None = None) -> None:
-        """`what` is the whole message if there is no error: of a partition that was found to be so."""
+        """`what` is the file, or without an error the whole message."""
         message = what
         if error is not None:
             lines = str(error).strip().splitlines() or [type(error).__name__]
-            message = f"{what} cannot be read now: {lines[-1]}"  # a Python stack's last line is what happened
+            message = f"{what} cannot be read now: {lines[-1]}"  # the last line of a stack is what happened
         super().__init__(
             message,
-            remedy="nothing, unless it lasts: then look at the disk or the object store, and at this user's "
-            "rights there; a file that is lost for good is to be removed, and is filled again then",
+            remedy="nothing, unless it lasts: then check the disk or the store, and this user's rights "
+            "there; remove a file that is lost for good, and its partitions are made again",
         )
-
-
-RESTORE = "restore the file from a backup, or drop the table from the catalog and fill it anew"
-ONE_MOMENT = (
-    "see that catalog and warehouse are of one moment: an older catalog names files that upkeep has deleted "
-    "since; put the newest catalog in place, or restore both from one backup"
-)
-
-
-def metadata_corrupt(table: str, what: str) -> InfrastructureError:
-    return InfrastructureError(
-        f"{table}: {what} cannot be understood", reason_code="lake_metadata_damaged", remedy=RESTORE
-    )
 
 
 class LakeBusy(TransientResourceError):
@@ -68,7 +53,7 @@ class LakeBusy(TransientResourceError):
 
 
 class CommitConflict(TransientResourceError):
-    """The table moved on between our read and our commit; recompute from the new state."""
+    """The table moved on between our read and our commit; the change is to be computed anew."""
 
     reason_code = "lake_conflict"
 
@@ -92,10 +77,40 @@ class MovedWarehouse(PermanentRunnerError):
 
 
 class LakeUnwritable(TransientResourceError):
-    """The disk refuses. A person has to act, but then everything goes on by itself."""
+    """The disk refuses. Once a person has acted everything goes on by itself."""
 
     reason_code = "lake_unwritable"
     retry_in_run = False
+
+
+def metadata_corrupt(table: str, what: str) -> InfrastructureError:
+    return InfrastructureError(
+        f"{table}: {what} does not decode",
+        reason_code="lake_metadata_damaged",
+        remedy="restore the file from a backup, or drop the table from the catalog and fill it anew",
+    )
+
+
+def metadata_missing(location: str) -> InfrastructureError:
+    return InfrastructureError(
+        f"the lake's metadata file {location} is missing",
+        reason_code="lake_metadata_missing",
+        remedy="check that catalog and warehouse are of one moment: an older catalog names files that "
+        "maintenance has deleted since; put the newest catalog in place, or restore both from one backup",
+    )
+
+
+@contextmanager
+def storage_errors(table: str) -> Iterator[None]:
+    """Turn errors of the disk while writing into errors that say what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise _unwritable(table, error) from error
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise _disk_full(table, error) from error
+        raise
 
 
 def write_error(table: str, path: str, error: Exception) -> LakeUnwritable | None:
@@ -119,16 +134,3 @@ def _unwritable(table: str, said: object) -> LakeUnwritable:
         f"{table}: the lake cannot be written: {said}",
         remedy="make the lake's folder writable for this user",
     )
-
-
-@contextmanager
-def storage_errors(table: str) -> Iterator[None]:
-    """Turn what the disk says while writing into errors that tell a person what to do."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            raise _unwritable(table, error) from error
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise _disk_full(table, error) from error
-        raise

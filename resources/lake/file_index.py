@@ -10,8 +10,9 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import astuple, dataclass
 from datetime import date, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +32,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FileEntry:
-    """One data file. `days` is exact where known; otherwise `low`..`high` bound them."""
+    """One data file. `days` are exactly its partitions, where known; otherwise `low` and `high` bound
+    them."""
 
     path: str
     size: int
@@ -44,22 +46,18 @@ class FileEntry:
     def may_hold(self, table: Table, partition: str) -> bool:
         if self.group is not None and self.group != group_of(table, partition):
             return False
-        if table.partition_kind != "day":
-            return True
         if self.days is not None:
             return partition in self.days
-        if self.low is None or self.high is None:
-            return True
-        return self.low <= partition <= self.high
+        return self.low is None or self.high is None or self.low <= partition <= self.high
 
     def certain_partitions(self, table: Table) -> tuple[str, ...] | None:
         """The partitions this file holds, if that is known without reading it."""
         if table.partition_kind == "none":
             return (ALL,)
-        if table.partition_kind != "day":
-            return None if self.group is None else (self.group,)
         if self.days is not None:
             return self.days
+        if table.partition_kind != "day":
+            return None if self.group is None else (self.group,)
         return (self.low,) if self.low is not None and self.low == self.high else None
 
     def possible_partitions(self, table: Table) -> tuple[str, ...]:
@@ -79,17 +77,15 @@ class FileList:
     has_deletes: bool = False
     """Row-level deletes by another engine: such a snapshot is read through pyiceberg."""
 
-    def may_hold(self, table: Table, partition: str) -> list[FileEntry]:
-        """The files that may have rows of a partition. Looks at those of its group only: ten years of months
-        are asked about as quickly as one."""
-        group = group_of(table, partition)
-        near = [*self._by_group.get(group, ()), *(self._by_group.get(None, ()) if group is not None else ())]
-        return [f for f in near if f.may_hold(table, partition)]
-
     def holding(self, table: Table, partitions: Collection[str]) -> list[FileEntry]:
-        """The same of several, each file once."""
-        held = {f.path for p in partitions for f in self.may_hold(table, p)}
-        return [f for f in self.files if f.path in held]
+        """The files that may have rows of some partitions, each once; found by layout group, so that ten
+        years take as long as one month."""
+        found: dict[str, FileEntry] = {}
+        for partition in partitions:
+            for group in dict.fromkeys((group_of(table, partition), None)):
+                near = self._by_group.get(group, ())
+                found |= {f.path: f for f in near if f.may_hold(table, partition)}
+        return list(found.values())
 
     @cached_property
     def _by_group(self) -> dict[str | None, list[FileEntry]]:
@@ -100,18 +96,18 @@ class FileList:
 
 
 class FileIndex:
-    """File lists by snapshot: memory, then disk, then `build`."""
+    """File lists by snapshot: memory, then disk, then `build` from table, metadata location and snapshot."""
 
-    def __init__(self, folder: Path, build: Callable[[str, str, int], FileList]) -> None:
+    def __init__(self, folder: Path, build: Callable[[Table, str, int], FileList]) -> None:
         self._folder = folder
         self._build = build
         self._memory: OrderedDict[tuple[str, int], FileList] = OrderedDict()
         self._guard = threading.Lock()
 
-    def get(self, table: str, metadata_location: str, snapshot_id: int) -> FileList:
+    def get(self, table: Table, metadata_location: str, snapshot_id: int) -> FileList:
         with self._guard:
-            if (known := self._memory.get((table, snapshot_id))) is not None:
-                self._memory.move_to_end((table, snapshot_id))
+            if (known := self._memory.get((table.name, snapshot_id))) is not None:
+                self._memory.move_to_end((table.name, snapshot_id))
                 return known
         files = self._load(table, snapshot_id)
         if files is None:
@@ -120,37 +116,34 @@ class FileIndex:
         self._remember(table, files)
         return files
 
-    def put(self, table: str, files: FileList) -> None:
+    def put(self, table: Table, files: FileList) -> None:
         self._save(table, files)
         self._remember(table, files)
 
-    def _remember(self, table: str, files: FileList) -> None:
+    def _remember(self, table: Table, files: FileList) -> None:
         with self._guard:
-            self._memory[(table, files.snapshot_id)] = files
+            self._memory[(table.name, files.snapshot_id)] = files
             while len(self._memory) > _KEPT_IN_MEMORY:
                 self._memory.popitem(last=False)
 
-    def _path(self, table: str, snapshot_id: int) -> Path:
-        return self._folder / table / f"{snapshot_id}.json"
+    def _path(self, table: Table, snapshot_id: int) -> Path:
+        return self._folder / table.name / f"{snapshot_id}.json"
 
-    def _load(self, table: str, snapshot_id: int) -> FileList | None:
+    def _load(self, table: Table, snapshot_id: int) -> FileList | None:
         try:
             raw = orjson.loads(self._path(table, snapshot_id).read_bytes())
             if raw["format"] != _FORMAT:
                 return None
             return FileList(snapshot_id, tuple(_entry(f) for f in raw["files"]), bool(raw["has_deletes"]))
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
-            return None  # what is not understood is not known: it is built anew
+            return None  # a cache that cannot be read is built anew
 
-    def _save(self, table: str, files: FileList) -> None:
-        content = {
-            "format": _FORMAT,
-            "has_deletes": files.has_deletes,
-            "files": [_row(f) for f in files.files],
-        }
+    def _save(self, table: Table, files: FileList) -> None:
+        rows = [astuple(f) for f in files.files]
+        content = {"format": _FORMAT, "has_deletes": files.has_deletes, "files": rows}
         path = self._path(table, files.snapshot_id)
         if write_cache(path, orjson.dumps(content)):
-            _forget_oldest(path.parent)
+            _keep_newest(path.parent)
 
 
 def write_cache(path: Path, content: bytes) -> bool:
@@ -166,21 +159,13 @@ def write_cache(path: Path, content: bytes) -> bool:
     return True
 
 
-def _forget_oldest(folder: Path) -> None:
-    """Keep the newest files of a cache folder; look only now and then."""
-    names: Iterable[Path] = list(folder.glob("*.json"))
+def _keep_newest(folder: Path) -> None:
     aged = []
-    for path in names:
-        try:
+    for path in folder.glob("*.json"):
+        with suppress(FileNotFoundError):  # another process deleted it
             aged.append((path.stat().st_mtime_ns, path))
-        except FileNotFoundError:
-            continue  # another process tidied it away
     for _, path in sorted(aged)[:-_KEPT_ON_DISK]:
         path.unlink(missing_ok=True)
-
-
-def _row(f: FileEntry) -> list[Any]:
-    return [f.path, f.size, f.rows, f.group, f.low, f.high, f.days]
 
 
 def _entry(row: list[Any]) -> FileEntry:

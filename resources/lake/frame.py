@@ -1,13 +1,13 @@
 """What a frame must be before it is written: exact columns and types, no missing or repeated keys.
 
-`pyarrow.compute` is imported where it is used: it takes longer than a look at the lake, which needs none.
+`pyarrow.compute` is imported where it is used: its import takes longer than an observation, which needs none
+of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +22,7 @@ _SHOWN = 5
 
 def conform(table: Table, data: pa.Table) -> pa.Table:
     """The frame in the table's own columns and types, or InvalidInput saying what is wrong."""
-    names = data.column_names
-    wanted = [c.name for c in table.columns]
+    names, wanted = data.column_names, table.schema.names
     missing = [c for c in wanted if c not in names]
     unexpected = [c for c in names if c not in wanted]
     repeated = sorted({c for c in names if names.count(c) > 1})
@@ -42,25 +41,20 @@ def check_partitions(table: Table, present: Collection[str], allowed: Collection
     """Every partition that has rows must be one of the allowed."""
     for partition in allowed:
         parse_partition(table, partition)
-    if strangers := sorted(set(present) - set(allowed)):
+    if others := sorted(set(present) - set(allowed)):
         raise InvalidInput(
-            f"{table.name}: {', '.join(table.partition_columns)} has rows of {_some(strangers)}, "
+            f"{table.name}: {', '.join(table.partition_columns)} has rows of {_some(others)}, "
             f"which are not among the partitions to write ({_some(sorted(allowed))})"
         )
 
 
 def partitions_of(table: Table, frame: pa.Table) -> list[str]:
     """The partitions that have rows in a frame, sorted."""
-    columns = list(table.partition_columns)
-    if not columns:
+    names = list(table.partition_columns)
+    if not names:
         return [ALL] if frame.num_rows else []
-    return sorted(map(partition_key, zip(*distinct(frame, columns), strict=True)))
-
-
-def distinct(frame: pa.Table, columns: Sequence[str]) -> list[list[Any]]:
-    """The distinct rows of some columns, column by column."""
-    found = frame.select(list(columns)).group_by(list(columns)).aggregate([])
-    return [found.column(name).to_pylist() for name in columns]
+    found = frame.select(names).group_by(names).aggregate([])
+    return sorted(map(partition_key, zip(*(found.column(name).to_pylist() for name in names), strict=True)))
 
 
 def select_partitions(table: Table, frame: pa.Table, partitions: Collection[str]) -> pa.Table:
@@ -80,17 +74,17 @@ def ordered(table: Table, frame: pa.Table) -> pa.Table:
     """The rows in the table's sort order; not copied if they have it already."""
     import pyarrow.compute as pc
 
-    places = pc.sort_indices(frame, [(name, "ascending") for name in table.sort_order]).to_numpy()
-    return frame if bool(np.all(places[1:] > places[:-1])) else frame.take(pa.array(places))
+    indices = pc.sort_indices(frame, [(name, "ascending") for name in table.sort_order]).to_numpy()
+    return frame if bool(np.all(indices[1:] > indices[:-1])) else frame.take(pa.array(indices))
 
 
 def _column(table: Table, column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
     try:
         cast = values.cast(column.type, safe=True)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        said = str(error).splitlines()[0]
         raise InvalidInput(
-            f"{table.name}.{column.name}: values of type {values.type} do not fit {column.type}, "
-            f"first {_first_misfit(values, column.type)!r} ({str(error).splitlines()[0]})"
+            f"{table.name}.{column.name}: values of type {values.type} do not fit {column.type}: {said}"
         ) from error
     # A key may have a part that is NULL where its column allows it: NULL equals NULL in a key.
     required = not column.nullable or column.name in table.partition_columns
@@ -100,20 +94,6 @@ def _column(table: Table, column: Column, values: pa.ChunkedArray) -> pa.Chunked
             f"{table.name}.{column.name}: {cast.null_count} values are NULL, first in row {row}"
         )
     return cast
-
-
-def _first_misfit(values: pa.ChunkedArray, wanted: pa.DataType) -> object:
-    """The first value that cannot be cast, found by halving."""
-    low, high = 0, len(values)
-    while high - low > 1:
-        middle = (low + high) // 2
-        try:
-            values.slice(low, middle - low).cast(wanted, safe=True)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            high = middle
-        else:
-            low = middle
-    return values[low].as_py() if len(values) else None
 
 
 def _check_key(table: Table, frame: pa.Table) -> None:

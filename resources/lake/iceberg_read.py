@@ -10,22 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from domain.shared.error import PerennialError
 from domain.shared.table import Table
+from resources.lake.error import DataUnavailable, metadata_corrupt
 from resources.lake.file_index import FileEntry, FileList
 from resources.lake.layout import group_from_layout
-from resources.lake.state import TableState
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable
 
 
-def read_with_deletes(state: TableState, snapshot_id: int, paths: Collection[str]) -> pa.Table:
+def read_with_deletes(metadata_location: str, snapshot_id: int, paths: Collection[str]) -> pa.Table:
     """The rows of some data files of a snapshot that its delete files leave."""
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io.pyarrow import ArrowScan
     from pyiceberg.table import StaticTable
 
-    stored = StaticTable.from_metadata(state.location)
+    stored = StaticTable.from_metadata(metadata_location)
     tasks = [t for t in stored.scan(snapshot_id=snapshot_id).plan_files() if t.file.file_path in paths]
     return ArrowScan(stored.metadata, stored.io, stored.schema(), AlwaysTrue()).to_table(tasks)
 
@@ -34,12 +35,18 @@ def read_file_list(table: Table, metadata_location: str, snapshot_id: int) -> Fi
     """A snapshot's file list, from its manifests."""
     from pyiceberg.table import StaticTable
 
-    stored = StaticTable.from_metadata(metadata_location)
-    entries, has_deletes = [], False
-    for task in stored.scan(snapshot_id=snapshot_id).plan_files():
-        has_deletes = has_deletes or bool(task.delete_files)
-        entries.append(file_entry(table, stored, task.file))
-    return FileList(snapshot_id, tuple(entries), has_deletes)
+    manifest = f"a manifest of snapshot {snapshot_id}"
+    try:
+        stored = StaticTable.from_metadata(metadata_location)
+        tasks = list(stored.scan(snapshot_id=snapshot_id).plan_files())
+        entries = tuple(file_entry(table, stored, task.file) for task in tasks)
+    except (PerennialError, FileNotFoundError):
+        raise
+    except OSError as error:
+        raise DataUnavailable(f"{table.name}: {manifest}", error) from error
+    except Exception as error:  # the Avro reader fails in any way there is
+        raise metadata_corrupt(table.name, manifest) from error
+    return FileList(snapshot_id, entries, any(task.delete_files for task in tasks))
 
 
 def file_entry(
@@ -74,8 +81,5 @@ def _bound(kind: Any, bounds: dict[int, bytes] | None, field_id: int) -> str | N
     if not bounds or field_id not in bounds:
         return None
     value = from_bytes(kind, bounds[field_id])
-    return (
-        (date(1970, 1, 1) + timedelta(days=value)).isoformat()
-        if isinstance(value, int)
-        else value.isoformat()
-    )
+    day: date = date(1970, 1, 1) + timedelta(days=value) if isinstance(value, int) else value
+    return day.isoformat()

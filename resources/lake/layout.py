@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from domain.shared.error import InvalidInput
 from domain.shared.table import ALL, Table
+from resources.lake.types import iceberg_type
 
 _PARTITION_TYPES: dict[str, tuple[pa.DataType, ...]] = {
     "day": (pa.date32(),),
@@ -34,6 +35,8 @@ def check_table(table: Table) -> None:
             f"{table.name!r} is no table name: two lower-case words joined by a dot are needed"
         )
     types = {c.name: c.type for c in table.columns}
+    for name, kind in types.items():
+        iceberg_type(table.name, name, kind)
     if len({name.lower() for name in types}) != len(table.columns):
         raise InvalidInput(f"{table.name}: column names are not unique")
     if missing := [c for c in (*table.key, *table.sort_order) if c not in types]:

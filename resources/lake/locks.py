@@ -10,15 +10,13 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from resources.lake.error import LakeBusy
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
+from resources.lake.location import LakeLocation
 
 WAIT_SECONDS = 120.0
-RUNGS = 4
+QUEUE = 4
 POLL_SECONDS = 0.002
 _REMEDY = "another process is writing this table; try again, or look for a stuck run"
 
@@ -31,9 +29,9 @@ class Locks(Protocol):
 class FileLocks:
     """A file per table, and a short queue before it.
 
-    Who waits looks again and again, and between two looks a busy writer would give the lock away and have it
-    back: with four writers one waited for 2.7 s. So everybody comes up a ladder of locks, holding one rung
-    until the next is free: the first `RUNGS` who wait are served in their order.
+    A waiting process polls, and between two polls a busy writer would release the lock and have it again:
+    with four writers one waited for 2.7 s. So each comes through a row of locks, holding one until the next
+    is free: the first `QUEUE` that wait are served in their order.
     """
 
     def __init__(self, folder: Path, wait_seconds: float = WAIT_SECONDS) -> None:
@@ -42,26 +40,21 @@ class FileLocks:
 
     @contextmanager
     def lease(self, name: str) -> Iterator[None]:
-        from filelock import Timeout
+        from filelock import FileLock, Timeout
 
         self._folder.mkdir(parents=True, exist_ok=True)
         until = monotonic() + self._wait
         with ExitStack() as held:
             try:
-                for rung in range(RUNGS, -1, -1):
-                    higher = self._lock(name, rung)
-                    higher.acquire(timeout=max(until - monotonic(), 0), poll_interval=POLL_SECONDS)
-                    held.close()  # the rung below
-                    held.callback(higher.release)
+                for file in (*(f"{name}.queue-{n}.lock" for n in range(QUEUE, 0, -1)), f"{name}.lock"):
+                    # A fresh object each time: its lock then excludes threads of this process as well.
+                    lock = FileLock(self._folder / file)
+                    lock.acquire(timeout=max(until - monotonic(), 0), poll_interval=POLL_SECONDS)
+                    held.close()  # releases the one before
+                    held.callback(lock.release)
             except Timeout as error:
                 raise LakeBusy(f"{name}: not free within {self._wait:.0f} s", remedy=_REMEDY) from error
             yield
-
-    def _lock(self, name: str, rung: int) -> BaseFileLock:
-        from filelock import FileLock
-
-        # A fresh object each time: its lock then excludes threads of this process as well.
-        return FileLock(self._folder / (f"{name}.lock" if rung == 0 else f"{name}.queue-{rung}.lock"))
 
 
 class PostgresLocks:
@@ -76,9 +69,8 @@ class PostgresLocks:
         import psycopg2
         import psycopg2.errors
 
-        number = int.from_bytes(
-            blake2b(f"perennial:{name}".encode(), digest_size=8).digest(), "big", signed=True
-        )
+        digest = blake2b(f"perennial:{name}".encode(), digest_size=8).digest()
+        number = int.from_bytes(digest, "big", signed=True)
         try:
             connection = psycopg2.connect(self._dsn, options=f"-c lock_timeout={int(self._wait * 1000)}")
         except psycopg2.OperationalError as error:
@@ -93,3 +85,7 @@ class PostgresLocks:
             yield
         finally:
             connection.close()
+
+
+def table_locks(where: LakeLocation) -> Locks:
+    return FileLocks(where.locks) if where.kind == "sqlite" else PostgresLocks(where.postgres_dsn)

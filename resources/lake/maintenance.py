@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from domain.shared.error import InfrastructureError, InvalidInput
 from domain.shared.table import Table
@@ -17,31 +17,27 @@ from resources.lake.error import CommitConflict, DataCorrupt, DataUnavailable, s
 from resources.lake.file_index import FileEntry
 from resources.lake.frame import ordered
 from resources.lake.view import View
+from resources.lake.write import Writer
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable
 
-    from resources.lake.write import Writer
-
 MANY_FILES = 32
-"""An open month or a category is rewritten only when it has become this crumbly."""
+"""Files at which an open month or a category is rewritten."""
 MAX_ROWS = 4_000_000
 """Rows held in memory by one compaction."""
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+@dataclass
 class MaintenanceReport:
     table: str
     compacted_files: int = 0
-    written_files: int = 0
     expired_snapshots: int = 0
     deleted_files: int = 0
-    deleted_bytes: int = 0
-    corrupt_files: tuple[str, ...] = ()
-    unavailable: tuple[str, ...] = ()
-    """Of each group that was left for it, which file could not be read, and why."""
+    skipped: list[str] = field(default_factory=list)
+    """Of each group of files that was not compacted, which file could not be read, and why."""
 
 
 @dataclass(frozen=True)
@@ -61,25 +57,21 @@ class Maintenance:
         if now.tzinfo is None:
             raise InvalidInput("the moment of maintenance has no time zone")
         report = MaintenanceReport(table.name)
-        if self.writer.views.of(table).state is None:
+        if self.writer.views.of(table).metadata is None:
             return report
         with storage_errors(table.name), catalog_errors(table.name):
-            report = self._compact(table, compact_before, report)
-            # The lock keeps our own writers from adding a file between listing and deleting; a writer
-            # that knows no locks is protected by the age below which no file is touched.
+            self._compact(table, compact_before, report)
+            # The lock keeps our own writers from adding a file between listing and deleting; a writer that
+            # knows no locks is protected by the age below which no file is deleted.
             with self.writer.locks.lease(table.name):
                 stored = self.writer.catalog.load(table.name)
-                report = replace(
-                    report, expired_snapshots=_expire(stored, now - expire_after, keep_snapshots)
-                )
+                report.expired_snapshots = _expire(stored, now - expire_after, keep_snapshots)
             with self.writer.locks.lease(table.name):
-                return self._delete_orphans(self.writer.catalog.load(table.name), now - orphan_age, report)
+                stored = self.writer.catalog.load(table.name)
+                report.deleted_files = self._delete_orphans(stored, now - orphan_age)
+        return report
 
-    def _compact(
-        self, table: Table, compact_before: str | None, report: MaintenanceReport
-    ) -> MaintenanceReport:
-        corrupt: list[str] = []
-        unavailable: list[str] = []
+    def _compact(self, table: Table, compact_before: str | None, report: MaintenanceReport) -> None:
         for group in sorted({f.group for f in self.writer.views.of(table).files}, key=str):
             # One group per lock: writers of the table wait for one month's rewrite, not for all.
             with self.writer.locks.lease(table.name):
@@ -88,27 +80,18 @@ class Maintenance:
                 if not _worth_it(table, files, group, compact_before):
                     continue
                 try:
-                    written = self._rewrite(view, files)
-                except DataCorrupt as error:
-                    corrupt += error.files
-                    log.warning("%s; its month is not compacted", error)
-                except DataUnavailable as error:
-                    unavailable.append(error.message)
-                    log.warning("%s: %s; its month is not compacted", table.name, error)
+                    self._rewrite(view, files)
+                except (DataCorrupt, DataUnavailable) as error:
+                    report.skipped.append(": ".join([error.message, *getattr(error, "files", ())]))
+                    log.warning("%s: %s; these files are not compacted", table.name, error)
                 except CommitConflict as error:
                     log.warning("%s; compaction is left to the next maintenance", error)
                 else:
-                    report = replace(
-                        report,
-                        compacted_files=report.compacted_files + len(files),
-                        written_files=report.written_files + written,
-                    )
-        return replace(report, corrupt_files=tuple(corrupt), unavailable=tuple(unavailable))
+                    report.compacted_files += len(files)
 
-    def _rewrite(self, view: View, files: Sequence[FileEntry]) -> int:
+    def _rewrite(self, view: View, files: Sequence[FileEntry]) -> None:
         partitions = sorted({p for f in files for p in (f.certain_partitions(view.table) or ())})
         frame = ordered(view.table, self.writer.engine.read(view, files))
-        before = {f.path for f in files}
         versions = versions_of(view.table, [frame])
         known = self.writer.versions.read_versions(view, [p for p in partitions if p in versions])
         if different := [p for p, v in known.items() if v != versions[p]]:
@@ -116,27 +99,26 @@ class Maintenance:
                 f"{view.table.name}: compaction would change {different}; nothing was written"
             )
         self.writer.rewrite(view, frame, files)
-        after = self.writer.views.of(view.table)
-        self.writer.versions.remember(after, versions)
-        return len([f for f in after.files if f.path not in {v.path for v in view.files} | before])
+        self.writer.versions.remember(self.writer.views.of(view.table), versions)
 
-    def _delete_orphans(
-        self, stored: IcebergTable, older_than: datetime, report: MaintenanceReport
-    ) -> MaintenanceReport:
+    def _delete_orphans(self, stored: IcebergTable, older_than: datetime) -> int:
         store = self.writer.engine.store
         referenced = {store.sql_path(uri) for uri in _referenced(stored)}
-        count = size = 0
-        for file in store.list(stored.location()):
-            if file.modified < older_than and store.sql_path(file.uri) not in referenced:
-                store.delete(file.uri)
-                count, size = count + 1, size + file.size
-        return replace(report, deleted_files=count, deleted_bytes=size)
+        orphans = [
+            file.uri
+            for file in store.list(stored.location())
+            if file.modified < older_than and store.sql_path(file.uri) not in referenced
+        ]
+        for uri in orphans:
+            store.delete(uri)
+        return len(orphans)
 
 
 def _worth_it(
     table: Table, files: Sequence[FileEntry], group: str | None, compact_before: str | None
 ) -> bool:
-    if len(files) < 2 or sum(f.rows for f in files) > MAX_ROWS:
+    """Whether to rewrite a group. Partitions of tables with control sums are files of their own already."""
+    if table.sums or len(files) < 2 or sum(f.rows for f in files) > MAX_ROWS:
         return False
     closed = (
         table.partition_kind == "day"
@@ -165,15 +147,13 @@ def _expire(stored: IcebergTable, older_than: datetime, keep: Collection[int]) -
 def _referenced(stored: IcebergTable) -> set[str]:
     """Every file that the table's metadata still leads to."""
     found = {stored.metadata_location, *(entry.metadata_file for entry in stored.metadata.metadata_log)}
-    read: set[str] = set()
+    manifests: dict[str, Any] = {}
     for snapshot in stored.metadata.snapshots:
         found.add(snapshot.manifest_list)
-        for manifest in snapshot.manifests(stored.io):
-            if manifest.manifest_path in read:
-                continue
-            read.add(manifest.manifest_path)
-            found.add(manifest.manifest_path)
-            for entry in manifest.fetch_manifest_entry(stored.io, discard_deleted=True):
-                found.add(entry.data_file.file_path)
+        manifests |= {m.manifest_path: m for m in snapshot.manifests(stored.io)}
+    for path, manifest in manifests.items():
+        found.add(path)
+        entries = manifest.fetch_manifest_entry(stored.io, discard_deleted=True)
+        found.update(entry.data_file.file_path for entry in entries)
     found.update(s.statistics_path for s in stored.metadata.statistics)
     return found

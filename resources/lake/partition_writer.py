@@ -77,10 +77,10 @@ class PartitionWriter:
         return WrittenPartition(self.partition, path, version, sums)
 
     def _copy(self, rows: str, path: str) -> None:
-        assert self.target.state is not None  # noqa: S101
+        assert self.target.metadata is not None  # noqa: S101
         table = self.target.table
         columns = ", ".join(quoted(name) for name in table.schema.names)
-        ids = ", ".join(f"{quoted(f.name)}: {f.id}" for f in self.target.state.fields)
+        ids = ", ".join(f"{quoted(f.name)}: {f.id}" for f in self.target.metadata.fields)
         options = f"{_OPTIONS}, ROW_GROUP_SIZE {row_group_size(table)}, FIELD_IDS {{{ids}}}"
         file = text_literal(self.engine.store.sql_path(path))
         try:
@@ -91,11 +91,11 @@ class PartitionWriter:
             raise
 
     def _new_path(self) -> str:
-        assert self.target.state is not None  # noqa: S101
+        assert self.target.metadata is not None  # noqa: S101
         table = self.target.table
         values = zip(table.partition_columns, parse_partition(table, self.partition), strict=True)
         folder = "/".join(f"{name}={quote_plus(str(value))}" for name, value in values)
-        root = self.target.state.location.rsplit("/metadata/", 1)[0]
+        root = self.target.metadata.location.rsplit("/metadata/", 1)[0]
         return f"{root}/data/{folder}/{uuid.uuid4()}.parquet"
 
 
@@ -105,7 +105,7 @@ def partition_writer(
 ) -> Iterator[PartitionWriter]:
     """A writer of a partition of `target`, with the source's partition of the same key as the relation
     `name`."""
-    view = source.holding([partition])
+    view = source.reduced(source.holding([partition]))
     with engine.connect() as connection, engine.explained(source.table, view.files):
         rows = _rows(engine, connection, view, partition)
         connection.execute(f"CREATE TEMP VIEW {name} AS {rows}").fetchall()

@@ -72,8 +72,10 @@ class Query:
         beneath = [n for sql in computed.values() for n in referenced(parsed(sql), tuple(self.tables))]
         names = [n for n in dict.fromkeys([*asked, *beneath]) if n in self.tables]
         views = self.views.of_all([self.tables[n] for n in names], as_of)
-        views |= {n: views[n].holding(wanted) for n, wanted in partitions.items() if n in views}
-        lent = bool(extra) or any(v.listing is not None and v.listing.has_deletes for v in views.values())
+        views |= {
+            n: views[n].reduced(views[n].holding(wanted)) for n, wanted in partitions.items() if n in views
+        }
+        lent = bool(extra) or any(v.has_deletes for v in views.values())
         with self.views.kept(views.values()), _cleared(connection, [*views, *extra, *computed], lent):
             self._furnish(connection, views, extra)
             for name, sql in computed.items():

@@ -5,7 +5,6 @@ Kept in memory and in one small file per table and year (or per table), so that 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
@@ -32,10 +31,12 @@ class VersionCache:
         """As they were read or written last, with the modification time of their file then."""
         self._guard = threading.Lock()
 
-    def get(self, table: Table, partition: str, key: str) -> Version | None:
+    def get(self, table: Table, keys: Mapping[str, str]) -> dict[str, Version]:
+        """The versions that are known of partitions with these keys."""
         with self._guard:
-            known = self._shard(self._path(table, partition)).get(partition)
-            return known[1] if known is not None and known[0] == key else None
+            shards = {path: self._shard(path) for path in {self._path(table, p) for p in keys}}
+        known = {p: shards[self._path(table, p)].get(p) for p in keys}
+        return {p: entry[1] for p, entry in known.items() if entry is not None and entry[0] == keys[p]}
 
     def put(self, table: Table, found: Mapping[str, tuple[str, Version]]) -> None:
         """Keep versions by partition as (key, version), except of what could not be read: files are restored,
@@ -81,6 +82,6 @@ class VersionCache:
 
 def _modified(path: Path) -> int:
     try:
-        return os.stat(path).st_mtime_ns  # noqa: PTH116 - called for every partition of every observation
+        return path.stat().st_mtime_ns
     except OSError:
         return 0

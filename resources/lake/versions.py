@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from domain.shared.table import ABSENT, ALL, Version
@@ -16,6 +16,9 @@ from resources.lake.partition_writer import stored_version
 from resources.lake.version_cache import VersionCache, file_set_key
 from resources.lake.view import View
 
+_FilesOf = Mapping[str, Sequence[FileEntry]]
+"""By partition, the files that may hold it."""
+
 
 @dataclass(frozen=True)
 class VersionReader:
@@ -25,26 +28,16 @@ class VersionReader:
 
     def versions(self, view: View, partitions: Sequence[str]) -> dict[str, Version]:
         """What each partition holds now, from the cache as long as its files are there in their size."""
-        found: dict[str, Version] = {}
-        unknown: dict[str, list[FileEntry]] = {}
-        whole: dict[str, bool] = {}
         for partition in partitions:
             parse_partition(view.table, partition)
-            files = view.may_hold(partition)
-            if not files:
-                found[partition] = ABSENT
-                continue
-            for file in files:
-                if file.path not in whole:
-                    whole[file.path] = self.engine.store.has_size(file.path, file.size)
-            known = self.cache.get(view.table, partition, _key(view, files))
-            if known is not None and all(whole[file.path] for file in files):
-                found[partition] = known
-            else:
-                unknown[partition] = files
-        if unknown:
-            found |= self._compute(view, unknown)
-        return {p: found[p] for p in partitions}
+        files = {p: view.holding([p]) for p in partitions}
+        found = dict.fromkeys(partitions, ABSENT)
+        known = self.cache.get(view.table, {p: _key(view, some) for p, some in files.items() if some})
+        store = self.engine.store
+        cut = {f.path for f in _each(files) if not store.has_size(f.path, f.size)}
+        intact = {p: version for p, version in known.items() if cut.isdisjoint(f.path for f in files[p])}
+        unknown = {p: some for p, some in files.items() if some and p not in intact}
+        return found | intact | (self._compute(view, unknown) if unknown else {})
 
     def read_versions(self, view: View, partitions: Sequence[str]) -> dict[str, Version]:
         """The same for a writer; raises DataUnavailable where it is not known what is there."""
@@ -56,28 +49,28 @@ class VersionReader:
 
     def remember(self, view: View, versions: Mapping[str, Version]) -> None:
         """Keep versions that a commit has just made."""
-        files = {p: view.may_hold(p) for p in versions}
+        files = {p: view.holding([p]) for p in versions}
         self.cache.put(view.table, {p: (_key(view, files[p]), v) for p, v in versions.items() if files[p]})
 
-    def _compute(self, view: View, unknown: Mapping[str, list[FileEntry]]) -> dict[str, Version]:
+    def _compute(self, view: View, unknown: _FilesOf) -> dict[str, Version]:
         """A file with a fault costs its own partitions, and no others."""
-        files = {f.path: f for some in unknown.values() for f in some}
+        files = _each(unknown)
         faults: dict[str, Version] = {}
         try:
-            found = self._hash(view, list(unknown), list(files.values()))
+            found = self._hash(view, list(unknown), files)
         except READ_ERRORS:
-            faults = faults_of(self.engine.store, files.values())
-            found = self._hash_intact(view, unknown, [f for f in files.values() if f.path not in faults])
+            faults = faults_of(self.engine.store, files)
+            found = self._hash_intact(view, unknown, [f for f in files if f.path not in faults])
         for partition, some in unknown.items():
             if known := [faults[f.path] for f in some if f.path in faults]:
-                # Unavailable comes before corrupt: nobody is to write over it.
+                # Unavailable comes before corrupt: nothing is to be written over it.
                 found[partition] = max(known, key=lambda version: bool(version.unavailable))
         found = {p: found.get(p, ABSENT) for p in unknown}
         self.cache.put(view.table, {p: (_key(view, unknown[p]), v) for p, v in found.items()})
         return found
 
     def _hash_intact(
-        self, view: View, unknown: Mapping[str, list[FileEntry]], readable: Sequence[FileEntry]
+        self, view: View, unknown: _FilesOf, readable: Sequence[FileEntry]
     ) -> dict[str, Version]:
         """The versions of the partitions whose files are all readable."""
         paths = {f.path for f in readable}
@@ -91,11 +84,11 @@ class VersionReader:
             return dict.fromkeys(intact, Version(rows=0, digest="", unavailable=error.message))
 
     def _hash(self, view: View, partitions: Sequence[str], files: Sequence[FileEntry]) -> dict[str, Version]:
+        only = view.reduced(files)
         if view.table.sums:
-            only = replace(view, listing=replace(view.listing, files=tuple(files))) if view.listing else view
-            return {p: stored_version(self.engine, only.holding([p]), p) for p in partitions}
+            return {p: stored_version(self.engine, only.reduced(only.holding([p])), p) for p in partitions}
         with self.engine.connect() as connection:
-            rows = self.engine.relation(connection, view, files)
+            rows = self.engine.relation(connection, only)
             query = f"SELECT * FROM ({rows}) WHERE {sql_filter(view.table, partitions)}"
             return versions_of(view.table, connection.sql(query).to_arrow_reader())
 
@@ -103,41 +96,37 @@ class VersionReader:
         """Every partition that has rows. Files whose days are not known are read once and noted."""
         if view.listing is None:
             return []
-        if view.listing.has_deletes:
-            return self._distinct(view, list(view.files))
-        listed: set[str] = set()
-        resolved: list[FileEntry] = []
-        for file in view.files:
-            days = file.certain_partitions(view.table)
-            resolved.append(file)
-            if days is None:
-                try:
-                    days = tuple(self._distinct(view, [file]))
-                except (DataCorrupt, DataUnavailable):
-                    days = file.possible_partitions(view.table)  # `versions` tells what is wrong with them
-                else:
-                    resolved[-1] = replace(file, days=days if view.table.partition_kind == "day" else None)
-            listed.update(days)
-        if tuple(resolved) != view.files:
-            self.index.put(view.table.name, FileList(view.listing.snapshot_id, tuple(resolved)))
-        return sorted(listed)
+        if view.has_deletes:
+            return self._distinct(view)
+        noted = tuple(self._with_days(view, file) for file in view.files)
+        if noted != view.files:
+            self.index.put(view.table, FileList(view.listing.snapshot_id, noted))
+        return sorted({p for file in noted for p in file.possible_partitions(view.table)})
 
-    def _distinct(self, view: View, files: Sequence[FileEntry]) -> list[str]:
+    def _with_days(self, view: View, file: FileEntry) -> FileEntry:
+        """A file with its days; one that cannot be read stays as it is, and its versions say why."""
+        if file.certain_partitions(view.table) is not None:
+            return file
+        try:
+            return replace(file, days=tuple(self._distinct(view.reduced([file]))))
+        except (DataCorrupt, DataUnavailable):
+            return file
+
+    def _distinct(self, view: View) -> list[str]:
         columns = ", ".join(map(quoted, view.table.partition_columns))
-        with self.engine.connect() as connection, self.engine.explained(view.table, files):
-            rows = self.engine.relation(connection, view, files)
+        with self.engine.connect() as connection, self.engine.explained(view.table, view.files):
+            rows = self.engine.relation(connection, view)
             if not columns:
-                return (
-                    [ALL]
-                    if connection.sql(f"SELECT 1 FROM ({rows}) LIMIT 1").to_arrow_table().num_rows
-                    else []
-                )
+                return [ALL] if connection.sql(f"SELECT 1 FROM ({rows}) LIMIT 1").fetchall() else []
             query = f"SELECT DISTINCT {columns} FROM ({rows}) ORDER BY {columns}"
             return [partition_key(values) for values in connection.sql(query).fetchall()]
 
 
-def _key(view: View, files: Sequence[FileEntry]) -> str:
+def _each(files: _FilesOf) -> list[FileEntry]:
+    return list({f.path: f for some in files.values() for f in some}.values())
+
+
+def _key(view: View, files: Iterable[FileEntry]) -> str:
     """Row-level deletes change what a partition holds without changing its data files."""
     key = file_set_key(files)
-    has_deletes = view.listing is not None and view.listing.has_deletes
-    return f"{key}@{view.listing.snapshot_id}" if view.listing is not None and has_deletes else key
+    return f"{key}@{view.listing.snapshot_id}" if view.listing is not None and view.has_deletes else key

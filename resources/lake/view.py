@@ -9,47 +9,50 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from domain.shared.error import InfrastructureError, InvalidInput
+from domain.shared.error import InvalidInput
 from domain.shared.table import Table
-from resources.lake.error import ONE_MOMENT, DataCorrupt, MovedWarehouse, metadata_corrupt
+from resources.lake.catalog_reader import CatalogReader
+from resources.lake.error import DataCorrupt, MovedWarehouse, metadata_corrupt, metadata_missing
 from resources.lake.file_index import FileEntry, FileIndex, FileList
-from resources.lake.pointer import Pointers
-from resources.lake.state import TableState, added_columns, parse_state
+from resources.lake.metadata import TableMetadata, added_columns, parse_metadata
 from resources.objects.store import Store
 
-_LOOKS = 5
-_STATES_KEPT = 256
+_ATTEMPTS = 5
+_METADATA_KEPT = 256
 
 
 @dataclass(frozen=True)
 class View:
     table: Table
-    state: TableState | None = None
+    metadata: TableMetadata | None = None
     listing: FileList | None = None
 
     @property
     def files(self) -> tuple[FileEntry, ...]:
         return () if self.listing is None else self.listing.files
 
-    def may_hold(self, partition: str) -> list[FileEntry]:
-        """The files that may have rows of a partition."""
-        return [] if self.listing is None else self.listing.may_hold(self.table, partition)
+    @property
+    def has_deletes(self) -> bool:
+        return self.listing is not None and self.listing.has_deletes
 
-    def holding(self, partitions: Sequence[str]) -> View:
-        """The same table, reduced to the files that may hold `partitions`."""
-        if self.listing is None:
-            return self
-        files = self.listing.holding(self.table, partitions)
-        return replace(self, listing=replace(self.listing, files=tuple(files)))
+    def holding(self, partitions: Sequence[str]) -> list[FileEntry]:
+        """The files that may have rows of some partitions, each once."""
+        return [] if self.listing is None else self.listing.holding(self.table, partitions)
+
+    def reduced(self, files: Sequence[FileEntry]) -> View:
+        """The same table with some of its files only."""
+        return (
+            self if self.listing is None else replace(self, listing=replace(self.listing, files=tuple(files)))
+        )
 
 
 class Views:
-    def __init__(self, pointers: Pointers, store: Store, warehouse: str, index: FileIndex) -> None:
-        self._pointers = pointers
+    def __init__(self, catalog: CatalogReader, store: Store, warehouse: str, index: FileIndex) -> None:
+        self._catalog = catalog
         self._store = store
         self._warehouse = warehouse
         self._index = index
-        self._states: OrderedDict[str, TableState] = OrderedDict()
+        self._parsed: OrderedDict[str, TableMetadata] = OrderedDict()
 
     def of(self, table: Table, as_of: datetime | int | None = None) -> View:
         return self.of_all([table], {} if as_of is None else {table.name: as_of})[table.name]
@@ -57,60 +60,54 @@ class Views:
     def of_all(
         self, tables: list[Table], as_of: datetime | Mapping[str, datetime | int] | None = None
     ) -> dict[str, View]:
-        """Views of several tables, their pointers read in one statement."""
-        for _ in range(_LOOKS):
-            pointers = self._pointers.read()
+        """Views of several tables, their metadata locations read in one statement."""
+        for _ in range(_ATTEMPTS):
+            locations = self._catalog.metadata_locations()
             try:
-                return {t.name: self._view(t, pointers.get(t.name), _moment(as_of, t.name)) for t in tables}
+                return {t.name: self._view(t, locations.get(t.name), _moment(as_of, t.name)) for t in tables}
             except FileNotFoundError as error:
-                missing = error  # commits have overtaken us and tidied the metadata file away: look again
-        raise InfrastructureError(
-            f"the lake's metadata file {missing.filename or missing} is missing",
-            reason_code="lake_metadata_missing",
-            remedy=ONE_MOMENT,
-        )
+                missing = error  # newer commits have deleted the metadata file meanwhile: read again
+        raise metadata_missing(str(missing.filename or missing))
 
     @contextmanager
     def kept(self, views: Iterable[View]) -> Iterator[None]:
-        """Files of a snapshot that maintenance let go while it was read are no damage."""
+        """Raise SnapshotGone where files are missing because maintenance expired the snapshot meanwhile."""
         try:
             yield
         except DataCorrupt as error:
             for view in views:
                 if view.table.name == error.table and view.listing is not None:
-                    self.of(view.table, view.listing.snapshot_id)  # says so if it is gone
+                    self.of(view.table, view.listing.snapshot_id)
             raise
 
     def _view(self, table: Table, location: str | None, as_of: datetime | int | None) -> View:
         if location is None:
             return View(table)
-        state = self._state(table, location)
+        metadata = self._metadata(table, location)
         if as_of is None:
-            snapshot = state.current_id
+            snapshot = metadata.current_id
         elif isinstance(as_of, datetime):
-            snapshot = state.at(as_of)
+            snapshot = metadata.snapshot_at(as_of)
         else:
-            snapshot = state.known(as_of)
+            snapshot = metadata.snapshot(as_of)
         if snapshot is None:
-            return View(table, state)
-        return View(table, state, self._index.get(table.name, location, snapshot))
+            return View(table, metadata)
+        return View(table, metadata, self._index.get(table, location, snapshot))
 
-    def _state(self, table: Table, location: str) -> TableState:
-        state = self._states.get(location)
-        if state is None:
+    def _metadata(self, table: Table, location: str) -> TableMetadata:
+        metadata = self._parsed.get(location)
+        if metadata is None:
             self._check_warehouse(table, location)
             content = self._store.read(location)
             try:
-                state = parse_state(table.name, location, content)
+                metadata = parse_metadata(table.name, location, content)
             except (ValueError, KeyError, StopIteration, EOFError) as error:
                 raise metadata_corrupt(table.name, f"the metadata file {location}") from error
-            self._states[location] = state
-            while len(self._states) > _STATES_KEPT:
-                self._states.popitem(last=False)
-        added_columns(
-            table, state
-        )  # a definition that contradicts what is stored is an error for readers too
-        return state
+            self._parsed[location] = metadata
+            while len(self._parsed) > _METADATA_KEPT:
+                self._parsed.popitem(last=False)
+        added_columns(table, metadata)  # refuses a definition that contradicts the stored table
+        return metadata
 
     def _check_warehouse(self, table: Table, location: str) -> None:
         """Refuse tables of another warehouse: a copied home would write to the original's files."""

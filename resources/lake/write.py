@@ -20,8 +20,8 @@ from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.frame import check_partitions, conform, partitions_of
 from resources.lake.layout import sql_filter
 from resources.lake.locks import Locks
+from resources.lake.metadata import added_columns
 from resources.lake.partition_writer import WrittenPartition
-from resources.lake.state import added_columns
 from resources.lake.versions import VersionReader
 from resources.lake.view import View, Views
 
@@ -95,7 +95,7 @@ class Writer:
     def ready(self, table: Table) -> View:
         """The table, created or given its new columns first, for a writer of files before a commit."""
         view = self.views.of(table)
-        if view.state is None or added_columns(table, view.state):
+        if view.metadata is None or added_columns(table, view.metadata):
             with storage_errors(table.name), self.locks.lease(table.name), catalog_errors(table.name):
                 self._stored(self.views.of(table))
             view = self.views.of(table)
@@ -110,7 +110,7 @@ class Writer:
         """The rows of the touched partitions after the incoming rows replaced those of equal keys."""
         table = view.table
         touched = partitions_of(table, frame)
-        files = [] if view.listing is None else view.listing.holding(table, touched)
+        files = view.holding(touched)
         stored = self.engine.read(view, files, sql_filter(table, touched))
         same = " AND ".join(f"s.{quoted(k)} IS NOT DISTINCT FROM i.{quoted(k)}" for k in table.key)
         with self.engine.connect() as connection:
@@ -136,11 +136,11 @@ class Writer:
         table, wanted = view.table, dict(content.versions)
         stored = self.versions.read_versions(view, sorted(wanted))
         changed = [p for p in wanted if wanted[p] != stored[p]]
-        current = None if view.state is None else view.state.current
+        current = None if view.metadata is None else view.metadata.current
         before = None if current is None else current.id
         if not changed:
             return Commit(before, None if current is None else current.parent_id, wanted, False)
-        victims = [] if view.listing is None else view.listing.holding(table, changed)
+        victims = view.holding(changed)
         kept, corrupt = self._other_rows(view, victims, changed)
         if corrupt:
             _warn_lost(table, corrupt, changed)
@@ -166,13 +166,13 @@ class Writer:
     def _stored(self, view: View) -> IcebergTable:
         """The Iceberg table as the view saw it, created or given its new columns first."""
         table = view.table
-        if view.state is None:
+        if view.metadata is None:
             self._refuse_foreign_files(table)
             return self.catalog.create(table)
         stored = self.catalog.load(table.name)
-        if stored.metadata_location != view.state.location:
+        if stored.metadata_location != view.metadata.location:
             raise CommitConflict(f"{table.name}: changed by another writer")
-        if added := added_columns(table, view.state):
+        if added := added_columns(table, view.metadata):
             return self.catalog.add_columns(stored, table, added)
         return stored
 
@@ -226,7 +226,7 @@ class Writer:
         """Note the new snapshot's files, unless row-level deletes must be read anew: they may be spent."""
         from resources.lake.iceberg_read import file_entry
 
-        if view.listing is not None and view.listing.has_deletes:
+        if view.has_deletes:
             return
         gone = {f.path for f in victims}
         groups = [file_entry(view.table, stored, f).group for f in added.files]
@@ -235,7 +235,7 @@ class Writer:
             for f, group in zip(added.files, groups, strict=True)
         ]
         kept = [f for f in view.files if f.path not in gone]
-        self.index.put(view.table.name, FileList(snapshot_id, (*kept, *fresh)))
+        self.index.put(view.table, FileList(snapshot_id, (*kept, *fresh)))
 
 
 def _refuse_empty(table: Table, partitions: Sequence[str], present: Collection[str]) -> None:

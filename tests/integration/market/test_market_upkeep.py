@@ -140,7 +140,7 @@ def test_a_nights_care_changes_no_content(house: House) -> None:
     assert ended.success
     told = ended.asset_materializations_for_node("ops__lake_maintenance")[0].metadata
     assert "market.normalized_daily" in str(told["tables"].value)
-    assert "damaged_files" not in told
+    assert "skipped_files" not in told
     assert house.content() == content
     assert house.status() == {}
 
@@ -157,6 +157,6 @@ def test_a_nights_care_names_the_files_it_cannot_read(
     ended = care(house)
     assert ended.success
     told = ended.asset_materializations_for_node("ops__lake_maintenance")[0].metadata
-    assert f"market.normalized_daily: `file://{newest}`" in str(told["damaged_files"].value)
+    assert f"file://{newest}" in str(told["skipped_files"].value)
     [warning] = [line for line in capfd.readouterr().err.splitlines() if " WARNING " in line]
     assert f"market.normalized_daily: these data files cannot be read: file://{newest}" in warning

@@ -88,7 +88,7 @@ class LakeRaces:
         assert lake.partitions("market.prices") == days
         wanted = {day: lake.version_of("market.prices", prices(day, scale=2)) for day in days}
         assert lake.versions("market.prices", days) == wanted
-        state = lake._writer.views.of(lake.tables["market.prices"]).state
+        state = lake._writer.views.of(lake.tables["market.prices"]).metadata
         assert state is not None
         assert len(state.snapshots) == 2 * len(days), "every commit is a snapshot of its own"
 

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from domain.shared.error import InvalidInput, TransientResourceError
 from domain.shared.table import Column, Table
 from resources.lake.catalog import Catalog
+from resources.lake.catalog_reader import catalog_reader
 from resources.lake.content_hash import version_of, versions_of
 from resources.lake.engine import Engine
 from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.iceberg_commit import changed_private_parts
+from resources.lake.location import CONNECT_SECONDS, LakeLocation
 from resources.lake.locks import FileLocks, PostgresLocks
-from resources.lake.pointer import pointers_for
-from resources.lake.settings import CONNECT_SECONDS, Place
 from resources.objects.store import LocalStore
 from tests.unit.lake.frames import DAILY, WHOLE, on_files, prices, stocks
 
@@ -145,21 +145,21 @@ def test_looking_and_asking_need_no_pyiceberg(tmp_path: Path) -> None:
 
 def test_opening_does_nothing(tmp_path: Path) -> None:
     on_files(tmp_path / "not" / "there")
-    Place.of("postgresql://u:p@nowhere.invalid/db", "s3://bucket/lake", tmp_path)
+    LakeLocation.of("postgresql://u:p@nowhere.invalid/db", "s3://bucket/lake", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_cache_of_file_lists_is_bounded(tmp_path: Path) -> None:
     built = []
 
-    def build(_table: str, _location: str, snapshot: int) -> FileList:
+    def build(_table: Table, _location: str, snapshot: int) -> FileList:
         built.append(snapshot)
         return FileList(snapshot, (FileEntry("file:///a", 1, 2, "2026-11", MON, MON, (MON,)),))
 
     index = FileIndex(tmp_path, build)
-    lists = [index.get("market.prices", "there", n) for n in range(200)]
+    lists = [index.get(DAILY, "there", n) for n in range(200)]
     assert len(list((tmp_path / "market.prices").iterdir())) <= 48
-    assert FileIndex(tmp_path, build).get("market.prices", "there", 199) == lists[199]
+    assert FileIndex(tmp_path, build).get(DAILY, "there", 199) == lists[199]
     assert built == list(range(200)), "the second index read the newest from disk"
 
 
@@ -181,22 +181,22 @@ class TestAddresses:
         ],
     )
     def test_catalogs_are_normalised(self, given: str, kept: str) -> None:
-        assert Place.of(given, "/w", Path("/h")).catalog_url == kept
+        assert LakeLocation.of(given, "/w", Path("/h")).catalog_url == kept
 
     @pytest.mark.parametrize("catalog", ["mysql://h/d", "sqlite:///relative.db", "/path"])
     def test_other_catalogs_are_refused(self, catalog: str) -> None:
         with pytest.raises(InvalidInput):
-            Place.of(catalog, "/w", Path("/h"))
+            LakeLocation.of(catalog, "/w", Path("/h"))
 
     @pytest.mark.parametrize(
         "warehouse", ["relative", "gs://b/x", "file://relative", "/a#b", "/a/[x]", "/a?b", "/a%20b"]
     )
     def test_warehouses_that_engines_would_misread_are_refused(self, warehouse: str) -> None:
         with pytest.raises(InvalidInput):
-            Place.of("sqlite:////c.db", warehouse, Path("/h"))
+            LakeLocation.of("sqlite:////c.db", warehouse, Path("/h"))
 
     def test_a_password_is_never_shown(self) -> None:
-        assert "hunter2" not in repr(Place.of("postgresql://u:hunter2@h/d", "/w", Path("/h")))
+        assert "hunter2" not in repr(LakeLocation.of("postgresql://u:hunter2@h/d", "/w", Path("/h")))
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_every_way_to_the_catalogs_database_gives_up_on_a_server_that_says_nothi
     import psycopg2
     from psycopg2.extensions import make_dsn, parse_dsn
 
-    place = Place.of(f"postgresql://u@nowhere.invalid/db{told}", "s3://bucket/lake", tmp_path)
+    place = LakeLocation.of(f"postgresql://u@nowhere.invalid/db{told}", "s3://bucket/lake", tmp_path)
     waits: list[int] = []
 
     def silent(dsn: str | None = None, **settings: object) -> None:
@@ -219,7 +219,7 @@ def test_every_way_to_the_catalogs_database_gives_up_on_a_server_that_says_nothi
 
     monkeypatch.setattr(psycopg2, "connect", silent)
     for ask in (
-        lambda: pointers_for(place).read(),
+        lambda: catalog_reader(place).metadata_locations(),
         lambda: PostgresLocks(place.postgres_dsn).lease("market.prices").__enter__(),
         lambda: Catalog(place, FileLocks(tmp_path)).open(),
     ):

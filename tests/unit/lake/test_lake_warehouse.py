@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from domain.shared.error import InfrastructureError, TransientResourceError
+from resources.lake.catalog_reader import SqliteCatalogReader
 from resources.lake.client import Lake
 from resources.lake.error import ForeignWarehouse, LakeUnwritable, MovedWarehouse
-from resources.lake.pointer import SqlitePointers
 from tests.unit.lake.frames import TABLES, on_files, prices
 
 MON, TUE = "2026-11-16", "2026-11-17"
@@ -156,5 +156,5 @@ def test_read_catalogue__sqlite_refuses__is_transient_and_names_the_cause(
 
     monkeypatch.setattr(sqlite3, "connect", refuse)
     with pytest.raises(TransientResourceError, match=said) as caught:
-        SqlitePointers(path).read()
+        SqliteCatalogReader(path).metadata_locations()
     assert caught.value.reason_code == reason

@@ -11,7 +11,7 @@ import pytest
 from filelock import FileLock, Timeout
 
 from resources.lake.error import LakeBusy
-from resources.lake.locks import RUNGS, FileLocks
+from resources.lake.locks import QUEUE, FileLocks
 
 
 def test_who_waits_is_served_before_who_comes_back(tmp_path: Path) -> None:
@@ -32,14 +32,14 @@ def test_who_waits_is_served_before_who_comes_back(tmp_path: Path) -> None:
     threads = [Thread(target=busy)]
     threads[0].start()
     _until(lambda: served == ["busy"])
-    for place in range(1, RUNGS):
+    for place in range(1, QUEUE):
         threads.append(Thread(target=patient, args=(f"waiting {place}",)))
         threads[-1].start()
         _until(lambda rung=place: _is_held(tmp_path / f"prices.queue-{rung}.lock"))
     first_may_go.set()
     for thread in threads:
         thread.join(20)
-    assert served == ["busy", *(f"waiting {place}" for place in range(1, RUNGS)), "busy again"]
+    assert served == ["busy", *(f"waiting {place}" for place in range(1, QUEUE)), "busy again"]
 
 
 def test_waiting_ends_and_leaves_the_queue(tmp_path: Path) -> None:

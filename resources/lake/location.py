@@ -1,4 +1,4 @@
-"""Where the lake is: catalog and warehouse addresses, normalised once."""
+"""Where the lake is: the addresses of catalog and warehouse, normalised once."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ CATALOG_NAME = "perennial"
 """Trino must be configured with the same catalog name: it is part of every catalog row."""
 
 CONNECT_SECONDS = 10
-"""Else a server that takes the connection and says nothing would be waited for without end."""
+"""Without it a server that accepts a connection and is silent would be waited for without end."""
 
 _UNSAFE = set("#?%*[]{}'\"\\")
 
 
 @dataclass(frozen=True)
-class Place:
+class LakeLocation:
     """A lake's addresses. `repr` never shows the catalog address, which may hold a password."""
 
     catalog_url: str = field(repr=False)
@@ -27,7 +27,7 @@ class Place:
     home: Path
 
     @classmethod
-    def of(cls, catalog_url: str, warehouse: str, home: Path) -> Place:
+    def of(cls, catalog_url: str, warehouse: str, home: Path) -> LakeLocation:
         return cls(_catalog_url(catalog_url), _warehouse(warehouse), home)
 
     @property
@@ -57,26 +57,21 @@ def _catalog_url(url: str) -> str:
         return url
     for prefix in ("postgresql+psycopg2://", "postgresql://", "postgres://"):
         if url.startswith(prefix):
-            return "postgresql+psycopg2://" + _with_an_end(url.removeprefix(prefix))
-    scheme = url.split(":", 1)[0]
+            rest = url.removeprefix(prefix)
+            if "connect_timeout=" not in rest:
+                rest += f"{'&' if '?' in rest else '?'}connect_timeout={CONNECT_SECONDS}"
+            return f"postgresql+psycopg2://{rest}"
     raise InvalidInput(
-        f"a lake catalog cannot be kept in {scheme!r}",
+        f"a lake catalog cannot be kept in {url.split(':', 1)[0]!r}",
         remedy="use sqlite:////absolute/path/catalog.db or postgresql://user@host/database",
     )
-
-
-def _with_an_end(address: str) -> str:
-    """How long a connection is waited for, unless the address says it: it is in there for all who connect."""
-    if "connect_timeout=" in address:
-        return address
-    return f"{address}{'&' if '?' in address else '?'}connect_timeout={CONNECT_SECONDS}"
 
 
 def _warehouse(address: str) -> str:
     address = address.rstrip("/")
     scheme = urlsplit(address).scheme
     if scheme == "":
-        address = "file://" + address
+        address = f"file://{address}"
     elif scheme not in ("file", "s3"):
         raise InvalidInput(
             f"a warehouse on {scheme!r} is not supported",
@@ -85,7 +80,7 @@ def _warehouse(address: str) -> str:
     rest = address.split("://", 1)[1]
     if scheme != "s3" and not rest.startswith("/"):
         raise InvalidInput(f"the warehouse {address!r} is not an absolute path")
-    # These would be read as patterns or as parts of an address by one of the engines that share the files.
+    # One of the engines that share the files would read these as patterns or as parts of an address.
     if bad := sorted(_UNSAFE & set(rest)):
         raise InvalidInput(
             f"the warehouse path must not contain {' '.join(bad)}",

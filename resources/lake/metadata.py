@@ -1,7 +1,7 @@
 """What a table's current metadata file says, read as the plain JSON it is.
 
 Metadata files never change once written, so they are parsed once per process. Their format is Iceberg's
-public specification; only manifests (Avro) need pyiceberg, see file_index.py.
+public specification; only manifests (Avro) need pyiceberg, see iceberg_read.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import orjson
 from domain.shared.error import InvalidInput
 from domain.shared.table import Table
 from resources.lake.error import SnapshotGone
-from resources.lake.types import duckdb_type, iceberg_type
+from resources.lake.types import iceberg_type
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class SnapshotInfo:
 
 
 @dataclass(frozen=True)
-class TableState:
+class TableMetadata:
     name: str
     location: str
     fields: tuple[Field, ...]
@@ -49,7 +49,7 @@ class TableState:
     def current(self) -> SnapshotInfo | None:
         return None if self.current_id is None else self.snapshots[self.current_id]
 
-    def at(self, moment: datetime) -> int | None:
+    def snapshot_at(self, moment: datetime) -> int | None:
         """The snapshot that was current at a moment; None if the table was still empty then."""
         if moment.tzinfo is None:
             raise InvalidInput(f"as_of {moment.isoformat()} has no time zone")
@@ -57,28 +57,28 @@ class TableState:
         known = [(when, self.snapshots[i]) for when, i in self.log if i in self.snapshots]
         earlier = [snapshot for when, snapshot in known if when <= at_ms]
         later = [snapshot for when, snapshot in known if when > at_ms]
-        # Expiry takes snapshots out of the log and leaves no mark but a jump in the sequence numbers:
-        # whoever only looked for the last entry before the moment would be shown rows of another time.
+        # Expiry takes snapshots out of the log and leaves no mark but a jump in the sequence numbers: the
+        # last entry before the moment alone may show rows of another time.
         last = earlier[-1].sequence if earlier else 0
         if (later and later[0].sequence > last + 1) or (not known and self.snapshots):
-            raise self._gone(f"the state at {moment.isoformat()}")
+            raise self._gone(f"the table at {moment.isoformat()}")
         return earlier[-1].id if earlier else None
 
-    def known(self, snapshot: int) -> int:
-        if snapshot not in self.snapshots:
-            raise self._gone(f"snapshot {snapshot}")
-        return snapshot
+    def snapshot(self, number: int) -> int:
+        if number not in self.snapshots:
+            raise self._gone(f"snapshot {number}")
+        return number
 
     def _gone(self, what: str) -> SnapshotGone:
         kept = min((s.at_ms for s in self.snapshots.values()), default=0)
         oldest = datetime.fromtimestamp(kept / 1000, UTC).isoformat(timespec="seconds")
         return SnapshotGone(
             f"{self.name}: {what} is no longer kept",
-            remedy=f"ask for a moment after {oldest}, the oldest one kept",
+            remedy=f"ask for a moment after {oldest}, the oldest kept",
         )
 
 
-def parse_state(name: str, location: str, content: bytes) -> TableState:
+def parse_metadata(name: str, location: str, content: bytes) -> TableMetadata:
     if location.endswith(".gz.metadata.json"):
         content = gzip.decompress(content)
     raw = orjson.loads(content)
@@ -91,7 +91,7 @@ def parse_state(name: str, location: str, content: bytes) -> TableState:
         for s in raw.get("snapshots", ())
     }
     current = raw.get("current-snapshot-id")
-    return TableState(
+    return TableMetadata(
         name=name,
         location=location,
         fields=tuple(Field(f["id"], f["name"], f["type"]) for f in schema["fields"]),
@@ -101,9 +101,9 @@ def parse_state(name: str, location: str, content: bytes) -> TableState:
     )
 
 
-def added_columns(table: Table, state: TableState) -> list[str]:
+def added_columns(table: Table, metadata: TableMetadata) -> list[str]:
     """Columns the definition has and the stored table has not; any other difference is an error."""
-    stored = {f.name: f.type for f in state.fields}
+    stored = {f.name: f.type for f in metadata.fields}
     defined = {c.name: iceberg_type(table.name, c.name, c.type) for c in table.columns}
     if removed := [name for name in stored if name not in defined]:
         raise InvalidInput(
@@ -116,24 +116,18 @@ def added_columns(table: Table, state: TableState) -> list[str]:
                 f"{table.name}.{name}: stored as {stored[name]}, defined as {kind}",
                 remedy="add a new column instead of changing a type",
             )
-    added = [name for name in defined if name not in stored]
-    required = {c.name for c in table.columns if not c.nullable}
-    if bad := [name for name in added if name in required]:
-        raise InvalidInput(
-            f"{table.name}: new columns {bad} must be nullable, old rows have no value for them"
-        )
-    return added
+    added = [c for c in table.columns if c.name not in stored]
+    if required := [c.name for c in added if not c.nullable]:
+        raise InvalidInput(f"{table.name}: new columns {required} must be nullable, old rows have no value")
+    return [c.name for c in added]
 
 
-def schema_map(table: Table, state: TableState) -> str:
-    """DuckDB's read_parquet schema: columns found by Iceberg field id, missing ones NULL."""
-    ids = {f.name: f for f in state.fields}
-    entries = []
-    for column in table.columns:
-        field = ids.get(column.name)
-        if field is None:
-            continue  # defined, but not yet added to the stored table: projected as NULL by the reader
-        entries.append(
-            f"{field.id}: {{name: '{field.name}', type: '{duckdb_type(field.type)}', default_value: NULL}}"
-        )
-    return "MAP {" + ", ".join(entries) + "}"
+def schema_map(table: Table, metadata: TableMetadata) -> str:
+    """DuckDB's read_parquet schema: columns found by Iceberg field id, NULL where a file lacks them."""
+    defined = set(table.schema.names)
+    entries = (
+        f"{f.id}: {{name: '{f.name}', type: '{f.type}', default_value: NULL}}"
+        for f in metadata.fields
+        if f.name in defined
+    )
+    return f"MAP {{{', '.join(entries)}}}"
