@@ -23,6 +23,8 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import IO
 
+from domain.shared.error import PerennialError
+
 GRACE_SECONDS = 8.0
 _LOG_BYTES = 10_000_000
 _STEP_SECONDS = 0.1
@@ -38,35 +40,32 @@ class Command:
     noise: re.Pattern[str] | None = None
 
 
-class AlreadyRunning(Exception):
-    """Another process holds the lock; `pid` is its id, as far as the file says."""
+class AlreadyRunning(PerennialError):
+    """Another supervisor of this home runs."""
 
-    def __init__(self, pid: str) -> None:
-        super().__init__(f"process {pid or 'unknown'}")
-        self.pid = pid
+    reason_code = "already_up"
+    remedy = "stop it, or set PERENNIAL_HOME to another folder"
 
 
 @contextlib.contextmanager
 def only_one(lock: Path) -> Iterator[None]:
     """Hold `lock` or raise AlreadyRunning. The kernel releases it when its holder dies."""
-    with _opened(lock) as file:
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("a+", encoding="utf-8") as file:
         if not _locks(file):
-            raise AlreadyRunning(file.read().strip())
+            raise AlreadyRunning(f"process {_read(file) or 'unknown'} holds {lock}")
         _write(file, os.getpid())
         yield
 
 
 def end_left_over(lock: Path, *, grace_seconds: float = GRACE_SECONDS) -> bool:
     """End the children of a supervisor that was killed; False if there are none."""
-    with _opened(lock) as file:
+    with lock.open("a+", encoding="utf-8") as file:
         if _locks(file):
             return False
-        group = file.read().strip()
-        if not group:
-            raise AlreadyRunning("")
-        _signal_group(int(group), signal.SIGTERM)
-        _wait_until(lambda: not _signal_group(int(group), 0), grace_seconds)
-        _signal_group(int(group), signal.SIGKILL)
+        if not (group := int(_read(file) or 0)):
+            raise AlreadyRunning(f"a process without a name holds {lock}")
+        _end_group(group, lambda: not _signal_group(group, 0), grace_seconds)
         _wait_until(lambda: _locks(file), grace_seconds)
         return True
 
@@ -75,24 +74,17 @@ class Child:
     """A running process: its lines go to the terminal, prefixed, and to a log of bounded size."""
 
     def __init__(self, command: Command, process: subprocess.Popen[str], log: Path) -> None:
-        self.name = command.name
-        self.log = log
+        self.name, self.log, self.process = command.name, log, process
         self._noise = command.noise
-        self._process = process
-        assert process.stdout is not None  # noqa: S101 - `Supervisor.start` asked for it
         self._reader = threading.Thread(target=self._relay, args=(process.stdout,), daemon=True)
         self._reader.start()
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
     def exit_code(self) -> int | None:
-        return self._process.poll()
+        return self.process.poll()
 
     def wait(self) -> None:
         """Wait for the end of a process that was killed, and for its last lines."""
-        self._process.wait()
+        self.process.wait()
         self._reader.join(timeout=1)
 
     def _relay(self, lines: IO[str]) -> None:
@@ -101,10 +93,9 @@ class Child:
         with lines, contextlib.closing(log):
             for line in lines:
                 text = _COLOUR.sub("", line.rstrip("\n"))
-                if self._noise is not None and self._noise.search(text):
-                    continue
-                log.emit(LogRecord(self.name, 0, "", 0, text, None, None))
-                say(f"{self.name:<10} | {text}")
+                if self._noise is None or not self._noise.search(text):
+                    log.emit(LogRecord(self.name, 0, "", 0, text, None, None))
+                    say(f"{self.name:<10} | {text}")
 
 
 @dataclass
@@ -117,6 +108,7 @@ class Supervisor:
     logs: Path
     grace_seconds: float = GRACE_SECONDS
     _children: list[Child] = field(default_factory=list)
+    _group: int = 0
     _signals: int = 0
 
     @contextlib.contextmanager
@@ -126,13 +118,12 @@ class Supervisor:
         numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         before = {number: signal.signal(number, self._on_signal) for number in numbers}
         try:
-            with _opened(self.lock) as self._file:
+            with self.lock.open("a+", encoding="utf-8") as self._file:
                 _locks(self._file)
                 self._file.truncate(0)
                 yield self
         finally:
-            if self._children:
-                self._stop(self._children[0].pid)
+            self._stop()
             for number, handler in before.items():
                 signal.signal(number, handler)
 
@@ -147,10 +138,11 @@ class Supervisor:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            process_group=self._children[0].pid if self._children else 0,
+            process_group=self._group,
             pass_fds=[self._file.fileno()],
         )
-        if not self._children:
+        if not self._group:
+            self._group = process.pid
             _write(self._file, process.pid)
         self._children.append(Child(command, process, self.logs / f"{command.name}.log"))
         return self._children[-1]
@@ -170,19 +162,17 @@ class Supervisor:
     def _on_signal(self, _number: int, _frame: object) -> None:
         self._signals += 1
 
-    def _stop(self, group: int) -> None:
-        """SIGTERM, and SIGKILL after the grace or a second signal."""
-        signals = self._signals
-        _signal_group(group, signal.SIGTERM)
-        _wait_until(lambda: self._signals > signals or self._ended(group), self.grace_seconds)
-        _signal_group(group, signal.SIGKILL)
+    def _stop(self) -> None:
+        if self._group:
+            signals = self._signals
+            _end_group(self._group, lambda: self._signals > signals or self._ended(), self.grace_seconds)
         for child in self._children:
             child.wait()
 
-    def _ended(self, group: int) -> bool:
+    def _ended(self) -> bool:
         # Every child is asked, because asking removes an ended one from the group.
         running = [child for child in self._children if child.exit_code() is None]
-        return not running and not _signal_group(group, 0)
+        return not running and not _signal_group(self._group, 0)
 
 
 def say(text: str) -> None:
@@ -190,14 +180,6 @@ def say(text: str) -> None:
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
-
-
-@contextlib.contextmanager
-def _opened(lock: Path) -> Iterator[IO[str]]:
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("a+", encoding="utf-8") as file:
-        file.seek(0)
-        yield file
 
 
 def _locks(file: IO[str]) -> bool:
@@ -209,14 +191,25 @@ def _locks(file: IO[str]) -> bool:
     return True
 
 
+def _read(file: IO[str]) -> str:
+    file.seek(0)
+    return file.read().strip()
+
+
 def _write(file: IO[str], number: int) -> None:
     file.truncate(0)
     file.write(f"{number}\n")
     file.flush()
 
 
+def _end_group(group: int, ended: Callable[[], bool], grace_seconds: float) -> None:
+    _signal_group(group, signal.SIGTERM)
+    _wait_until(ended, grace_seconds)
+    _signal_group(group, signal.SIGKILL)
+
+
 def _signal_group(group: int, number: int) -> bool:
-    """Whether a process of the group was there to be signalled."""
+    """Signal the group; False if no process of it is left."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
         return True

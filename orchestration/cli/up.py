@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import http.client
 import re
 import socket
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from domain.shared.error import PerennialError
 from orchestration.domain import Sandbox
 from orchestration.environments import child_environment
 from orchestration.instance import LOCATION, MODULE, dagster_home, write_yaml
 from orchestration.registry import enabled
 from orchestration.settings import PROJECT_ROOT, Settings
-from orchestration.supervisor import AlreadyRunning, Command, Supervisor, end_left_over, only_one, say
+from orchestration.supervisor import Command, Supervisor, end_left_over, only_one, say
 
 _LOOPBACK = "127.0.0.1"
 _ROUTINE = re.compile(
@@ -30,30 +30,24 @@ _ROUTINE = re.compile(
 
 
 def run_up(settings: Settings, *, before_start: Callable[[], None] = lambda: None) -> int:
-    """Run everything until a signal stops it (0), or until a part ends or cannot start (1).
+    """Run everything until a signal stops it (0) or until a part ends by itself (1).
 
     `before_start` is called while nothing else of this home runs: the place to apply pools.
     """
     sandboxes = [found for domain in enabled(settings) if (found := domain.sandbox(settings)) and found.port]
     children = settings.home / "up.group"
-    try:
-        with only_one(settings.home / "up.lock"):
-            if end_left_over(children):
-                say("ended the processes of an earlier perennial up that was killed")
-            if problems := port_problems(settings, [one.port for one in sandboxes if one.port]):
-                say("cannot start:\n" + "\n".join(f"  {problem}" for problem in problems))
-                return 1
-            dagster_home(settings)
-            before_start()
-            environment = child_environment(settings) | {
-                # Dagster's default of 5 events a tick falls behind as soon as runs come in dozens.
-                "DAGSTER_RUN_STATUS_SENSOR_PROCESS_LIMIT": "25",
-            }
-            supervisor = Supervisor(children, environment, PROJECT_ROOT, settings.home / "logs")
-            return _supervise(supervisor, settings, sandboxes)
-    except AlreadyRunning as other:
-        say(f"perennial is already running on {settings.home} ({other}). Stop it, or set PERENNIAL_HOME")
-        return 1
+    with only_one(settings.home / "up.lock"):
+        if end_left_over(children):
+            say("ended the processes of an earlier perennial up that was killed")
+        require_ports(settings, [one.port for one in sandboxes if one.port])
+        dagster_home(settings)
+        before_start()
+        environment = child_environment(settings) | {
+            # Dagster's default of 5 events a tick falls behind as soon as runs come in dozens.
+            "DAGSTER_RUN_STATUS_SENSOR_PROCESS_LIMIT": "25",
+        }
+        supervisor = Supervisor(children, environment, PROJECT_ROOT, settings.home / "logs")
+        return _supervise(supervisor, settings, sandboxes)
 
 
 def _supervise(supervisor: Supervisor, settings: Settings, sandboxes: Sequence[Sandbox]) -> int:
@@ -64,14 +58,14 @@ def _supervise(supervisor: Supervisor, settings: Settings, sandboxes: Sequence[S
     with supervisor.running():
         for sandbox in sandboxes:
             # Commands beside this one use this sandbox, with the faults a person set on it.
-            sandbox.record(supervisor.start(sandbox_command(sandbox.port or 0)).pid)
+            sandbox.record(supervisor.start(sandbox_command(sandbox.port or 0)).process.pid)
         supervisor.start(code_command(port, settings))
         # Without the code, the UI shows an error and the daemon waits for its next tick.
         if supervisor.wait_until(lambda: listens(_LOOPBACK, port)):
             supervisor.start(ui_command(settings, workspace))
             supervisor.start(daemon_command(settings, workspace))
             host = reachable(settings.ui_host)
-            if supervisor.wait_until(lambda: answers(host, settings.ui_port)):
+            if supervisor.wait_until(lambda: listens(host, settings.ui_port)):
                 say(f"Perennial is up: {ui_url(settings)} (Ctrl-C stops it)")
                 supervisor.wait_until(lambda: False)
         if dead := supervisor.dead():
@@ -115,28 +109,24 @@ def _logging(settings: Settings) -> list[str]:
     return ["--log-level", settings.log_level.lower()]
 
 
-def port_problems(settings: Settings, sandbox_ports: Sequence[int]) -> list[str]:
-    """Return a sentence for each setting whose address cannot be listened on."""
+def require_ports(settings: Settings, sandbox_ports: Sequence[int]) -> None:
+    """Raise if an address cannot be listened on, with a line for each."""
     wanted = [("PERENNIAL_UI_PORT", settings.ui_host, settings.ui_port)]
     wanted += [("PERENNIAL_SANDBOX_PORT", _LOOPBACK, port) for port in sandbox_ports]
-    return [problem for name, host, port in wanted if (problem := _port_problem(name, host, port))]
-
-
-def _port_problem(variable: str, host: str, port: int) -> str | None:
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind, protocol) as probe:
-            # As servers do: connections that remain from the last run are no obstacle.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-            probe.listen()
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            return f"port {port} on {host} is in use. Stop what uses it, or set {variable} to another port"
-        return (
-            f"cannot listen on {host}:{port}: {error.strerror or error}. See PERENNIAL_UI_HOST and {variable}"
+    problems = []
+    for variable, host, port in wanted:
+        try:
+            family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+            socket.create_server((host, port), family=family).close()
+        except OSError as error:
+            why = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror or error
+            problems.append(f"  {variable}: {host}:{port}: {why}")
+    if problems:
+        raise PerennialError(
+            "cannot listen:\n" + "\n".join(problems),
+            reason_code="port_in_use",
+            remedy="stop what uses the port, or set the variable to another one; see PERENNIAL_UI_HOST too",
         )
-    return None
 
 
 def free_port() -> int:
@@ -149,18 +139,6 @@ def listens(host: str, port: int) -> bool:
     with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=1):
         return True
     return False
-
-
-def answers(host: str, port: int) -> bool:
-    """Whether the UI serves requests, which it does later than it listens."""
-    connection = http.client.HTTPConnection(host, port, timeout=2)
-    try:
-        connection.request("GET", "/server_info")
-        return connection.getresponse().status == http.client.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
 
 
 def reachable(host: str) -> str:

@@ -3,6 +3,7 @@
 These tests fail loudly when an upgrade moves the private parts that `orchestration/event_log.py` uses.
 """
 
+import re
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ from dagster._core.storage.event_log import SqliteEventLogStorage
 
 from assets.policies.events import written_together
 from orchestration.event_log import EventLog
+from orchestration.settings import PROJECT_ROOT
 from tests.dagster_home import opened
 
 DAYS = dg.StaticPartitionsDefinition([f"2026-11-{day:02}" for day in range(1, 21)])
@@ -92,6 +94,18 @@ def content(instance: dg.DagsterInstance, run_id: str) -> dict[str, Any]:
         "materialized": [(r.partition_key, list(r.asset_materialization.metadata)) for r in records],
         "checks": sorted((str(c.partition), c.status.value) for c in checks),
     }
+
+
+def test_private_imports__of_dagster__are_in_one_module():
+    packages = ("domain", "resources", "services", "assets", "sensors", "orchestration")
+    private = re.compile(r"^\s*(from|import) dagster\._", re.MULTILINE)
+    found = [
+        str(module.relative_to(PROJECT_ROOT))
+        for package in packages
+        for module in (PROJECT_ROOT / package).rglob("*.py")
+        if private.search(module.read_text(encoding="utf-8"))
+    ]
+    assert found == ["orchestration/event_log.py"]
 
 
 def test_run__many_partitions__logs_exactly_what_the_shipped_storage_logs(

@@ -5,12 +5,13 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from orchestration.cli.up import answers, free_port, listens
+from orchestration.cli.up import free_port, listens
 from orchestration.domains.market import market_settings
 from orchestration.environments import child_environment
 from orchestration.settings import PROJECT_ROOT, Settings
@@ -63,9 +64,10 @@ def up(tmp_path: Path) -> Iterator[Up]:
     assert started_by_up(settings.home) == []
 
 
-def test_one_ctrl_c_stops_everything(up: Up):
+def test_up__ctrl_c__stops_everything(up: Up):
     settings, process = up
-    assert answers("127.0.0.1", settings.ui_port)
+    with urllib.request.urlopen(f"http://127.0.0.1:{settings.ui_port}/server_info", timeout=10) as reply:
+        assert reply.status == 200
     assert listens("127.0.0.1", market_settings(settings).sandbox_port)
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
@@ -77,7 +79,7 @@ def test_one_ctrl_c_stops_everything(up: Up):
     assert not listens("127.0.0.1", market_settings(settings).sandbox_port)
 
 
-def test_one_part_dying_stops_the_rest_and_names_its_log(up: Up):
+def test_up__one_part_dies__stops_the_rest_and_names_its_log(up: Up):
     settings, process = up
     sandbox = next(pid for pid in started_by_up(settings.home) if "sandbox" in command_line(pid))
     os.kill(sandbox, signal.SIGKILL)
@@ -89,7 +91,7 @@ def test_one_part_dying_stops_the_rest_and_names_its_log(up: Up):
     ) in said
 
 
-def test_after_a_kill_the_next_up_clears_the_remains_and_starts(up: Up):
+def test_up__earlier_one_was_killed__ends_its_processes_and_starts(up: Up):
     settings, process = up
     process.kill()
     process.wait()
