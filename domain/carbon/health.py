@@ -1,4 +1,4 @@
-"""The health of carbon: the plan's verdicts and the ledger's work told as findings."""
+"""The health of carbon: the plan's verdicts, the ledger's work and feeds as findings."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def findings(
     feeds: Iterable[SourceRow] = (),
     feed_reads: Mapping[str, FeedRead] = NOTHING_READ,
 ) -> list[Finding]:
-    """Everything that is not plainly healthy, the worst first. `feeds` are the applications listened to."""
+    """Return everything that is not plainly healthy, the worst first. `feeds` are the polled applications."""
     judged = {v.key: v for v in plan.verdicts}
     latest = latest_rows(work, judged)
     found = [
-        _told(v, latest.pop(v.key, None), now, machine_now)
+        _of_verdict(v, latest.pop(v.key, None), now, machine_now)
         for v in plan.verdicts
         if v.state != "healthy" and v.reason_code != NOT_INDEXED  # one finding stands for all of them
     ]
@@ -52,76 +52,57 @@ def findings(
     ]
     found += [_failing(feed) for feed in feeds if fails(feed)]
     found += [
-        _refused(partition, place, told)
+        _refused(partition, scope, refused)
         for partition, one in feed_reads.items()
-        for place, told in one.refused.items()
+        for scope, refused in one.refused.items()
     ]
     return sorted(found, key=lambda f: f.rank)
-
-
-def _failing(feed: SourceRow) -> Finding:
-    return Finding(
-        domain="carbon",
-        subject=feed.source,
-        health="broken",
-        reason_code="feed_error",
-        reason=(feed.last_error or "the last attempt failed").splitlines()[0],
-        since=feed.last_failure,
-        next_attempt=None,
-        action=actions("carbon")["feed_error"],
-    )
 
 
 def unknown_inbox_entries(names: Sequence[str]) -> Finding:
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     shown = ", ".join(map(printable, names[:3]))
-    return Finding(
-        domain="carbon",
-        subject="inbox",
-        health="broken",
-        reason_code="inbox_unknown",
-        reason=f"{shown}{more}: not in units, factors or data, so it is not imported",
-        since=None,
-        next_attempt=None,
-        action=actions("carbon")["inbox_unknown"],
-    )
+    reason = f"{shown}{more}: not in units, factors or data, so it is not imported"
+    return _broken("inbox", "inbox_unknown", reason)
 
 
 def not_indexed_uploads(count: int) -> Finding:
+    reason = f"{count:,} staged uploads are not indexed: the ledger was lost, or restored from a backup"
+    return _broken("uploads", NOT_INDEXED, reason)
+
+
+def _failing(feed: SourceRow) -> Finding:
+    reason = (feed.last_error or "the last attempt failed").splitlines()[0]
+    return _broken(feed.source, "feed_error", reason, feed.last_failure)
+
+
+def _refused(partition: str, scope: str, refused: Mapping[str, Any]) -> Finding:
+    first = refused.get("first", ())
+    named = [f"entry {p['line']}: {p['column']} {p['value']!r} {p['reason']}" for p in first]
+    examples = f": {'; '.join(named)}" if named else ""
+    reason = f"{refused['entries']} of {refused['of']} entries of {scope} are refused{examples}"
+    return _broken(f"{FEED_ENTRIES}:{partition}", "entries_refused", reason)
+
+
+def _broken(subject: str, reason_code: str, reason: str, since: datetime | None = None) -> Finding:
     return Finding(
         domain="carbon",
-        subject="uploads",
+        subject=subject,
         health="broken",
-        reason_code=NOT_INDEXED,
-        reason=f"{count:,} staged uploads are not indexed: the ledger was lost, or restored from a backup",
-        since=None,
+        reason_code=reason_code,
+        reason=reason,
+        since=since,
         next_attempt=None,
-        action=actions("carbon")[NOT_INDEXED],
+        action=actions("carbon")[reason_code],
     )
 
 
-def _refused(partition: str, place: str, told: Mapping[str, Any]) -> Finding:
-    """The others were taken; nobody sits at a terminal to be told of these."""
-    named = [f"entry {p['line']}: {p['column']} {p['value']!r} {p['reason']}" for p in told.get("first", ())]
-    first = f": {'; '.join(named)}" if named else ""
-    return Finding(
-        domain="carbon",
-        subject=f"{FEED_ENTRIES}:{partition}",
-        health="broken",
-        reason_code="entries_refused",
-        reason=f"{told['entries']} of {told['of']} entries of {place} are refused{first}",
-        since=None,
-        next_attempt=None,
-        action=actions("carbon")["entries_refused"],
-    )
-
-
-def _told(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: datetime) -> Finding:
+def _of_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: datetime) -> Finding:
     if row is not None and row.status in (*UNDER_WAY, "failed") and verdict.state != "locked":
         return work_finding("carbon", row, verdict, now, machine_now)
     if row is not None and verdict.due and row.fingerprint == verdict.fingerprint:
         return cancelled_finding("carbon", row, verdict)
-    # That a type was taken out of the catalogue, somebody meant; what an application tells, nobody did.
+    # A type is removed from the catalogue on purpose; an application reports an unknown one by mistake.
     uncounted = verdict.reason_code == "unknown_type" and verdict.table != FEED_ENTRIES
     locked, lost = verdict.state == "locked", verdict.reason_code in _FOR_A_PERSON
     action = "nothing; it comes after them" if verdict.state == "waits" else not_started("carbon")

@@ -1,8 +1,8 @@
-"""The kinds of carbon work, a row each: what it makes, what it belongs to, and what follows from it.
+"""The kinds of carbon work, a row each: what it makes, its phase, and what may follow from it.
 
-A new kind is a row here and the function that does it, in `assets/carbon/tables.py`. What is to be done, and
-when, the plan says; that one kind follows another is no wiring either, but what the plan sees next. Files in
-the inbox are outside of the plan: a sensor of their own finds them.
+A new kind is a row here and the function that does it, in `assets/carbon/tables.py`. The plan decides what is
+done and when; that one kind follows another is what the plan observes next. Files in the inbox are outside of
+the plan: a sensor of their own finds them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RECALCULATION = "carbon.emission_recalc"
 AGGREGATION = "carbon.aggregation"
 
 FEED_ENTRIES = "pulled_entries"
-"""What applications beside us hold, as it was last read. Its rows become uploads, so it is no table."""
+"""Entries of applications. They become uploads, so they are no table."""
 ASKED = "asked_modules"
 """Modules that a person wants to be calculated anew; their types are then asked for one by one."""
 

@@ -1,4 +1,4 @@
-"""What a look sees of the carbon domain, as plain values: input of the plan and of health."""
+"""What a pass observes of the carbon domain, as plain values: input of the plan and of health."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CurrentUpload:
     name: str = ""
     rows: int = 0
     taken: int = 0
-    """Of its rows."""
+    """How many of its rows are good."""
 
     @property
     def left_out(self) -> int:
@@ -48,20 +48,19 @@ class Observed:
     work: Mapping[str, str] = field(default_factory=dict)
     """By key, the status of work that is not done."""
     refused: Collection[str] = ()
-    """Keys whose work the ledger refused when it was asked for it as the plan now wants it: it failed or was
-    called off so, and nothing changed since."""
+    """Keys whose work the ledger refuses: it failed or was cancelled, and nothing changed since."""
     feed_changes: Sequence[FeedChange] = ()
-    """What applications beside us say they hold."""
+    """The newest versions that applications reported."""
     feed_reads: Mapping[str, FeedRead] = field(default_factory=dict)
-    """By partition of entries, what was read of them last."""
+    """By partition of entries, what was read of it last."""
     silent: Mapping[str, datetime | None] = field(default_factory=dict)
-    """Applications that did not answer when they were asked last, or never did: when they answered last."""
+    """Applications that did not answer the last poll: when they answered last, if ever."""
     now: datetime | None = None
-    """When it was seen; without it, nothing has waited for long."""
+    """When it was observed; without it, nothing has waited for long."""
     not_indexed: int = 0
     """Staged uploads that the ledger lacks; counted where anything is about to be imported."""
     feeds: str = ""
-    """A word that changes with the addresses and tokens of these applications."""
+    """A digest of the addresses and tokens of these applications."""
 
     @cached_property
     def _by_topic(self) -> Mapping[tuple[str, str], Sequence[CurrentUpload]]:
@@ -75,9 +74,9 @@ class Observed:
         return {one.id: one for one in self.uploads}
 
     def newest_uploads(self, kind: str, topic: str, year: int) -> list[CurrentUpload]:
-        """Of each place (institution and source) the newest upload that speaks of the year, oldest first."""
-        speaking = [u for u in self._by_topic.get((kind, topic), ()) if year in u.years]
-        return sorted({(u.institution, u.source): u for u in speaking}.values(), key=lambda u: u.id)
+        """Return the newest upload of each institution and source that counts in the year, oldest first."""
+        counting = [u for u in self._by_topic.get((kind, topic), ()) if year in u.years]
+        return sorted({(u.institution, u.source): u for u in counting}.values(), key=lambda u: u.id)
 
     def feed_read_of(self, partition: str) -> FeedRead:
         return self.feed_reads.get(partition, NEVER_READ)
@@ -94,14 +93,13 @@ class Observed:
         return sorted(years | {int(p) for p in self.partitions(table)})
 
     def entry_partitions(self, catalogue: Catalogue) -> list[str]:
-        """Those files speak of, those there are, and those there were. Types that the catalogue lost stay
-        as they are."""
-        told = {f"{u.topic}|{y}" for u in self.uploads if u.kind == "data" for y in u.years}
-        found = told.union(self.partitions(DATA_ENTRIES.table))
+        """Return the partitions that uploads fill, and those that are or were there, of known types."""
+        filled = {f"{u.topic}|{y}" for u in self.uploads if u.kind == "data" for y in u.years}
+        found = filled.union(self.partitions(DATA_ENTRIES.table))
         return sorted(p for p in found if p.split("|", 1)[0] in catalogue.types)
 
     def report_years(self) -> list[int]:
-        """The years that have anything to be told of."""
+        """Return the years that have anything to report."""
         tables = (EMISSIONS.table, REPORT_MODULES.table)
         years = {p.rsplit("|", 1)[1] for t in tables for p in self.partitions(t)}
         return sorted(int(y) for y in years.union(self.partitions(REPORTS.table)))

@@ -27,7 +27,7 @@ def check_applications(carbon: CarbonService) -> str:
     found = []
     for origin, feed in carbon.feeds.items():
         try:
-            found.append(f"{origin} answers ({len(feed.changes(patience=PATIENCE).changes)} places)")
+            found.append(f"{origin} answers ({len(feed.changes(patience=PATIENCE).changes)} scopes)")
         except TransientResourceError as error:
             remedy = f"see that {feed.setting}_URL is right and the application runs"
             raise PerennialError(error.message, remedy=remedy) from error

@@ -393,7 +393,7 @@ def test_read__two_applications__two_sources(
 
 def test_doctor__applications__asks_each(beside: Office, application: Application) -> None:
     application.save(TRAIN_2025, [])
-    assert check_applications(open_carbon(load_settings())) == "manual answers (1 places)"
+    assert check_applications(open_carbon(load_settings())) == "manual answers (1 scopes)"
     application.fault = lambda _: Answer(503, b"")
     with pytest.raises(PerennialError, match="HTTP 503") as told:
         check_applications(open_carbon(load_settings()))
