@@ -6,7 +6,7 @@
 #     2026-11-17T20:00:02+0800 ALERT (exit 1) market: normalized_daily of 2026-11-17 is missing (0 of 5,404 rows)
 # An ALERT goes to standard error too, so cron mails it; an OK prints nothing. The exit code is the
 # check's: 0 complete, 1 not, 2 wrong usage; 124 if it took too long, 126 or 127 if it could not be run.
-# If only the log cannot be written, the exit code is 1: a silent watchman is no watchman.
+# If only the log cannot be written, the exit code is 1: a check that nobody hears of is none.
 #
 # In the crontab of a host (arguments go to `perennial check market`):
 #     45 18 * * 1-5  /opt/perennial/scripts/check_ingest.sh
@@ -15,7 +15,7 @@
 #
 # Settings (docs/settings.md): PERENNIAL_INGEST_EXEC what to put before the command, in a container or a
 # pod (split at blanks); PERENNIAL_INGEST_LOG the log; PERENNIAL_INGEST_TIMEOUT_SECONDS how long to wait.
-# Here, the command is looked for on the PATH, then in .venv of the checkout this script is part of.
+# Without a prefix, the command is searched on the PATH, then in .venv of the checkout this script is part of.
 set -uo pipefail
 
 checkout=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
@@ -29,20 +29,20 @@ if ((${#prefix[@]} == 0)) && ! command -v perennial >/dev/null && [[ -x $checkou
   command=$checkout/.venv/bin/perennial
 fi
 
-# The verdict is the last line of standard output; only a check that broke speaks on standard error alone.
-complaints=$(mktemp)
-trap 'rm -f -- "$complaints"' EXIT
-said=$(timeout --kill-after=10 "$seconds" ${prefix[@]+"${prefix[@]}"} "$command" check market "$@" 2>"$complaints" </dev/null)
+# The verdict is the last line of standard output, or of standard error if the check broke.
+errors=$(mktemp)
+trap 'rm -f -- "$errors"' EXIT
+output=$(timeout --kill-after=10 "$seconds" ${prefix[@]+"${prefix[@]}"} "$command" check market "$@" 2>"$errors" </dev/null)
 code=$?
 
-verdict=$(printf '%s\n' "$said" | grep -v '^[[:space:]]*$' | tail -n 1)
-[[ -n $verdict ]] || verdict=$(grep -v '^[[:space:]]*$' "$complaints" | tail -n 1)
-# The check says OK or ALERT itself; here the exit code does.
+verdict=$(printf '%s\n' "$output" | grep -v '^[[:space:]]*$' | tail -n 1)
+[[ -n $verdict ]] || verdict=$(grep -v '^[[:space:]]*$' "$errors" | tail -n 1)
+# The check begins with OK or ALERT; here the exit code decides.
 verdict=${verdict#OK }
 verdict=${verdict#ALERT }
 verdict=$(printf '%s' "${verdict:0:500}" | tr -d '\000-\010\013-\037' | tr '\t' ' ')
 case $code in
-  124 | 137) verdict="no answer within $seconds s${verdict:+; last words: $verdict}" ;;
+  124 | 137) verdict="no answer within $seconds s${verdict:+; last line: $verdict}" ;;
   126 | 127) verdict="could not run ${prefix[*]+${prefix[*]} }$command${verdict:+: $verdict}" ;;
   *) verdict=${verdict:-no output} ;;
 esac

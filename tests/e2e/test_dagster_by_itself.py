@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.cli.up import answers, free_port
+from orchestration.cli.up import free_port, listens
 from orchestration.settings import PROJECT_ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -41,7 +41,7 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 
-def test_definitions_validate_needs_no_arguments(checkout: Path):
+def test_definitions_validate__no_arguments__succeeds(checkout: Path):
     done = subprocess.run(
         [sys.executable, "-m", "dagster", "definitions", "validate"],
         cwd=checkout,
@@ -54,11 +54,11 @@ def test_definitions_validate_needs_no_arguments(checkout: Path):
     assert "All code locations passed validation" in said
 
 
-def test_dagster_dev_serves_the_code_and_keeps_its_state_here(checkout: Path):
+def test_dagster_dev__in_the_checkout__serves_the_code_and_keeps_its_state_there(checkout: Path):
     port = free_port()
     with _dev(checkout, port) as process:
         end = time.monotonic() + 90
-        while not answers("127.0.0.1", port):
+        while not listens("127.0.0.1", port):
             assert time.monotonic() < end, "the UI never answered"
             assert process.poll() is None, "it ended by itself"
             time.sleep(0.25)

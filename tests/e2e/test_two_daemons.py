@@ -13,5 +13,5 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 @pytest.mark.timeout(900)  # its own deadlines are sooner and say what waits
-def test_everybody_at_once_beside_two_daemons_ends_with_the_same_content(tmp_path: Path) -> None:
+def test_two_daemons__everything_at_once__ends_with_the_same_content(tmp_path: Path) -> None:
     assert hunt("races", {"daemons": lambda luck: daemons(tmp_path, luck, storms=1)}, fresh_seed()) == 0

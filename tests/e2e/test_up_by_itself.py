@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
-def test_an_empty_home_fills_its_newest_days_without_a_hand(first_up: Running):
+def test_up__empty_home__fills_its_newest_days(first_up: Running):
     first_up.settled()
     days = first_up.days()
     assert len(days) >= 6
@@ -27,7 +27,7 @@ def test_an_empty_home_fills_its_newest_days_without_a_hand(first_up: Running):
     assert (done.returncode, done.stdout[:9]) == (0, "OK market"), done.stdout
 
 
-def test_every_sensor_and_schedule_is_on(first_up: Running):
+def test_up__empty_home__has_every_sensor_and_schedule_on(first_up: Running):
     query = """{ repositoriesOrError { ... on RepositoryConnection { nodes {
       sensors { name sensorState { status } } schedules { name scheduleState { status } } } } } }"""
     (code,) = first_up.graphql(query)["repositoriesOrError"]["nodes"]
@@ -37,13 +37,13 @@ def test_every_sensor_and_schedule_is_on(first_up: Running):
     assert set(states.values()) == {"RUNNING"}
 
 
-def test_the_automation_page_shows_them(page: Page):
+def test_automation_page__shows_sensors_and_schedule(page: Page):
     page.goto("/automation")
     for name in ("market_gap_fill_sensor", "work_sweep_sensor", "market_daily_schedule"):
         page.get_by_text(name, exact=True).wait_for()
 
 
-def test_an_assets_page_shows_what_people_look_for(page: Page):
+def test_asset_page__shows_columns_owner_and_kinds(page: Page):
     page.goto("/assets/market/normalized_daily")
     for text in ("Opening price [CNY]", "market.normalized_daily", "data-platform", "Iceberg", "tushare"):
         page.get_by_text(text, exact=True).first.wait_for()
@@ -52,7 +52,7 @@ def test_an_assets_page_shows_what_people_look_for(page: Page):
     page.get_by_role("link", name="market_gap_fill_sensor").wait_for()
 
 
-def test_a_day_shows_its_rows_and_a_plot(page: Page, first_up: Running):
+def test_partition_page__day_was_fetched__shows_rows_and_a_plot(page: Page, first_up: Running):
     first_up.settled()
     day = first_up.days()[-1]
     page.goto(f"/assets/market/normalized_daily?view=partitions&partition={day}")
@@ -61,7 +61,7 @@ def test_a_day_shows_its_rows_and_a_plot(page: Page, first_up: Running):
     page.locator('img[src^="data:image/svg+xml"]').wait_for()
 
 
-def test_the_terminal_is_told_what_happens_and_nothing_else(first_up: Running):
+def test_up__nothing_happens__prints_no_noise(first_up: Running):
     first_up.settled()
     noise = re.compile("DEBUG|Traceback|Warning|Checking for new runs|skipped: ")
     assert [line for line in first_up.said if noise.search(line)] == []

@@ -23,7 +23,7 @@ BY_DAY = [
 ]
 
 
-def test_one_day_of_one_table_is_materialised_by_clicking(page: Page, up: Running):
+def test_click__one_day_of_one_table__is_materialized(page: Page, up: Running):
     from playwright.sync_api import expect
 
     before, day = up.newest_work(), up.days()[-2]
@@ -46,7 +46,7 @@ def test_one_day_of_one_table_is_materialised_by_clicking(page: Page, up: Runnin
     assert up.versions([day]) == content
 
 
-def test_a_month_of_all_daily_tables_is_one_run(page: Page, up: Running):
+def test_click__month_of_all_daily_tables__is_one_run(page: Page, up: Running):
     last = date.fromisoformat(up.days()[0]).replace(day=1) - timedelta(days=1)
     first = last.replace(day=1)
     keys = weekdays(first).get_partition_keys_in_range(_range(first, last))
@@ -77,7 +77,7 @@ def test_a_month_of_all_daily_tables_is_one_run(page: Page, up: Running):
     assert {r.status for r in up.work() if r.run_id == run["runId"]} == {"completed"}
 
 
-def test_the_daily_schedule_can_be_tried_out(page: Page, up: Running):
+def test_click__try_the_daily_schedule__evaluates_it(page: Page, up: Running):
     page.goto("/locations/__repository__@perennial/schedules/market_daily_schedule")
     page.get_by_role("button", name="Preview tick result").click()
     dialog = page.get_by_role("dialog")
@@ -87,7 +87,7 @@ def test_the_daily_schedule_can_be_tried_out(page: Page, up: Running):
     dialog.get_by_text("nothing is due").or_(dialog.get_by_text("are waiting")).first.wait_for()
 
 
-def test_the_daily_schedule_ticks_at_its_minute(up: Running):
+def test_daily_schedule__its_minute__ticks(up: Running):
     query = """query($s: ScheduleSelector!) { scheduleOrError(scheduleSelector: $s) { ... on Schedule {
       cronSchedule executionTimezone scheduleState { ticks { timestamp status skipReason } } } } }"""
     selector = {

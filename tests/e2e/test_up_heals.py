@@ -14,7 +14,7 @@ QUEUED_WITHIN, HEALED_WITHIN = 10, 60
 GAP_FILL = "market_gap_fill_sensor"
 
 
-def test_the_newest_three_days_are_queued_in_seconds_and_healed_in_a_minute(
+def test_up__three_days_deleted__are_queued_in_seconds_and_healed_in_a_minute(
     up: Running,
 ):
     days = up.days()[-3:]
@@ -33,7 +33,7 @@ def test_the_newest_three_days_are_queued_in_seconds_and_healed_in_a_minute(
     assert _times(up, before, days) == dict.fromkeys(days, 1)
 
 
-def test_six_days_hurt_in_six_ways_take_two_looks_and_the_plan_says_why(up: Running):
+def test_up__six_days_hurt_in_six_ways__heals_them_in_two_passes_with_reasons(up: Running):
     days = up.days()[-6:]
     before, whole, suspended = up.newest_work(), up.versions(days), up.versions(days, "suspensions")
     up.switch_sensor(GAP_FILL, on=False)
@@ -62,7 +62,7 @@ def test_six_days_hurt_in_six_ways_take_two_looks_and_the_plan_says_why(up: Runn
     assert _times(up, before, days) == dict.fromkeys(days, 1)
 
 
-def test_the_same_day_dropped_twice_heals_twice(up: Running):
+def test_up__same_day_deleted_twice__heals_twice(up: Running):
     day = up.days()[0]
     before, whole = up.newest_work(), up.versions([day])
     for _ in range(2):

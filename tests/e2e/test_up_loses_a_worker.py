@@ -18,7 +18,7 @@ from tests.settings import make_settings
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
-def test_a_killed_run_is_ended_and_its_day_healed(up: Running):
+def test_up__run_is_killed__ends_it_and_heals_its_day(up: Running):
     day = up.days()[1]
     before, whole = up.newest_work(), up.versions([day])
     up.sandbox("DELETE", "calls")
@@ -43,7 +43,7 @@ def test_a_killed_run_is_ended_and_its_day_healed(up: Running):
     assert rows[0].run_id != run_id
 
 
-def test_without_the_daemon_everything_stops_and_says_so(tmp_path: Path):
+def test_up__daemon_is_killed__stops_everything_and_names_its_log(tmp_path: Path):
     settings = make_settings(home=tmp_path / "home", ui_port=free_port(), sandbox_port=free_port())
     running = Running(settings)
     running.start()

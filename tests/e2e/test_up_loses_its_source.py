@@ -11,7 +11,7 @@ from tests.e2e.running import DAILY, Running
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
-def test_the_work_waits_and_the_watchdog_says_so_until_the_source_is_back(up: Running):
+def test_up__source_is_down__work_waits_and_the_check_alerts_until_it_is_back(up: Running):
     day = up.days()[2]
     before, whole = up.newest_work(), up.versions([day])
     up.sandbox("POST", "faults", {"api": "*", "kind": "http_503"})

@@ -14,7 +14,7 @@ STALL_SECONDS = 12
 TERMINATE = "mutation($run: String!) { terminateRun(runId: $run) { __typename } }"
 
 
-def test_a_terminated_run_is_cancelled_and_its_day_healed_by_another(up: Running):
+def test_terminate__run_at_work__is_cancelled_and_its_day_healed_by_another(up: Running):
     day = up.days()[-2]
     whole, known = up.versions([day]), {run["runId"] for run in up.runs()}
     up.sandbox("DELETE", "calls")

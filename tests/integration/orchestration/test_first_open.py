@@ -14,7 +14,7 @@ AT_ONCE = 3
 
 
 @pytest.mark.hunt
-def test_an_empty_home_can_be_opened_by_many_at_once(tmp_path: Path) -> None:
+def test_open_instance__empty_home_and_many_commands__opens_for_all(tmp_path: Path) -> None:
     foreign = ("PERENNIAL_", "TUSHARE_", "DAGSTER_")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
     for attempt in range(2):

@@ -27,7 +27,7 @@ def _names(settings: Settings) -> tuple[set[str], set[str]]:
     return groups, {each.name.split("_", 1)[0] for each in looks}
 
 
-def test_dagster_has_only_what_the_house_keeps(tmp_path: Path) -> None:
+def test_definitions__one_domain_is_on__have_only_its_assets(tmp_path: Path) -> None:
     assert _names(Settings(home=tmp_path)) == (
         {"market", "carbon", "ops"},
         {"market", "carbon", "work", "upkeep"},
@@ -42,7 +42,7 @@ def test_dagster_has_only_what_the_house_keeps(tmp_path: Path) -> None:
     )
 
 
-def test_an_office_without_a_market_is_healthy(office: Office) -> None:
+def test_status__market_is_off__is_healthy(office: Office) -> None:
     office.furnish()
     status = said("status", "--json")
     assert status.code == 0, status.out
@@ -55,21 +55,21 @@ def test_an_office_without_a_market_is_healthy(office: Office) -> None:
 @pytest.mark.parametrize(
     "command", [("market", "daily"), ("plan", "market"), ("market", "backfill", "--from", "2024-01-02")]
 )
-def test_a_command_of_another_domain_says_why_not(office: Office, command: tuple[str, ...]) -> None:
+def test_command__its_domain_is_off__is_refused(office: Office, command: tuple[str, ...]) -> None:
     refused = said(*command)
     assert refused.code == 2
     assert "the domain market is off: PERENNIAL_DOMAINS is carbon" in refused.err
     assert "add market to it" in refused.err
 
 
-def test_the_watchdog_of_another_domain_is_no_silence(office: Office) -> None:
+def test_check__its_domain_is_off__fails(office: Office) -> None:
     """Cron must not take a market that nobody keeps for a healthy one."""
     checked = said("check", "market")
     assert checked.code == 1
     assert checked.out.startswith("ALERT market: the domain market is off")
 
 
-def test_a_market_without_carbon_refuses_an_upload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_upload__carbon_is_off__is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     office = Office(tmp_path, monkeypatch)
     monkeypatch.setenv("PERENNIAL_DOMAINS", "market")
     refused = office.upload("factors", "x")

@@ -1,4 +1,4 @@
-"""scripts/check_ingest.sh against a `perennial` that says what it is told to."""
+"""scripts/check_ingest.sh with a `perennial` that prints what the test wants."""
 
 import re
 import subprocess
@@ -39,13 +39,13 @@ def run(tmp_path: Path, log: Path) -> Run:
     return run
 
 
-def test_a_complete_warehouse_is_one_ok_line_and_silence(run: Run, log: Path):
+def test_script__complete__logs_one_ok_line_and_prints_nothing(run: Run, log: Path):
     done = run('echo "noise on the way" >&2; echo "market: complete to 2026-11-17"')
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert re.fullmatch(rf"{STAMP} OK market: complete to 2026-11-17\n", log.read_text())
 
 
-def test_a_gap_is_an_alert_in_the_log_and_for_cron_to_mail(run: Run, log: Path):
+def test_script__gap__logs_an_alert_and_prints_it_for_cron(run: Run, log: Path):
     done = run('echo "market: normalized_daily misses 2026-11-17"; exit 1')
     assert done.returncode == 1
     assert re.fullmatch(
@@ -54,44 +54,44 @@ def test_a_gap_is_an_alert_in_the_log_and_for_cron_to_mail(run: Run, log: Path):
     assert done.stderr == log.read_text()
 
 
-def test_every_run_appends_one_line(run: Run, log: Path):
+def test_script__three_runs__append_three_lines(run: Run, log: Path):
     run("echo fine")
     run("echo; echo bad; printf '\\n\\n'; exit 1")
     run("echo fine")
     assert [line.split()[1] for line in log.read_text().splitlines()] == ["OK", "ALERT", "OK"]
 
 
-def test_a_check_that_broke_without_a_verdict_is_quoted_from_standard_error(run: Run, log: Path):
+def test_script__check_broke__quotes_standard_error(run: Run, log: Path):
     done = run('echo "wrong settings: PERENNIAL_ENV" >&2; exit 2')
     assert done.returncode == 2
     assert "ALERT (exit 2) wrong settings: PERENNIAL_ENV\n" in log.read_text()
 
 
-def test_it_asks_for_the_market_and_passes_its_arguments_on(run: Run, log: Path):
+def test_script__arguments__are_passed_on(run: Run, log: Path):
     run('echo "asked: $*"', "--strict")
     assert log.read_text().endswith("OK asked: check market --strict\n")
 
 
-def test_a_command_that_is_nowhere_is_an_alert(run: Run, log: Path):
+def test_script__command_is_missing__logs_an_alert(run: Run, log: Path):
     done = run(None, PERENNIAL_INGEST_EXEC="no-such-program exec pod --")
     assert done.returncode == 127
     assert "ALERT (exit 127) could not run no-such-program exec pod -- perennial" in log.read_text()
 
 
-def test_a_check_that_hangs_is_stopped_and_is_an_alert(run: Run, log: Path):
+def test_script__check_hangs__is_stopped_and_logs_an_alert(run: Run, log: Path):
     done = run("echo started; exec sleep 20", PERENNIAL_INGEST_TIMEOUT_SECONDS="0.2")
     assert done.returncode == 124
-    assert "ALERT (exit 124) no answer within 0.2 s; last words: started" in log.read_text()
+    assert "ALERT (exit 124) no answer within 0.2 s; last line: started" in log.read_text()
 
 
 @pytest.mark.parametrize("prefix", ["docker exec perennial", "kubectl exec -n data deploy/perennial --"])
-def test_a_container_or_a_pod_is_reached_through_the_prefix(run: Run, log: Path, tmp_path: Path, prefix: str):
+def test_script__prefix_set__runs_in_the_container_or_pod(run: Run, log: Path, tmp_path: Path, prefix: str):
     program(tmp_path / "bin" / prefix.split(maxsplit=1)[0], f'echo "$0 $*" | sed "s,{tmp_path}/bin/,,"')
     run("echo never; exit 3", PERENNIAL_INGEST_EXEC=prefix)
     assert log.read_text().endswith(f"OK {prefix} perennial check market\n")
 
 
-def test_control_characters_and_floods_cannot_break_the_one_line(run: Run, log: Path):
+def test_script__control_characters_and_floods__stay_one_line(run: Run, log: Path):
     run(r"""printf 'a\033[31mb\tc\r'; head -c 3000 /dev/zero | tr '\0' x; exit 1""")
     assert log.read_text().count("\n") == 1
     assert len(log.read_text()) < 600
@@ -99,7 +99,7 @@ def test_control_characters_and_floods_cannot_break_the_one_line(run: Run, log: 
     assert "\r" not in log.read_text()
 
 
-def test_a_log_that_cannot_be_written_is_a_failure_even_if_all_is_well(run: Run, tmp_path: Path):
+def test_script__log_cannot_be_written__fails(run: Run, tmp_path: Path):
     (tmp_path / "file").touch()
     done = run("echo fine", PERENNIAL_INGEST_LOG=str(tmp_path / "file" / "check.log"))
     assert done.returncode == 1
@@ -107,6 +107,6 @@ def test_a_log_that_cannot_be_written_is_a_failure_even_if_all_is_well(run: Run,
     assert run("exit 7", PERENNIAL_INGEST_LOG=str(tmp_path / "file" / "check.log")).returncode == 7
 
 
-def test_the_log_is_in_the_home_folder_unless_told_otherwise(run: Run, tmp_path: Path):
+def test_script__no_log_set__logs_in_the_home_folder(run: Run, tmp_path: Path):
     run("echo fine", PERENNIAL_INGEST_LOG="", PERENNIAL_HOME=str(tmp_path / "home"))
     assert (tmp_path / "home/logs/check_ingest.log").read_text().endswith("OK fine\n")

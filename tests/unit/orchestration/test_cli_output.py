@@ -9,12 +9,12 @@ import pytest
 from orchestration.cli.output import document, table
 
 
-def test_what_json_has_no_number_for_is_null(capsys: pytest.CaptureFixture[str]):
+def test_document__nan_and_infinity__are_null(capsys: pytest.CaptureFixture[str]):
     document([{"a": float("nan"), "b": [float("inf"), 1.5], "c": "nan"}])
     assert json.loads(capsys.readouterr().out) == [{"a": None, "b": [None, 1.5], "c": "nan"}]
 
 
-def test_a_cell_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]):
+def test_table__control_characters__are_not_printed(capsys: pytest.CaptureFixture[str]):
     table(["said"], [("\x1b[31mred\x07 您的token",)])
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
@@ -23,7 +23,7 @@ def test_a_cell_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]):
     assert "您的token" in shown
 
 
-def test_a_reader_that_has_seen_enough_is_no_failure(monkeypatch: pytest.MonkeyPatch):
+def test_table__reader_closed_the_pipe__raises_broken_pipe(monkeypatch: pytest.MonkeyPatch):
     class Closed:
         encoding = "utf-8"
 
@@ -41,14 +41,14 @@ def test_a_reader_that_has_seen_enough_is_no_failure(monkeypatch: pytest.MonkeyP
         table(["a"], [("b",)])
 
 
-def test_fractions_are_as_they_are_where_numbers_are_asked_for(capsys: pytest.CaptureFixture[str]):
+def test_table__exact__prints_all_digits(capsys: pytest.CaptureFixture[str]):
     table(["amount"], [(1111223.82,), (0.1 + 0.2,), (None,)], exact=True)
     shown = capsys.readouterr().out
     assert "1,111,223.82" in shown
     assert "0.3" in shown.split()
 
 
-def test_a_word_too_long_for_its_column_is_on_several_lines(
+def test_table__word_wider_than_its_column__takes_several_lines(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
