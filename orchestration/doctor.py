@@ -23,7 +23,7 @@ SPACE = 1 << 20
 class Examined:
     part: str
     ok: bool
-    said: str
+    result: str
 
 
 def examine(settings: Settings) -> Iterator[Examined]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, order=True)
 class Drift:
-    """A pool whose limit is not the desired one; `actual` is None if nobody set one."""
+    """A pool whose limit is not the desired one; `actual` is None if it has none."""
 
     pool: str
     desired: int

@@ -6,7 +6,7 @@
 #     2026-11-17T20:00:02+0800 ALERT (exit 1) market: normalized_daily of 2026-11-17 is missing (0 of 5,404 rows)
 # An ALERT goes to standard error too, so cron mails it; an OK prints nothing. The exit code is the
 # check's: 0 complete, 1 not, 2 wrong usage; 124 if it took too long, 126 or 127 if it could not be run.
-# If only the log cannot be written, the exit code is 1: a check that nobody hears of is none.
+# If only the log cannot be written, the exit code is 1: a check without a log is no check.
 #
 # In the crontab of a host (arguments go to `perennial check market`):
 #     45 18 * * 1-5  /opt/perennial/scripts/check_ingest.sh

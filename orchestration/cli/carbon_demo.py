@@ -69,7 +69,7 @@ def _show(
     say(f"5. a university's {YEAR}: {len(files)} files with {rows:,} entries, in {page.parent}")
     known = [_upload(carbon, one) for one in files]
     say(f"   {known.count(False)} taken, {known.count(True)} known already")
-    well = drive_with(run, settings, carbon)
+    ok = drive_with(run, settings, carbon)
     before = report_of(carbon, YEAR)
     if shown:
         show_report(before)
@@ -83,14 +83,14 @@ def _show(
             recalculated.update(partition.split("|", 1)[0] for partition in start.partitions)
 
     _upload(carbon, revision)
-    well = drive_with(run, settings, carbon, note) and well
+    ok = drive_with(run, settings, carbon, note) and ok
     changes = difference(before, report_of(carbon, YEAR))
     if shown:
         show_difference(changes)
     say("8. the factors as they were: every number is again what it was")
     [factors] = [one for one in files if one.kind == "factors"]
     _upload(carbon, factors)
-    well = drive_with(run, settings, carbon) and well
+    ok = drive_with(run, settings, carbon) and ok
     after = report_of(carbon, YEAR)
     written = write_page(carbon, page, YEAR)
     if shown:
@@ -105,7 +105,7 @@ def _show(
         "difference": changes,
         "page": written,
     }
-    return Demonstrated(well and list(before.rows) == list(after.rows), {"carbon": document})
+    return Demonstrated(ok and list(before.rows) == list(after.rows), {"carbon": document})
 
 
 def _upload(carbon: CarbonService, one: Written) -> bool:

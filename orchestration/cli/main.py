@@ -1,4 +1,4 @@
-"""The `perennial` command. Exit codes: 0 well, 1 not well, 2 wrong usage or settings."""
+"""The `perennial` command. Exit codes: 0 healthy or done, 1 not, 2 wrong usage or settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orchestration.cli.output import say
 
 
 class Commands(TyperGroup):
-    """The commands of every domain beside the generic ones; a domain's are imported when one is called."""
+    """The generic commands and those of every domain, which are imported when one of them is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*super().list_commands(ctx), *registry.MODULES]

@@ -57,9 +57,9 @@ def doctor(json: Json = False) -> None:
 
     found = list(examine(load_settings()))
     if json:
-        document([{"part": f.part, "ok": f.ok, "said": f.said} for f in found])
+        document([{"part": f.part, "ok": f.ok, "result": f.result} for f in found])
     else:
-        table(["", "part", "what was found"], [("ok" if f.ok else "WRONG", f.part, f.said) for f in found])
+        table(["", "part", "what was found"], [("ok" if f.ok else "WRONG", f.part, f.result) for f in found])
     raise typer.Exit(0 if all(f.ok for f in found) else 1)
 
 

@@ -32,7 +32,7 @@ _ROUTINE = re.compile(
 def run_up(settings: Settings, *, before_start: Callable[[], None] = lambda: None) -> int:
     """Run everything until a signal stops it (0) or until a part ends by itself (1).
 
-    `before_start` is called while nothing else of this home runs: the place to apply pools.
+    `before_start` is called while nothing else of this home runs, for example to apply pools.
     """
     sandboxes = [found for domain in enabled(settings) if (found := domain.sandbox(settings)) and found.port]
     children = settings.home / "up.group"
@@ -57,7 +57,7 @@ def _supervise(supervisor: Supervisor, settings: Settings, sandboxes: Sequence[S
     write_yaml(workspace, {"load_from": [{"grpc_server": server}]})
     with supervisor.running():
         for sandbox in sandboxes:
-            # Commands beside this one use this sandbox, with the faults a person set on it.
+            # Other commands of this home use this sandbox, with the faults a person set on it.
             sandbox.record(supervisor.start(sandbox_command(sandbox.port or 0)).process.pid)
         supervisor.start(code_command(port, settings))
         # Without the code, the UI shows an error and the daemon waits for its next tick.

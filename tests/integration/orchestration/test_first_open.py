@@ -1,4 +1,4 @@
-"""Several commands open an empty home at the same moment: all get in, and so does whoever comes later."""
+"""Several commands open an empty home at the same moment: all succeed, and later commands too."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_doctor_and_pools__registered__have_its_check_and_limit():
     assert said("pools", "apply", "--json").json["declared"] == {"toy": 2}
     parts = {part["part"]: part for part in said("doctor", "--json").json}
     assert parts["toy"]["ok"]
-    assert parts["toy"]["said"] == "says hello"
+    assert parts["toy"]["result"] == "says hello"
 
 
 def test_settings__registered__are_read_documented_and_checked(monkeypatch: pytest.MonkeyPatch):
