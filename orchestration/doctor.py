@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from domain.shared.error import PerennialError
 from orchestration import registry
-from orchestration.domain import Check
+from orchestration.domain import Domain
 from orchestration.library_errors import typed_error
 from orchestration.services import open_lake, open_ledger
 from orchestration.settings import Settings
 
+Check = Callable[[Settings], str | None]
+"""Returns what was found, None if the part is not used here, or raises what is wrong."""
 SPACE = 1 << 20
 """Bytes that a folder must take. With less not even the databases of an empty home fit."""
 
@@ -37,16 +40,21 @@ def examine(settings: Settings) -> Iterator[Examined]:
         "dagster": _dagster,
     }
     for domain in registry.enabled(settings):
-        checks |= domain.checks(settings)
+        checks |= {part: _of_domain(domain, check) for part, check in domain.checks().items()}
     for part, check in checks.items():
         try:
-            yield Examined(part, True, check(settings))
+            if (found := check(settings)) is not None:
+                yield Examined(part, True, found)
         except Exception as error:
             known = error if isinstance(error, PerennialError) else typed_error(error)
             if known is None:
                 raise
             remedy = f" ({known.remedy})" if known.remedy else ""
             yield Examined(part, False, f"{known.message}{remedy}")
+
+
+def _of_domain(domain: Domain, check: Callable[[Any], str | None]) -> Check:
+    return lambda settings: check(domain.open(settings))
 
 
 def _folders(settings: Settings) -> str:

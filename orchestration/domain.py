@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
     from domain.shared.work import Kind
     from orchestration.settings import Settings
     from services.settings import StorageSettings
-
-Check = Callable[["Settings"], str]
-"""Returns what was found in one sentence, or raises a PerennialError."""
-
 
 Endpoint = Callable[["Request"], Awaitable["Response"]]
 
@@ -56,22 +53,28 @@ class Verdict(Protocol):
     def why(self) -> str: ...
 
 
-@dataclass(frozen=True)
-class Planned:
-    """A domain's plan at a moment, and how many of its verdicts ask for work."""
-
-    now: datetime
-    due: int
-    verdicts: Sequence[Verdict]
+class Plan(Protocol):
+    @property
+    def verdicts(self) -> Sequence[Verdict]: ...
+    @property
+    def due(self) -> Sequence[Verdict]: ...
 
 
-@dataclass(frozen=True)
-class Watched:
-    """The answer of a watchdog: one line for cron."""
+class Service(Protocol):
+    """What every domain's service can do."""
 
-    ok: bool
-    line: str
-    details: Mapping[str, Any]
+    @property
+    def clock(self) -> Callable[[], datetime]: ...
+    def plan(self) -> Plan: ...
+
+
+class Watch(Protocol):
+    """The answer of a watchdog, a dataclass: one line for cron."""
+
+    @property
+    def ok(self) -> bool: ...
+    @property
+    def line(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -97,14 +100,38 @@ def _none(_: Settings) -> None:
     return None
 
 
+@dataclass(frozen=True)
+class constant:  # noqa: N801 - reads as the function that it is
+    """A function that imports `module:name` when it is called, and returns it."""
+
+    path: str
+
+    def __call__(self) -> Any:
+        module, _, name = self.path.partition(":")
+        return getattr(import_module(module), name)
+
+
+@dataclass(frozen=True)
+class function:  # noqa: N801
+    """The function `module:name`, imported when it is called."""
+
+    path: str
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return constant(self.path)()(*arguments, **named)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Domain:
     name: str
     """Also the lake's namespace, the group of its assets and of its commands."""
     settings: Callable[[], type[StorageSettings]]
     """The model of its settings."""
+    open: Callable[..., Any]
+    """Opens its service from the settings, with `write=True` for commands that change something."""
     tables: Callable[[], Sequence[Table]]
     kinds: Callable[[], Sequence[Kind]]
+    """Its kinds of work."""
     views: Callable[[], Mapping[str, str]] = dict
     """SQL views over its tables, by name."""
     ledger_views: Callable[[], Mapping[str, DatabaseTable]] = dict
@@ -114,11 +141,13 @@ class Domain:
     """Assets that run every night with the care of the lake."""
     pools: Callable[[], Mapping[str, int]] = dict
     """Dagster's concurrency limits, by pool."""
-    plan: Callable[[Settings], Planned]
-    watch: Callable[[Settings], Watched] | None = None
-    findings: Callable[[Settings], list[Finding]]
-    checks: Callable[[Settings], Mapping[str, Check]]
-    """What `perennial doctor` examines, by part."""
+    findings: Callable[[Any], list[Finding]]
+    """What is unhealthy, given its service."""
+    watch: Callable[[Any], Watch] | None = None
+    """What `perennial check` says, given its service."""
+    checks: Callable[[], Mapping[str, Callable[[Any], str | None]]]
+    """What `perennial doctor` examines, by part. Given its service, a check returns what was found, or None
+    if the part is not used here; it raises what is wrong."""
     commands: Callable[[], typer.Typer]
     calls: Callable[[Settings], Sequence[Call]] = lambda _: ()
     """Its part of the HTTP interface."""

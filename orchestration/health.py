@@ -11,7 +11,9 @@ from orchestration.settings import Settings
 def platform_findings(settings: Settings) -> list[Finding]:
     """Return the findings, the worst first. What cannot be observed is a finding too."""
     try:
-        found = [finding for domain in enabled(settings) for finding in domain.findings(settings)]
+        found = [
+            finding for domain in enabled(settings) for finding in domain.findings(domain.open(settings))
+        ]
     except PerennialError as error:
         found = [unobserved("platform", str(settings.home), error)]
     return sorted(found, key=lambda f: f.rank)

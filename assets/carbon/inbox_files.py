@@ -38,7 +38,7 @@ def inbox_files() -> dg.AssetsDefinition:
             dispatch = context.run.tags.get(DISPATCH)
             rows = carbon.ledger.sent(dispatch) if dispatch else carbon.ledger.find(FILE_INGEST, limit=None)
             waiting = [row for row in rows if row.status in WAITING]
-            inbox = open_inbox(carbon_service.inbox_folder)
+            inbox = open_inbox(carbon.inbox_folder)
             import_files(inbox, carbon.ledger, waiting, context.run_id, partial(import_file, carbon), report)
         yield from ()
 

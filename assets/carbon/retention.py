@@ -29,3 +29,6 @@ def upload_retention(carbon_service: CarbonResource) -> dg.MaterializeResult:
         gone = delete_superseded_readings(carbon, carbon.clock() - KEEP)
         noted = write_missing_notes(carbon.staging, carbon.store)
     return dg.MaterializeResult(metadata={"readings_deleted": gone, "notes_written": noted})
+
+
+RETENTION = [upload_retention]

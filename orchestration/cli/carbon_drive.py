@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from domain.shared.error import PerennialError
 from orchestration.cli.output import say
-from orchestration.domains.carbon import carbon_settings
+from orchestration.domains.carbon import open_carbon
 from orchestration.settings import Settings
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def drive_inbox(settings: Settings, carbon: CarbonService) -> None:
     from services import inbox
     from services.carbon.inbox import open_inbox
 
-    folder = open_inbox(carbon_settings(settings).carbon_drop)
+    folder = open_inbox(carbon.inbox_folder)
     before = {path: file.stamp for path, file in folder.scan().items()}
     if not before:
         return
@@ -216,9 +216,9 @@ def _marks(rows: Iterable[Work]) -> list[tuple[int, str, int]]:
 
 
 def _ill(settings: Settings) -> list[Finding]:
-    from orchestration.domains.carbon import DOMAIN
+    from services.carbon.findings import find_problems
 
-    return [f for f in DOMAIN.findings(settings) if f.health in ("broken", "stale", "healing")]
+    return [f for f in find_problems(open_carbon(settings)) if f.health in ("broken", "stale", "healing")]
 
 
 def _line(found: Finding) -> str:

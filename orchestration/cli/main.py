@@ -38,7 +38,7 @@ app.add_typer(work.app, name="work", help="The work ledger: what waits, runs, fa
 app.add_typer(operations.pools_app, name="pools", help="Concurrency limits of the instance.")
 app.add_typer(sandbox.app, name="sandbox", help="The sandbox exchange and its faults.")
 app.command()(queries.status)
-app.command()(queries.plan)
+app.command("plan")(queries.show_plan)
 app.command()(queries.check)
 app.command()(queries.sql)
 app.command()(operations.up)

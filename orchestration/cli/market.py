@@ -37,13 +37,13 @@ def heal(json: Json = False) -> None:
 def _drive(json: bool, *, hurry: bool) -> None:
     from orchestration.cli.market_drive import drive
     from orchestration.cli.runner import runner
-    from services.market.findings import findings
+    from services.market.findings import find_problems
 
     settings = load_settings()
     market = open_market(settings, write=True)
     with runner(settings) as run:
         drive(market, run, hurry=_asked_for(market) if hurry else None)
-    found = findings(market)
+    found = find_problems(market)
     note = _today(market)
     open_ends = [f for f in found if f.health in ("broken", "stale", "healing")]
     if json:

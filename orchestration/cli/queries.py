@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from domain.shared.error import InvalidInput
+from domain.shared.error import InvalidInput, PerennialError
 from domain.shared.health import summary
 from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.environments import load_settings
-from orchestration.registry import MODULES, enabled, find_domain, require_domain
+from orchestration.registry import MODULES, enabled, find_domain
 from orchestration.services import open_lake, open_ledger
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from domain.shared.health import Finding
+    from orchestration.domain import Service
     from orchestration.settings import Settings
 
 DomainName = Annotated[str, typer.Argument(metavar="DOMAIN", help=", ".join(MODULES))]
@@ -68,28 +70,35 @@ def _row(f: Finding) -> tuple[Any, ...]:
     return f.health, f.domain, f.subject, reason, f.since, f.next_attempt, f.action
 
 
-def plan(domain: DomainName, json: Json = False) -> None:
+def show_plan(domain: DomainName, json: Json = False) -> None:
     """Each partition that a domain judges: healthy or due, and why."""
     settings = load_settings()
-    planned = require_domain(settings, domain).plan(settings)
+    service: Service = find_domain(domain).open(settings)
+    now, plan = service.clock(), service.plan()
     columns = ("table", "partition", "state", "reason", "why")
-    rows = [(v.table, v.partition, v.state, v.reason_code, v.why) for v in planned.verdicts]
+    rows = [(v.table, v.partition, v.state, v.reason_code, v.why) for v in plan.verdicts]
     if json:
         verdicts = [dict(zip(columns, row, strict=True)) for row in rows]
-        document({"now": planned.now, "due": planned.due, "verdicts": verdicts})
+        document({"now": now, "due": len(plan.due), "verdicts": verdicts})
         return
     table(("table", "partition", "state", "why"), [(*row[:3], row[4]) for row in rows])
-    answer(f"{planned.due} of {len(rows)} are due")
+    answer(f"{len(plan.due)} of {len(rows)} are due")
 
 
 def check(domain: DomainName, json: Json = False) -> None:
     """One line for cron: exit 0 if the domain's newest data are there and its sources answer, 1 if not."""
-    watch = find_domain(domain).watch
-    if watch is None:
+    found = find_domain(domain)
+    if found.watch is None:
         raise InvalidInput(f"{domain} has no check of its own", remedy="perennial status")
-    seen = watch(load_settings())
-    document({"ok": seen.ok, "line": seen.line, **seen.details}) if json else answer(seen.line)
-    raise typer.Exit(0 if seen.ok else 1)
+    settings = load_settings()
+    try:
+        seen = asdict(found.watch(found.open(settings)))  # type: ignore[call-overload]
+    except PerennialError as error:
+        # A watchdog that cannot observe says so in its one line; cron reads nothing else.
+        line = f"ALERT {domain}: {error.message.splitlines()[0]}"
+        seen = {"ok": False, "line": line, "problems": [error.message]}
+    document(seen) if json else answer(seen["line"])
+    raise typer.Exit(0 if seen["ok"] else 1)
 
 
 def _ledger_tables(settings: Settings, query: str) -> dict[str, pa.Table]:

@@ -2,57 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from orchestration.domain import Call, Check, Demonstrated, Domain, Planned
+from orchestration.domain import Domain, constant, function
 from orchestration.services import settings_of
 from orchestration.settings import Settings
 
 if TYPE_CHECKING:
     import dagster as dg
-    import typer
-    from sqlalchemy import Table as DatabaseTable
 
-    from domain.shared.health import Finding
-    from domain.shared.table import Table
-    from domain.shared.work import Kind
     from services.carbon.service import CarbonService
     from services.carbon.settings import CarbonSettings
 
 
-def _tables() -> Sequence[Table]:
-    from domain.carbon.tables import TABLES
-
-    return TABLES
-
-
-def _kinds() -> Sequence[Kind]:
-    from domain.carbon.jobs import ALL_KINDS
-
-    return ALL_KINDS
-
-
-def _ledger_views() -> Mapping[str, DatabaseTable]:
-    from services.carbon.store import VIEWS
-
-    return VIEWS
-
-
-def _settings() -> type[CarbonSettings]:
+def carbon_settings(settings: Settings) -> CarbonSettings:
     from services.carbon.settings import CarbonSettings
 
-    return CarbonSettings
-
-
-def carbon_settings(settings: Settings) -> CarbonSettings:
-    return settings.group(DOMAIN.name, _settings())
+    return settings_of(settings, DOMAIN.name, CarbonSettings)
 
 
 def open_carbon(settings: Settings, *, write: bool = False) -> CarbonService:
     from services.carbon.opening import open_service
 
-    return open_service(settings_of(settings, DOMAIN.name, _settings()), write=write)
+    return open_service(carbon_settings(settings), write=write)
 
 
 def _definitions(settings: Settings) -> dg.Definitions:
@@ -76,86 +48,26 @@ def _definitions(settings: Settings) -> dg.Definitions:
     )
 
 
-def _retention() -> Sequence[dg.AssetsDefinition]:
-    from assets.carbon.retention import upload_retention
-
-    return [upload_retention]
-
-
-def _plan(settings: Settings) -> Planned:
-    carbon = open_carbon(settings)
-    plan = carbon.plan()
-    return Planned(carbon.clock(), len(plan.due), plan.verdicts)
-
-
-def _findings(settings: Settings) -> list[Finding]:
-    from services.carbon.findings import findings
-
-    return findings(open_carbon(settings), carbon_settings(settings).carbon_drop)
-
-
-def _check_uploads(settings: Settings) -> str:
-    from services.carbon.checks import check_uploads
-
-    return check_uploads(open_carbon(settings))
-
-
-def _check_applications(settings: Settings) -> str:
-    from services.carbon.checks import check_applications
-
-    return check_applications(open_carbon(settings))
-
-
-def _checks(settings: Settings) -> Mapping[str, Check]:
-    polls = carbon_settings(settings).polls_feeds
-    return {"uploads": _check_uploads} | ({"applications": _check_applications} if polls else {})
-
-
-def _commands() -> typer.Typer:
-    from orchestration.cli.carbon import app
-
-    return app
-
-
-def _calls(settings: Settings) -> Sequence[Call]:
-    from orchestration.api.carbon import calls
-
-    return calls(settings)
-
-
-def _demo(settings: Settings, *, shown: bool) -> Demonstrated:
-    from orchestration.cli.carbon_demo import show_carbon
-
-    return show_carbon(settings, shown=shown)
-
-
 def _prepare(settings: Settings) -> None:
     from services.carbon.inbox import open_inbox
 
     open_inbox(carbon_settings(settings).carbon_drop).prepare()
 
 
-def _types_page() -> str:
-    from domain.carbon.catalogue import catalogue
-    from services.carbon.types_page import render
-
-    return render(catalogue())
-
-
 DOMAIN = Domain(
     name="carbon",
-    settings=_settings,
-    tables=_tables,
-    kinds=_kinds,
-    ledger_views=_ledger_views,
+    settings=constant("services.carbon.settings:CarbonSettings"),
+    open=open_carbon,
+    tables=constant("domain.carbon.tables:TABLES"),
+    kinds=constant("domain.carbon.jobs:ALL_KINDS"),
+    ledger_views=constant("services.carbon.store:VIEWS"),
     definitions=_definitions,
-    retention=_retention,
-    plan=_plan,
-    findings=_findings,
-    checks=_checks,
-    commands=_commands,
-    calls=_calls,
-    demo=_demo,
+    retention=constant("assets.carbon.retention:RETENTION"),
+    findings=function("services.carbon.findings:find_problems"),
+    checks=constant("services.carbon.checks:CHECKS"),
+    commands=constant("orchestration.cli.carbon:app"),
+    calls=function("orchestration.api.carbon:calls"),
+    demo=function("orchestration.cli.carbon_demo:show_carbon"),
     prepare=_prepare,
-    pages={"carbon-types.md": _types_page},
+    pages={"carbon-types.md": function("services.carbon.types_page:render")},
 )

@@ -5,21 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from domain.shared.error import PerennialError
-from orchestration.domain import Check, Demonstrated, Domain, Planned, Sandbox, Watched
+from orchestration.domain import Domain, Sandbox, constant, function
 from orchestration.services import settings_of
 from orchestration.settings import Settings
 
 if TYPE_CHECKING:
     import dagster as dg
-    import typer
     from sqlalchemy import Table as DatabaseTable
 
-    from domain.shared.health import Finding
     from domain.shared.table import Table
-    from domain.shared.work import Kind
     from services.market.service import MarketService
     from services.market.settings import MarketSettings
+
+
+def market_settings(settings: Settings) -> MarketSettings:
+    from services.market.settings import MarketSettings
+
+    return settings_of(settings, DOMAIN.name, MarketSettings)
+
+
+def open_market(settings: Settings, *, write: bool = False) -> MarketService:
+    from services.market.opening import open_service
+
+    return open_service(market_settings(settings), write=write)
 
 
 def _tables() -> Sequence[Table]:
@@ -29,38 +37,10 @@ def _tables() -> Sequence[Table]:
     return all_tables(catalogue())
 
 
-def _views() -> Mapping[str, str]:
-    from domain.market.tables import views
-
-    return views()
-
-
-def _kinds() -> Sequence[Kind]:
-    from domain.market.plan import KINDS
-
-    return KINDS
-
-
 def _ledger_views() -> Mapping[str, DatabaseTable]:
     from resources.ledger.schema import source_freshness
 
     return {"market.source_freshness": source_freshness}
-
-
-def _settings() -> type[MarketSettings]:
-    from services.market.settings import MarketSettings
-
-    return MarketSettings
-
-
-def market_settings(settings: Settings) -> MarketSettings:
-    return settings.group(DOMAIN.name, _settings())
-
-
-def open_market(settings: Settings, *, write: bool = False) -> MarketService:
-    from services.market.opening import open_service
-
-    return open_service(settings_of(settings, DOMAIN.name, _settings()), write=write)
 
 
 def _definitions(settings: Settings) -> dg.Definitions:
@@ -93,61 +73,6 @@ def _definitions(settings: Settings) -> dg.Definitions:
     )
 
 
-def _pools() -> Mapping[str, int]:
-    from assets.market.pools import LIMITS
-
-    return LIMITS
-
-
-def _plan(settings: Settings) -> Planned:
-    market = open_market(settings)
-    now = market.clock()
-    plan = market.plan(now)
-    return Planned(now, len(plan.due), plan.verdicts)
-
-
-def _watch(settings: Settings) -> Watched:
-    from domain.market.watchdog import watch
-
-    try:
-        market = open_market(settings)
-        now = market.clock()
-        seen = watch(market.catalogue, market.observe(now), market.source_freshness(), now, market.rules)
-    except PerennialError as error:
-        # A watchdog that cannot look says so in its one line; cron reads nothing else.
-        line = f"ALERT market: {error.message.splitlines()[0]}"
-        return Watched(False, line, {"latest_day": None, "problems": [error.message]})
-    return Watched(seen.ok, seen.line, {"latest_day": seen.latest_day, "problems": list(seen.problems)})
-
-
-def _findings(settings: Settings) -> list[Finding]:
-    from services.market.findings import findings
-
-    return findings(open_market(settings))
-
-
-def _check_source(settings: Settings) -> str:
-    from services.market.checks import check_source
-
-    return f"{market_settings(settings).source} answers ({check_source(open_market(settings))})"
-
-
-def _checks(_: Settings) -> Mapping[str, Check]:
-    return {"source": _check_source}
-
-
-def _commands() -> typer.Typer:
-    from orchestration.cli.market import app
-
-    return app
-
-
-def _demo(settings: Settings, *, shown: bool) -> Demonstrated:
-    from orchestration.cli.market_demo import show_market
-
-    return show_market(settings, shown=shown)
-
-
 def _sandbox(settings: Settings) -> Sandbox | None:
     group = market_settings(settings)
     if group.source != "sandbox":
@@ -166,18 +91,18 @@ def _sandbox(settings: Settings) -> Sandbox | None:
 
 DOMAIN = Domain(
     name="market",
-    settings=_settings,
+    settings=constant("services.market.settings:MarketSettings"),
+    open=open_market,
     tables=_tables,
-    views=_views,
-    kinds=_kinds,
+    views=function("domain.market.tables:views"),
+    kinds=constant("domain.market.plan:KINDS"),
     ledger_views=_ledger_views,
     definitions=_definitions,
-    pools=_pools,
-    plan=_plan,
-    watch=_watch,
-    findings=_findings,
-    checks=_checks,
-    commands=_commands,
-    demo=_demo,
+    pools=constant("assets.market.pools:LIMITS"),
+    findings=function("services.market.findings:find_problems"),
+    watch=function("services.market.findings:watch_market"),
+    checks=constant("services.market.checks:CHECKS"),
+    commands=constant("orchestration.cli.market:app"),
+    demo=function("orchestration.cli.market_demo:show_market"),
     sandbox=_sandbox,
 )

@@ -24,8 +24,8 @@ KEY = dg.AssetKey(["carbon", INBOX_FILES])
 def inbox_sensor(context: dg.SensorEvaluationContext, carbon_service: CarbonResource) -> dg.SensorResult:
     before = json.loads(context.cursor or "{}")
     unfinished = unfinished_dispatches(context.instance)
-    inbox = open_inbox(carbon_service.inbox_folder)
-    found = poll(inbox, carbon_service.open().ledger, before, unfinished)
+    carbon = carbon_service.open()
+    found = poll(open_inbox(carbon.inbox_folder), carbon.ledger, before, unfinished)
     return dg.SensorResult(
         run_requests=[run_request(dispatch.id) for dispatch in found.dispatches],
         skip_reason=None

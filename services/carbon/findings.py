@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from domain.carbon import health
 from domain.carbon.jobs import ALL_KINDS
 from domain.shared.clock import machine_clock
@@ -14,7 +12,7 @@ from services.carbon.reindex import not_indexed
 from services.carbon.service import CarbonService, freshness_of
 
 
-def findings(carbon: CarbonService, inbox: Path) -> list[Finding]:
+def find_problems(carbon: CarbonService) -> list[Finding]:
     """The worst first."""
     work = attention(carbon.ledger.engine, tuple(kind.name for kind in ALL_KINDS))
     seen = carbon.observe()
@@ -27,7 +25,7 @@ def findings(carbon: CarbonService, inbox: Path) -> list[Finding]:
         [one for one in carbon.ledger.freshness.all("carbon") if one.source in polled],
         seen.feed_reads,
     )
-    unknown = open_inbox(inbox).unknown_entries()
+    unknown = open_inbox(carbon.inbox_folder).unknown_entries()
     found += [health.unknown_inbox_entries(unknown)] if unknown else []
     missing = len(not_indexed(carbon.staging, carbon.store))
     found += [health.not_indexed_uploads(missing)] if missing else []

@@ -1,7 +1,5 @@
 """The carbon service as a Dagster resource."""
 
-from pathlib import Path
-
 import dagster as dg
 from pydantic import PrivateAttr
 
@@ -16,10 +14,6 @@ class CarbonResource(dg.ConfigurableResource):
 
     settings: dict[str, str]
     _opened: CarbonService | None = PrivateAttr(default=None)
-
-    @property
-    def inbox_folder(self) -> Path:
-        return CarbonSettings.read(self.settings).carbon_drop
 
     def open(self) -> CarbonService:
         if self._opened is None:

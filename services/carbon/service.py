@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -60,6 +61,7 @@ class CarbonService:
     staging: Staging
     feeds: Mapping[str, FeedClient] = field(default_factory=dict)
     """Applications beside us, by what their entries are to us."""
+    inbox_folder: Path = Path()
     store: CarbonStore = field(init=False, repr=False)
     _digests: dict[int, tuple[Version, dict[str, str]]] = field(default_factory=dict, repr=False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from domain.carbon.catalogue import Catalogue, EmissionType, EntryColumn, EntryType
+from domain.carbon.catalogue import Catalogue, EmissionType, EntryColumn, EntryType, catalogue
 
 HEAD = """# What carbon counts, and how
 
@@ -22,7 +22,8 @@ _ROLES = {
 }
 
 
-def render(known: Catalogue) -> str:
+def render() -> str:
+    known = catalogue()
     return (
         "\n".join([HEAD, *(line for module in known.modules for line in _module(known, module.name))]) + "\n"
     )

@@ -19,4 +19,7 @@ def check_source(market: MarketService) -> str:
     except TransientResourceError as error:
         remedy = error.remedy or "see that TUSHARE_URL is right and the source runs"
         raise PerennialError(error.message, remedy=remedy) from error
-    return f"{rows} calendar days of January {year}"
+    return f"the source answers ({rows} calendar days of January {year})"
+
+
+CHECKS = {"source": check_source}

@@ -1,9 +1,10 @@
-"""The findings about the market: what is unhealthy in the warehouse, and why."""
+"""The findings about the market: what is unhealthy, and why; and its watchdog."""
 
 from __future__ import annotations
 
 from domain.market import health
 from domain.market.plan import FILL, REFRESH
+from domain.market.watchdog import Watch, watch
 from domain.shared.clock import machine_clock
 from domain.shared.health import Finding, unobserved
 from resources.lake.error import DataUnavailable
@@ -11,7 +12,7 @@ from resources.ledger.attention import attention
 from services.market.service import MarketService
 
 
-def findings(market: MarketService) -> list[Finding]:
+def find_problems(market: MarketService) -> list[Finding]:
     """The worst first."""
     now = market.clock()
     seen = market.observe(now)
@@ -36,3 +37,9 @@ def _history_gaps(market: MarketService) -> tuple[int, list[Finding]]:
         return market.lake.query(query)["days"][0].as_py(), []
     except DataUnavailable as error:
         return 0, [unobserved("market", "history", error)]
+
+
+def watch_market(market: MarketService) -> Watch:
+    """Whether the newest day is near and complete, and the sources answer."""
+    now = market.clock()
+    return watch(market.catalogue, market.observe(now), market.source_freshness(), now, market.rules)

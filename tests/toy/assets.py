@@ -25,6 +25,9 @@ greetings = table_asset([GREETINGS], write_greetings, kinds={"iceberg"}, pool="t
 def toy_retention() -> None: ...
 
 
+RETENTION = [toy_retention]
+
+
 @dg.sensor(
     name="toy_sensor",
     target=[greetings],

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from domain.shared.clock import machine_clock
-from orchestration.domain import Call, Check, Demonstrated, Domain, Planned
+from orchestration.domain import Call, Demonstrated, Domain, constant
 from orchestration.services import settings_of
 from orchestration.settings import Settings
 from tests.toy.rules import GREETINGS, KINDS, LOUD, finding
@@ -17,7 +16,6 @@ from tests.toy.service import ToyService, ToySettings, open_service
 
 if TYPE_CHECKING:
     import dagster as dg
-    import typer
 
     from domain.shared.health import Finding
 
@@ -32,24 +30,8 @@ def _definitions(settings: Settings) -> dg.Definitions:
     return definitions(settings.group("toy", ToySettings))
 
 
-def _retention() -> Sequence[dg.AssetsDefinition]:
-    from tests.toy.assets import toy_retention
-
-    return [toy_retention]
-
-
-def _plan(settings: Settings) -> Planned:
-    verdict = open_toy(settings).plan()
-    return Planned(machine_clock(), int(verdict.due), [verdict])
-
-
-def _findings(settings: Settings) -> list[Finding]:
-    verdict = open_toy(settings).plan()
-    return [finding(verdict)] if verdict.due else []
-
-
-def _checks(_: Settings) -> Mapping[str, Check]:
-    return {"toy": lambda settings: f"says {open_toy(settings).greeting}"}
+def _findings(toy: ToyService) -> list[Finding]:
+    return [finding(verdict) for verdict in toy.plan().due]
 
 
 def _calls(settings: Settings) -> Sequence[Call]:
@@ -59,12 +41,6 @@ def _calls(settings: Settings) -> Sequence[Call]:
         return json_response(200, {"greeting": open_toy(settings).greeting})
 
     return [Call("GET", "/toy/greeting", greeting)]
-
-
-def _commands() -> typer.Typer:
-    from tests.toy.commands import app
-
-    return app
 
 
 def _demo(settings: Settings, *, shown: bool) -> Demonstrated:
@@ -78,16 +54,16 @@ def _prepare(settings: Settings) -> None:
 DOMAIN = Domain(
     name="toy",
     settings=lambda: ToySettings,
+    open=open_toy,
     tables=lambda: (GREETINGS,),
     kinds=lambda: KINDS,
     views=lambda: LOUD,
     definitions=_definitions,
-    retention=_retention,
+    retention=constant("tests.toy.assets:RETENTION"),
     pools=lambda: {"toy": 2},
-    plan=_plan,
     findings=_findings,
-    checks=_checks,
-    commands=_commands,
+    checks=lambda: {"toy": lambda toy: f"says {toy.greeting}"},
+    commands=constant("tests.toy.commands:app"),
     calls=_calls,
     demo=_demo,
     prepare=_prepare,

@@ -46,6 +46,15 @@ class Verdict:
         return f"{self.table}:{self.partition}"
 
 
+@dataclass(frozen=True)
+class Plan:
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def due(self) -> tuple[Verdict, ...]:
+        return tuple(verdict for verdict in self.verdicts if verdict.due)
+
+
 def judge(state: PartitionState, greeting: str) -> Verdict:
     if state.inputs.get("greeting") == greeting and state.version.rows:
         return Verdict("healthy", "", "greets as set", greeting)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from domain.shared.clock import Clock
 from domain.shared.state import PartitionState
 from domain.shared.table import ALL
 from domain.shared.work import WorkRequest
@@ -18,7 +19,7 @@ from services.partitions import Built, Pass, Report, one_at_a_time
 from services.settings import StorageSettings, setting
 from services.states import state_of
 from services.storage import open_lake, open_ledger
-from tests.toy.rules import GREET, GREETINGS, KINDS, LOUD, Verdict, judge
+from tests.toy.rules import GREET, GREETINGS, KINDS, LOUD, Plan, judge
 
 
 class ToySettings(StorageSettings):
@@ -35,14 +36,17 @@ class ToyService:
         records = self.ledger.provenance.records([GREETINGS.name])
         return state_of(self.lake.version(GREETINGS.name, ALL), records.get((GREETINGS.name, ALL)))
 
-    def plan(self) -> Verdict:
-        return judge(self.state(), self.greeting)
+    @property
+    def clock(self) -> Clock:
+        return self.ledger.clock
+
+    def plan(self) -> Plan:
+        return Plan((judge(self.state(), self.greeting),))
 
     def reconcile(self, unfinished: Sequence[str] = ()) -> list[Dispatch]:
         """Observe, plan, enqueue, dispatch."""
-        verdict = self.plan()
-        if verdict.due:
-            self.ledger.enqueue([WorkRequest(GREET, verdict.key, verdict.fingerprint, verdict.reason_code)])
+        due = self.plan().due
+        self.ledger.enqueue([WorkRequest(GREET, v.key, v.fingerprint, v.reason_code) for v in due])
         return self.ledger.dispatch(GREET, limit=1, busy=unfinished)
 
 

@@ -10,7 +10,6 @@ import pytest
 from domain.carbon.jobs import FEED_ENTRIES
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES, REPORTS, UNITS
 from domain.shared.error import PerennialError
-from orchestration.domains.carbon import DOMAIN as CARBON
 from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
 from resources.feeds.client import Entries
@@ -18,6 +17,7 @@ from sandbox.carbon.application import Answer, Application, Place, serving
 from services.carbon.calculate import calculate_emissions, sum_modules, sum_reports
 from services.carbon.checks import check_applications
 from services.carbon.feeds import READ_AGAIN, poll_feeds, read_feed_entries
+from services.carbon.findings import find_problems
 from services.carbon.intake import ingest_entries, ingest_units
 from services.carbon.reconcile import reconcile
 from services.carbon.retention import delete_superseded_readings
@@ -86,7 +86,7 @@ def trains(office: Office) -> int:
 
 
 def findings() -> dict[str, tuple[str, str, str]]:
-    found = CARBON.findings(load_settings())
+    found = find_problems(open_carbon(load_settings()))
     return {f.subject: (f.health, f.reason_code, f.reason) for f in found}
 
 

@@ -13,10 +13,11 @@ from domain.carbon.jobs import FILE_INGEST, INBOX_FILES
 from domain.shared.error import TransientResourceError
 from orchestration.build import build_definitions
 from orchestration.cli.runner import runner
-from orchestration.domains.carbon import DOMAIN
+from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
 from orchestration.instance import open_instance
 from sensors.carbon.inbox import inbox_sensor, run_tags
+from services.carbon.findings import find_problems
 from services.carbon.upload import upload
 from services.carbon.uploaded_file import File
 from services.inbox import poll
@@ -204,7 +205,7 @@ def test_findings__files_beside_the_folders__are_named(office: Office, inbox: Ca
     inbox.inbox.prepare()
     inbox.put("plane.csv", "lost")
     inbox.put("README.md", "what goes where")
-    [finding] = DOMAIN.findings(load_settings())
+    [finding] = find_problems(open_carbon(load_settings()))
     assert (finding.reason_code, finding.health) == ("inbox_unknown", "broken")
     assert finding.reason.startswith("plane.csv: not in units, factors or data")
 

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,14 @@ def test_shared_modules__domain_named__in_none():
     }
     shared = {name for name in found if not OF_ONE_DOMAIN.match(name)}
     assert shared - STILL_NAMING == set()
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_domain__parts_named_by_path__exist(name: str):
+    domain = find_domain(name)
+    paths = [part.path for part in vars(domain).values() if hasattr(part, "path")]
+    paths += [page.path for page in domain.pages.values() if hasattr(page, "path")]
+    assert paths
+    for path in paths:
+        module, _, attribute = path.partition(":")
+        assert hasattr(import_module(module), attribute), path
