@@ -1,4 +1,4 @@
-"""Carbon commands that only look: reports, differences, explanations. None changes what there is."""
+"""Carbon commands that only read: reports, differences, explanations."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ def report(
         document(found.as_json() | ({"page": page} if page else {}))
     elif csv:
         sys.stdout.write(found.as_csv())
-        _tell_notes(found.notes)
+        _print_notes(found.notes)
     elif page:
         answer(f"{page['file']}: {page['bytes'] // 1024} kB")
-        _tell_notes(found.notes)
+        _print_notes(found.notes)
     else:
         show_report(found)
 
 
 def show_report(found: Report) -> None:
     table(["module", "scope 1 t", "scope 2 t", "scope 3 t", "total t", "without factor"], found.table())
-    _tell_notes(found.notes)
+    _print_notes(found.notes)
 
 
-def _tell_notes(notes: Sequence[str]) -> None:
-    """Beside the answer, so that whoever passes on a file has been told."""
+def _print_notes(notes: Sequence[str]) -> None:
+    """On stderr, apart from the answer: a reader of the file has to know them."""
     for note in notes:
         say(note)
 
@@ -112,7 +112,7 @@ def diff(
     unit: Annotated[str | None, typer.Option("--unit", help="This unit with all below it.")] = None,
     json: Json = False,
 ) -> None:
-    """Two states of a report beside each other, module by module."""
+    """Compare two states of a report, module by module."""
     from services.carbon.report import difference, report_of
 
     carbon = open_carbon(load_settings())
@@ -123,7 +123,7 @@ def diff(
         document({"year": year, "unit": unit, "rows": rows, "notes": list(new.notes)})
     else:
         show_difference(rows)
-        _tell_notes(new.notes)
+        _print_notes(new.notes)
 
 
 def show_difference(rows: Sequence[dict[str, Any]]) -> None:
@@ -152,7 +152,7 @@ def explain(
     from services.carbon.explain import explain_results
 
     carbon = open_carbon(load_settings())
-    told = explain_results(
+    found = explain_results(
         carbon,
         year,
         unit=unit,
@@ -161,14 +161,14 @@ def explain(
         limit=limit,
     )
     if json:
-        notes = list(told.notes)
-        document({"year": year, "of_all": told.of_all, "results": told.results, "notes": notes})
+        notes = list(found.notes)
+        document({"year": year, "of_all": found.of_all, "results": found.results, "notes": notes})
         return
-    for row in told.results:
+    for row in found.results:
         answer("\n".join(_explanation(carbon.catalogue.type(row["data_entry_type"]).quantity, row)))
-    _tell_notes(told.notes)
-    if told.of_all > len(told.results):
-        say(f"{len(told.results):,} of {told.of_all:,} results, the heaviest first; --limit shows more")
+    _print_notes(found.notes)
+    if found.of_all > len(found.results):
+        say(f"{len(found.results):,} of {found.of_all:,} results, the heaviest first; --limit shows more")
 
 
 def _explanation(quantity: str, row: dict[str, Any]) -> Iterator[str]:
@@ -178,39 +178,38 @@ def _explanation(quantity: str, row: dict[str, Any]) -> Iterator[str]:
     if row["entry_changed"]:
         yield f"    the entries of {row['data_entry_type']} have changed since; recalculation is due"
     else:
-        yield f"    {_spelled(row['quantity'])} {row['unit']} = {quantity}: {_worded(row['details'])}"
+        yield f"    {_formatted(row['quantity'])} {row['unit']} = {quantity}: {_pairs(row['details'])}"
         yield _origin(row, "data", row["data_at"])
     if row["status"] == "overridden":
         yield "    measured: the file gives the mass itself"
     elif row["status"] == "unmatched":
-        yield f"    no factor fits {'it' if row['entry_changed'] else _worded(row['classification'])}"
+        yield f"    no factor fits {'it' if row['entry_changed'] else _pairs(row['classification'])}"
     elif row["factor_value"] is None:
         yield f"    × factor {row['factor_id']} version {row['factor_version']}, whose value is lost"
     else:
         factor = f"factor {row['factor_id']} version {row['factor_version']}"
         source = row["factor_source"] or "no source"
-        words = f" for {_worded(row['factor_words'])}" if row["factor_words"] != "{}" else ""
-        yield f"    × {_spelled(row['factor_value'])} {row['factor_unit']}{words} ({factor}: {source})"
+        keys = f" for {_pairs(row['factor_words'])}" if row["factor_words"] != "{}" else ""
+        yield f"    × {_formatted(row['factor_value'])} {row['factor_unit']}{keys} ({factor}: {source})"
         yield _origin(row, "factor", row["factor_from"])
 
 
-def _worded(told: str) -> str:
-    """A JSON object as a person writes it down."""
-    parts = loads(told)
-    return ", ".join(f"{name} {_spelled(value)}" for name, value in parts.items())
+def _pairs(classification: str) -> str:
+    """A JSON object as text: `cabin first, haul long`."""
+    return ", ".join(f"{name} {_formatted(value)}" for name, value in loads(classification).items())
 
 
-def _spelled(value: Any) -> str:
+def _formatted(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,.15g}" if isinstance(value, float) else str(value)
 
 
 def _origin(row: dict[str, Any], what: str, at: datetime | None) -> str:
-    return f"    {_brought(row[f'{what}_file'], row[f'{what}_line'], at, row[f'{what}_by'])}"
+    return f"    {_upload(row[f'{what}_file'], row[f'{what}_line'], at, row[f'{what}_by'])}"
 
 
-def _brought(file: str | None, line: int | None, at: datetime | None, who: str | None) -> str:
+def _upload(file: str | None, line: int | None, at: datetime | None, who: str | None) -> str:
     return f"{file} line {line}, uploaded {_when(at)} by {who}"
 
 
@@ -229,16 +228,16 @@ def stale(year: Year = None, json: Json = False) -> None:
         answer("no factor is stale")
     else:
         table(
-            ["year", "type", "emission", "for", "value", "unit", "entries", "tonnes", "brought by"],
+            ["year", "type", "emission", "for", "value", "unit", "entries", "tonnes", "uploaded"],
             [
                 [
                     *(row[name] for name in ("year", "data_entry_type", "emission_type")),
-                    _worded(row["classification"]),
-                    _spelled(row["value"]),
+                    _pairs(row["classification"]),
+                    _formatted(row["value"]),
                     row["unit"],
                     f"{row['entries']:,}",
                     f"{row['tonnes']:,.3f}",
-                    _brought(row["file"], row["line"], row["uploaded_at"], row["uploaded_by"]),
+                    _upload(row["file"], row["line"], row["uploaded_at"], row["uploaded_by"]),
                 ]
                 for row in rows
             ],

@@ -40,7 +40,7 @@ def calculate_emissions(carbon: CarbonService, partitions: Sequence[str], this: 
         partition = request.partition
         year = year_of(partition)
         of_year = {FACTORS.name: [str(year)], REPORTS.name: [str(year)]}
-        # What it is made from is noted before it is read: a change in between is seen by the next look.
+        # The inputs are observed before they are read: the next pass sees a change in between.
         seen = carbon.observe_partitions(of_year | {t.name: [partition] for t in (DATA_ENTRIES, EMISSIONS)})
         inputs = emissions_inputs(carbon.catalogue, seen, partition)
         if inputs is None:
@@ -111,7 +111,7 @@ def _named(carbon: CarbonService, partition: str, error: ImplausibleMass) -> Imp
 
 
 def _carried(seen: Observed, partition: str) -> tuple[str, ...]:
-    """Chains that brought what is replaced now, if no report has seen it."""
+    """The pipelines of the emissions that are replaced, if no report includes them."""
     old = seen.state(EMISSIONS.table, partition)
     name, year = partition.split("|", 1)
     if seen.state(REPORTS.table, year).inputs.get(name) == str(old.version):

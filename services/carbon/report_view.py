@@ -39,7 +39,7 @@ class PageRows:
 
 @dataclass(frozen=True)
 class PageContext:
-    """What is known of the report beside its rows."""
+    """What the page shows besides rows of the report."""
 
     institution: str
     made_at: datetime
@@ -202,7 +202,7 @@ def _modules(catalogue: Catalogue, rows: Sequence[Row]) -> tuple[Line, ...]:
 
 
 def _years(year: int, total: Line, rows: Sequence[Row], outdated: frozenset[int]) -> tuple[Line, ...]:
-    """From the first year to the report's; a year in between without a report keeps its place."""
+    """From the first year to the report's; a year in between without a report is empty."""
     first = min([year, *(row["year"] for row in rows)])
     lines: list[Line] = []
     for one in range(first, year + 1):

@@ -19,7 +19,7 @@ MORE = TRAIN + "ART,700,1,CH\n"
 
 
 def readers(office: Office, page: Path) -> dict[str, str]:
-    """What each way of reading says beside the numbers."""
+    """The notes of each way to read the report."""
     assert office.run("report", YEAR, "--html", str(page)).code == 0
     today = f"{machine_clock():%Y-%m-%d}"
     return {
@@ -129,9 +129,9 @@ def _alter(office: Office) -> None:
     """Somebody writes ten times the masses into the year's report."""
     lake = office.carbon.lake
     rows = lake.query(f"SELECT * FROM carbon.carbon_reports WHERE year = {YEAR}")
-    place = rows.schema.get_field_index("own_mg")
+    column = rows.schema.get_field_index("own_mg")
     tenfold = pc.multiply(rows.column("own_mg"), pa.scalar(10, pa.int64()))
-    lake.replace("carbon.carbon_reports", YEAR, rows.set_column(place, rows.schema.field(place), tenfold))
+    lake.replace("carbon.carbon_reports", YEAR, rows.set_column(column, rows.schema.field(column), tenfold))
 
 
 def _commit(office: Office) -> None:
@@ -192,7 +192,7 @@ def test_pipeline__before_its_numbers_are_in_the_report__is_no_success(office: O
 
 
 def _foreseen(office: Office, kind: str, text: str, *options: str) -> tuple[dict[str, float], list[str]]:
-    """By type, the tonnes that the file adds; and what is said beside it."""
+    """The tonnes that the file adds, by type, and the notes."""
     [found] = office.upload(kind, text, *options, "--what-if", "--json").json["files"]
     effects = found["what_if"]["effects"]
     return (
@@ -283,7 +283,7 @@ def test_emissions__record_since_when_no_report_includes_them(office: Office) ->
 
 
 def withhold(office: Office, table: str, topic: str) -> Path:
-    """The disk does not give the file of a type, whoever asks: too many levels of links."""
+    """Make the file of a type unavailable: too many levels of links."""
     folder = office.home / "lake" / "warehouse" / "carbon" / table
     [path] = [p for p in folder.rglob("*.parquet") if topic in str(p)]
     path.rename(path.with_suffix(".whole"))

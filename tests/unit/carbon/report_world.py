@@ -72,10 +72,10 @@ class World:
             CATALOGUE, self.year, pa.Table.from_pylist(self.sums, _SUMS), self._units()
         ).to_pylist()
         sort = "own" if unit is None else "total"
-        places: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
+        groups: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
         for row in rows:
             if unit is None or row["unit_id"] == unit:
-                places[row["module"], row["scope"]].append(row)
+                groups[row["module"], row["scope"]].append(row)
         return Report(
             year=self.year,
             unit=unit,
@@ -85,7 +85,7 @@ class World:
                     "scope": scope,
                     **{what: sum(r[f"{sort}_{what}"] for r in of) for what in ("mg", "results", "unmatched")},
                 }
-                for (module, scope), of in sorted(places.items())
+                for (module, scope), of in sorted(groups.items())
             ],
             units=[{"name": self.units.get(r["unit_id"], (None, ""))[1], **r} for r in rows],
             notes=self.notes,
@@ -140,10 +140,10 @@ class World:
         for row in self.sums:
             key = row["data_entry_type"], row["emission_type"]
             names = {"data_entry_type": key[0], "emission_type": key[1]}
-            place = kinds.setdefault(key, {**names, "mg": 0, "entries": 0, "unmatched": 0, "overridden": 0})
-            place["mg"] += row["mg_co2e"]
+            sums = kinds.setdefault(key, {**names, "mg": 0, "entries": 0, "unmatched": 0, "overridden": 0})
+            sums["mg"] += row["mg_co2e"]
             for what in ("entries", "unmatched", "overridden"):
-                place[what] += row[what]
+                sums[what] += row[what]
         return list(kinds.values())
 
     def page(self, unit: str | None = None) -> str:

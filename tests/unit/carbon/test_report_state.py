@@ -21,7 +21,7 @@ from tests.unit.carbon.world import (
     World,
 )
 
-PLACES = [
+PARTITIONS = [
     (TREE, "2025"),
     (FACTS, "2025"),
     (PAST, "2025"),
@@ -66,7 +66,7 @@ def test_type__is_outdated_from_its_upload_until_the_report_is_summed(
     assert world.report_state().headline == "Up to date"
 
 
-@pytest.mark.parametrize(("table", "partition"), PLACES)
+@pytest.mark.parametrize(("table", "partition"), PARTITIONS)
 @pytest.mark.parametrize("locked", [False, True])
 def test_unavailable_partition__is_never_up_to_date_nor_recalculated_from(
     world: World, table: str, partition: str, locked: bool
@@ -123,19 +123,19 @@ def test_waiting_factors__outdate_no_type_by_name(world: World) -> None:
 
 @pytest.mark.parametrize("locked", [False, True])
 @pytest.mark.parametrize("how", ["lose", "damage", "edit"])
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place[0])
+@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda partition: partition[0])
 def test_damaged_partition__is_an_issue_in_a_locked_year_too(
-    world: World, place: tuple[str, str], how: str, locked: bool
+    world: World, partition: tuple[str, str], how: str, locked: bool
 ) -> None:
-    getattr(world, how)(*place)
+    getattr(world, how)(*partition)
     if locked:
         world.locked[2025] = "published"
     found = world.report_state()
     assert not found.current
     assert found.headline != "Up to date"
-    name = FACTS if place[0] == PAST else place[0]
-    assert any(note.startswith(f"{name} {place[1]} is not up to date: ") for note in found.notes)
-    assert bool(found.altered) == (place[0] == REPORT)
+    name = FACTS if partition[0] == PAST else partition[0]
+    assert any(note.startswith(f"{name} {partition[1]} is not up to date: ") for note in found.notes)
+    assert bool(found.altered) == (partition[0] == REPORT)
 
 
 def test_report__that_was_altered__is_not_what_was_calculated(world: World) -> None:
