@@ -232,7 +232,7 @@ def test_upload__file_of_two_years__receipt_names_all_it_supersedes(office: Offi
 def test_doctor__staged_rows_gone__names_the_uploads(office: Office) -> None:
     def part() -> tuple[bool, str]:
         [found] = [one for one in said("doctor", "--json").json if one["part"] == "uploads"]
-        return found["ok"], found["said"]
+        return found["ok"], found["result"]
 
     assert part() == (True, "the rows of 5 uploads are there")
     [lost] = uploads(office, "units")
