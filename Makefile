@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup up demo test test-fast test-e2e test-hunts hunt lint arch bench docs lock clean
+.PHONY: help setup up demo test test-fast test-e2e test-chaos chaos lint arch bench docs lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -43,20 +43,20 @@ demo: setup ## a warehouse with a gap that heals, then a university's carbon rep
 	@exec $(BIN)/perennial demo
 
 test: setup ## unit and integration tests
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not e2e and not hunt"
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not e2e and not chaos"
 
 test-fast: setup ## without the slow and the end-to-end tests
-	$(BIN)/python -m pytest -m "not slow and not e2e and not hunt"
+	$(BIN)/python -m pytest -m "not slow and not e2e and not chaos"
 
 test-e2e: setup ## the whole product, as a person has it: `up`, its daemon, a browser
 	$(BIN)/python -m pytest -m e2e
 
-test-hunts: setup ## faults, kills, races, models and planted secrets in short, with fresh luck
-	$(BIN)/python -m pytest -n 2 --dist loadfile -rA --show-capture=stdout -m hunt
+test-chaos: setup ## faults, kills, races, models and planted secrets in short, at random
+	$(BIN)/python -m pytest -n 2 --dist loadfile -rA --show-capture=stdout -m chaos
 
-hunt: setup ## the long hunts: faults, kills, races, carbon; each prints the seed that plays it again
-	@found=0; for what in faults kills races carbon; do $(BIN)/python -m hunts $$what || found=1; done; \
-	$(BIN)/python -m pytest --hypothesis-profile=hunt -k whatever --timeout 0 $(MODELS) || found=1; exit $$found
+chaos: setup ## faults, kills, races, carbon for two hours; each prints the seed that plays it again
+	@found=0; for what in faults kills races carbon; do $(BIN)/python -m tests.chaos $$what || found=1; done; \
+	$(BIN)/python -m pytest --hypothesis-profile=chaos -m chaos --timeout 0 $(MODELS) || found=1; exit $$found
 
 lint: setup ## ruff and mypy
 	$(BIN)/ruff check .

@@ -11,8 +11,8 @@ from hypothesis import settings
 
 from tests.postgres import PostgresMissing, Server, in_memory, running_server
 
-# `make hunt` lets the models whose steps are slow explore for long: --hypothesis-profile=hunt
-settings.register_profile("hunt", max_examples=15, stateful_step_count=20)
+# `make chaos` lets the models whose steps are slow explore for long: --hypothesis-profile=chaos
+settings.register_profile("chaos", max_examples=15, stateful_step_count=20)
 
 # Homes of tests are many small databases that are written through to the disk, and gone a moment later.
 if memory := in_memory(programs=True):

@@ -30,15 +30,6 @@ from domain.carbon.catalogue import catalogue
 from domain.carbon.jobs import ALL_KINDS
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, TABLES, UNITS
 from domain.shared.error import PerennialError
-from hunts.carbon_files import Desk, Sheet
-from hunts.carbon_yardstick import (
-    doubled_keys,
-    needless_sums,
-    newest_work,
-    sums_beyond_need,
-    uploaded,
-    wrong_reports,
-)
 from orchestration.domains.carbon import carbon_settings
 from orchestration.settings import Settings
 from resources.ledger.client import Ledger
@@ -49,6 +40,15 @@ from services.carbon.reconcile import Start, reconcile
 from services.carbon.upload import upload
 from services.carbon.uploaded_file import File
 from services.partitions import Pass
+from tests.chaos.carbon_checks import (
+    excess_aggregations,
+    needless_aggregations,
+    newest_work,
+    sheets_in_order,
+    wrong_reports,
+)
+from tests.chaos.carbon_files import Sheet, SheetWriter
+from tests.chaos.market_checks import duplicate_keys
 from tests.integration.carbon.workers import (
     Clock,
     Crew,
@@ -62,7 +62,7 @@ from tests.integration.carbon.workers import (
 pytestmark = pytest.mark.slow
 
 EXAMPLES, STEPS = 2, 8
-"""Few, as every step is real; `make hunt` explores for long."""
+"""Few, as every step is real; `make chaos` explores for long."""
 YEAR = 2025
 NAMES = ("train", "paper")
 MAKERS = {
@@ -111,8 +111,8 @@ class Model(RuleBasedStateMachine):
 
     @initialize(luck=st.integers(0, 2**31), whole=st.booleans())
     def it_begins(self, luck: int, whole: bool) -> None:
-        self.desk = Desk(random.Random(luck), years=(YEAR,), names=NAMES)
-        furniture = self.desk.furniture()
+        self.desk = SheetWriter(random.Random(luck), years=(YEAR,), names=NAMES)
+        furniture = self.desk.complete_set()
         for sheet in furniture if whole else furniture[:1]:
             self._upload(sheet)
         self._all_is_done()
@@ -141,7 +141,7 @@ class Model(RuleBasedStateMachine):
 
     @rule(at_once=st.booleans())
     def somebody_uploads(self, at_once: bool) -> None:
-        sheet = self.desk.anything(partly=True)
+        sheet = self.desk.any_sheet(partly=True)
         worker = self.crew.hire(f"upload of {sheet.name}", lambda: self._upload(sheet))
         while at_once and not worker.ended:
             self._step(len(self.crew.alive) - 1)
@@ -210,9 +210,9 @@ class Model(RuleBasedStateMachine):
         """And then some look until nothing is due: all reports are what the files say."""
         self._all_is_done()
         carbon = self.carbon
-        came = uploaded(carbon, self.sheets)
-        wrong = [*wrong_reports(carbon, came), *doubled_keys(carbon)]
-        wrong += needless_sums(carbon, self.disturbed)
+        came = sheets_in_order(carbon, self.sheets)
+        wrong = [*wrong_reports(carbon, came), *duplicate_keys(carbon.lake, "carbon.")]
+        wrong += needless_aggregations(carbon, self.disturbed)
         wrong += [f"{v.key} {v.state}: {v.why}" for v in carbon.plan().verdicts if v.state != "healthy"]
         wrong += [f"{row.key} is {row.status}" for row in self._open()]
         wrong += [str(told) for told in chains(carbon, 1000) if told["status"] not in self._ends()]
@@ -252,7 +252,7 @@ class Model(RuleBasedStateMachine):
         self._all_is_done()
         since, order = newest_work(self.carbon), random.Random(luck)
         for _ in range(8):
-            sheet = self.desk.anything()
+            sheet = self.desk.any_sheet()
             self.crew.hire(sheet.name, lambda sheet=sheet: self._upload(sheet))
         while self.crew.alive:
             self._step(order.randrange(len(self.crew.alive)))
@@ -268,7 +268,7 @@ class Model(RuleBasedStateMachine):
             if not self._open() and not self.carbon.plan().due:
                 break
         self.all_go_on_to_their_end()
-        assert not list(sums_beyond_need(self.carbon, YEAR, since))
+        assert not list(excess_aggregations(self.carbon, YEAR, since))
 
     def _land(self, sheet: Sheet) -> None:
         """The file is in before others go on: one that came later would rightly be summed by itself."""
@@ -282,7 +282,7 @@ class Model(RuleBasedStateMachine):
 
 
 def play(home: Home) -> None:
-    long = settings.get_current_profile_name() == "hunt"
+    long = settings.get_current_profile_name() == "chaos"
     run_state_machine_as_test(
         type("Played", (Model,), {"home": staticmethod(home)}),
         settings=settings(
@@ -299,12 +299,12 @@ def play(home: Home) -> None:
     )
 
 
-@pytest.mark.hunt
+@pytest.mark.chaos
 def test_on_files_whatever_happens_reports_are_what_the_files_say(tmp_path: Path) -> None:
     play(lambda: Settings(home=tmp_path / uuid.uuid4().hex))
 
 
-@pytest.mark.hunt
+@pytest.mark.chaos
 def test_on_postgres_whatever_happens_reports_are_what_the_files_say(
     tmp_path: Path, databases: Callable[[], str]
 ) -> None:
@@ -355,7 +355,7 @@ def test_a_look_that_was_slow_asks_for_nothing_that_is_done_meanwhile(model: Mod
     model._all_is_done()
     model.crew.alive.append(slow)
     model._all_is_done()
-    assert not list(needless_sums(model.carbon))
+    assert not list(needless_aggregations(model.carbon))
 
 
 @pytest.mark.parametrize("dies", [False, True])

@@ -51,7 +51,7 @@ def event_counts(ledger: Ledger, kind: str) -> Counter[tuple[int, str]]:
         return Counter((number, event) for number, event in connection.execute(query))
 
 
-@pytest.mark.hunt
+@pytest.mark.chaos
 def test_eight_processes_have_exactly_one_winner_for_each_thing(race, ledger_url):
     contenders = [start("fight", ledger_url, f"p{n}", str(ITEMS)) for n in range(PROCESSES)]
     answers = []

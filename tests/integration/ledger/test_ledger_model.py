@@ -910,7 +910,7 @@ def model(open_ledger: Callable[[], Ledger], clock: Hands, machine: Hands) -> ty
     return type("LedgerModel", (LedgerModel,), records)
 
 
-@pytest.mark.hunt
+@pytest.mark.chaos
 def test_whatever_happens_the_ledger_does_what_its_rules_say(model: type[LedgerModel]) -> None:
     run_state_machine_as_test(
         model,

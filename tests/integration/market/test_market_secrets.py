@@ -237,7 +237,7 @@ def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
 # The days
 
 
-@pytest.mark.hunt
+@pytest.mark.chaos
 def test_a_day_of_faults_leaves_the_token_nowhere(
     empty_house: House, source: Talkative, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -288,7 +288,7 @@ def test_a_day_of_faults_leaves_the_token_nowhere(
     assert any(b"<token>" in content for _, content in kept), "what was echoed came as far as this"
 
 
-@pytest.mark.hunt
+@pytest.mark.chaos
 def test_a_day_on_postgres_leaves_its_password_nowhere(
     empty_house: House, source: Talkative, postgres_database: str
 ) -> None:

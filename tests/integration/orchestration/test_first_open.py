@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 AT_ONCE = 3
 
 
-@pytest.mark.hunt
+@pytest.mark.chaos
 def test_open_instance__empty_home_and_many_commands__opens_for_all(tmp_path: Path) -> None:
     foreign = ("PERENNIAL_", "TUSHARE_", "DAGSTER_")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}

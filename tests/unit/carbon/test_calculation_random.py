@@ -223,7 +223,7 @@ ONE = Files(
 """A number in two spellings, a word in two cases."""
 
 
-@pytest.mark.hunt
+@pytest.mark.chaos
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(institutions())
 @example(ONE)
@@ -241,7 +241,7 @@ def test_any_institution_is_calculated_as_the_other_does(files: Files) -> None:
             assert mg == other.mg, place
 
 
-@pytest.mark.hunt
+@pytest.mark.chaos
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(institutions(), PARENTS)
 def test_any_tree_is_summed_as_the_other_does(files: Files, parents: dict[str, str]) -> None:

@@ -642,7 +642,7 @@ class PlanModel(RuleBasedStateMachine):
         assert plan(self.world.catalogue, backwards) == found
 
 
-@pytest.mark.hunt
+@pytest.mark.chaos
 def test_whatever_happens_the_plan_wants_what_was_hurt_or_is_out_of_date_and_nothing_else() -> None:
     run_state_machine_as_test(
         PlanModel,

@@ -62,7 +62,7 @@ def write_until_killed(catalog_url: str, home: str, ready: Event) -> None:
         ready.set()
 
 
-@pytest.mark.hunt
+@pytest.mark.chaos
 class LakeRaces:
     def test_four_writers_lose_no_commit_and_disturb_no_reader(
         self, tmp_path: Path, catalog_url: str

@@ -581,7 +581,7 @@ class PlanModel(RuleBasedStateMachine):
         self.market.now = moment
 
 
-@pytest.mark.hunt
+@pytest.mark.chaos
 def test_over_weeks_the_plan_wants_what_was_hurt_and_nothing_else() -> None:
     run_state_machine_as_test(
         PlanModel,

@@ -1,4 +1,4 @@
-"""What files come to: from the files alone, calculated by somebody else (`sandbox/carbon/independent.py`)."""
+"""What files come to: calculated from the files alone by the oracle (`tests/oracles/carbon.py`)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from itertools import product
 from pathlib import Path
 
 from domain.carbon import catalogue
-from hunts.carbon_files import INSTITUTIONS, SHAPES, YEARS, Sheet
+from tests.chaos.carbon_files import INSTITUTIONS, SHAPES, YEARS, Sheet
 from tests.oracles.carbon import Book, Factor, Line, Result, factors_of, report, results
 
 BOOK = Book.of(Path(catalogue.__file__).with_name("catalogue.yaml").read_text(encoding="utf-8"))
 Factors = Mapping[tuple[str, str], list[Factor]]
 
 
-def truth(sheets: Sequence[Sheet], year: int) -> dict[tuple[str, str, int], Line]:
+def true_report(sheets: Sequence[Sheet], year: int) -> dict[tuple[str, str, int], Line]:
     """The report of a year, by unit, module and scope, after these files have come in this order."""
     known = [s for s in sheets if s.year == year]
     factors = _factors(s for s in known if s.kind == "factors")
@@ -27,7 +27,7 @@ def truth(sheets: Sequence[Sheet], year: int) -> dict[tuple[str, str, int], Line
 
 
 def _factors(sheets: Iterable[Sheet]) -> Factors:
-    """Of each thing that factors are for, the newest; what a newer file lacks stays."""
+    """The newest of each factor; a factor that a newer file lacks stays."""
     lines: dict[tuple[str, str, str], dict[str, str]] = {}
     for sheet in sheets:
         for row in sheet.rows():
@@ -39,45 +39,39 @@ def _results(sheet: Sheet, factors: Factors) -> Iterator[Result]:
     return results(BOOK, sheet.topic, sheet.rows(), factors)
 
 
-def possible(before: Sequence[Sheet], coming: Sequence[Sheet], year: int) -> dict[str, list[int]]:
-    """By module, every mass that a report may show while `coming` are uploaded in whatever order.
+def write_possible(path: Path, before: Sequence[Sheet], coming: Sequence[Sheet]) -> Path:
+    """The possible masses of each year, for readers in other processes."""
+    path.write_text(json.dumps({year: possible(before, coming, year) for year in YEARS}))
+    return path
 
-    Each type as some one file of factors and some one file of each institution make it: whole, or not at all.
-    Every file of factors has all factors of the types it speaks of.
+
+def possible(before: Sequence[Sheet], coming: Sequence[Sheet], year: int) -> dict[str, list[int]]:
+    """By module, every mass that a report may show while `coming` are uploaded in any order.
+
+    Each type is as one file of factors and one file of each institution make it, whole or not at all. Every
+    file of factors has all factors of its types.
     """
     found: dict[str, set[int]] = defaultdict(lambda: {0})
     for name in SHAPES:
         module = BOOK.module_of[name]
-        masses = _masses(before, coming, year, name)
+        masses = _masses(before, [s for s in (*before, *coming) if s.year == year], name)
         found[module] = {a + b for a in found[module] for b in masses}
     return {module: sorted(masses) for module, masses in found.items()}
 
 
-def _masses(before: Sequence[Sheet], coming: Sequence[Sheet], year: int, name: str) -> set[int]:
-    mine = [s for s in (*before, *coming) if s.year == year]
-    speaking = [s for s in mine if s.kind == "factors" and _speaks_of(s, name)]
-    states: list[Factors] = [_factors([s]) for s in speaking]
-    if not any(s in before for s in speaking):
+def _masses(before: Sequence[Sheet], sheets: Sequence[Sheet], name: str) -> set[int]:
+    of_name = [
+        s for s in sheets if s.kind == "factors" and any(r["data_entry_type"] == name for r in s.rows())
+    ]
+    states: list[Factors] = [_factors([s]) for s in of_name]
+    if not any(s in before for s in of_name):
         states.append({})
-    files = [_choices(before, mine, name, institution) for institution in INSTITUTIONS]
+    choices: list[list[Sheet | None]] = []
+    for institution in INSTITUTIONS:
+        files: list[Sheet | None] = [s for s in sheets if (s.topic, s.institution) == (name, institution)]
+        choices.append(files if any(s in before for s in files) else [*files, None])
     return {
         sum(r.mg or 0 for sheet in chosen if sheet for r in _results(sheet, factors))
         for factors in states
-        for chosen in product(*files)
+        for chosen in product(*choices)
     }
-
-
-def _choices(
-    before: Sequence[Sheet], mine: Sequence[Sheet], name: str, institution: str
-) -> list[Sheet | None]:
-    found: list[Sheet | None] = [s for s in mine if (s.topic, s.institution) == (name, institution)]
-    return found if any(s in before for s in found) else [*found, None]
-
-
-def _speaks_of(sheet: Sheet, name: str) -> bool:
-    return any(row["data_entry_type"] == name for row in sheet.rows())
-
-
-def write_possible(place: Path, before: Sequence[Sheet], coming: Sequence[Sheet]) -> None:
-    """For readers in other processes."""
-    place.write_text(json.dumps({year: possible(before, coming, year) for year in YEARS}))

@@ -1,4 +1,4 @@
-"""The files people upload in a carbon hunt: a few types of two years, in ever other words and numbers."""
+"""The files people upload in carbon rounds: a few types of two years, always other words and numbers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from services.carbon.uploaded_file import File
+
 YEARS = (2024, 2025)
 TOP = "UNI"
 TREES = (
@@ -18,7 +20,7 @@ TREES = (
     {TOP: "", "SCI": TOP, "ART": TOP, "PHY": "ART"},
 )
 INSTITUTIONS = ("main", "clinic")
-CLINIC = "train"
+SHARED_TYPE = "train"
 """The type that two institutions have data of."""
 
 
@@ -45,7 +47,7 @@ SHAPES: Mapping[str, Shape] = {
 
 @dataclass(frozen=True)
 class Sheet:
-    """A file with what is said beside it. `topic` is a data file's type."""
+    """A file and the arguments of its upload. `topic` is the type of a data file."""
 
     kind: Literal["units", "factors", "data"]
     name: str
@@ -61,36 +63,45 @@ class Sheet:
     def rows(self) -> list[dict[str, str]]:
         return list(csv.DictReader(io.StringIO(self.content.decode())))
 
+    def file(self) -> File:
+        return File(
+            kind=self.kind,
+            name=self.name,
+            content=self.content,
+            by="chaos",
+            institution=self.institution,
+            year=self.year,
+            data_entry_type=self.topic or None,
+        )
+
 
 @dataclass
-class Desk:
-    """Writes sheets by luck. No two of them have the same content."""
+class SheetWriter:
+    """Writes random sheets. No two of them have the same content."""
 
     luck: random.Random
     years: Sequence[int] = YEARS
     names: Sequence[str] = tuple(SHAPES)
     _written: int = 0
 
-    def furniture(self) -> list[Sheet]:
+    def complete_set(self) -> list[Sheet]:
         """Something of everything: a report of each year follows from it."""
         made = [self.units(year) for year in self.years]
         made += [self.factors(year, self.names) for year in self.years]
         made += [self.data(year, name) for year in self.years for name in self.names]
-        return [*made, *(self.data(year, CLINIC, "clinic") for year in self.years)]
+        return [*made, *(self.data(year, SHARED_TYPE, "clinic") for year in self.years)]
 
-    def anything(self, *, partly: bool = False) -> Sheet:
-        """Mostly of one year: what overlaps is looked for. `partly`: of factors not all may be there."""
+    def any_sheet(self, *, partly: bool = False) -> Sheet:
+        """Mostly of one year, so that uploads overlap. `partly`: factors may be left out."""
         year = self.luck.choice((*tuple(self.years[1:]) * 3, *self.years))
         kind = self.luck.choice(("factors", "factors", "data", "data", "data", "units"))
         if kind == "factors":
-            return self.factors(year, self._some_types(), partly=partly)
+            names = self.luck.sample(self.names, self.luck.randint(1, len(self.names)))
+            return self.factors(year, names, partly=partly)
         if kind == "units":
             return self.units(year)
         name = self.luck.choice(self.names)
-        return self.data(year, name, self.luck.choice(INSTITUTIONS) if name == CLINIC else "main")
-
-    def _some_types(self) -> Sequence[str]:
-        return self.luck.sample(self.names, self.luck.randint(1, len(self.names)))
+        return self.data(year, name, self.luck.choice(INSTITUTIONS) if name == SHARED_TYPE else "main")
 
     def units(self, year: int) -> Sheet:
         tree = self.luck.choice(TREES)

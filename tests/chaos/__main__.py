@@ -1,0 +1,81 @@
+"""Chaos: the real command against a source that misbehaves, a machine that dies, and many copies of itself.
+
+    python -m tests.chaos faults [--seed N] [--rounds N] [--days N] [--only ROUND] [--no-up]
+    python -m tests.chaos kills  [--seed N] [--rounds N] [--days N] [--only ROUND] [--no-up]
+    python -m tests.chaos races  [--seed N] [--rounds N] [--days N] [--only ROUND]
+    python -m tests.chaos carbon [--seed N] [--rounds N] [--only ROUND]
+
+Every round fills an empty home through child processes of the command, disturbs them at random moments,
+heals, and then checks: each table has the rows of a home that was filled undisturbed, no key has two rows,
+nothing in the ledger runs or is due, and every failure left a reason.
+
+faults  every kind of fault of the sandbox by itself, then `--rounds` rounds with all of them in a fifth of
+        the calls, then `perennial up` with the same.
+kills   `--rounds` times kill -9 of the whole process group at a random moment, up to three in a row; a disk
+        that fills up; then `perennial up` loses a run's worker, its daemon, or all its processes.
+races   `--rounds` crowds: backfills, daily runs, healing and checks of overlapping days at once on one home,
+        with maintenance in the middle and readers throughout; one crowd more on Postgres, where there is one.
+carbon  `--rounds` times each, on SQLite and on Postgres where there is one: a crowd of uploads and healing at
+        once; a burst of uploads after which each year is aggregated once; files that come in while their year
+        is aggregated; and twice as many series of one to four kill -9. In the end a report is what the oracle
+        (`tests/oracles/carbon.py`) calculates from the files.
+
+Each round prints one line, the end one line of JSON; the exit code is 1 if anything is wrong. `--seed N
+--only NAME`, both printed, play a round again; moments are real time, so it hits nearly the same instruction.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+
+from tests.chaos import carbon_kills, carbon_races, faults, full_disk, kills, races, up
+from tests.chaos.carbon_home import carbon_homes
+from tests.chaos.market_checks import Baseline, baseline
+from tests.chaos.rounds import Round, fresh_seed, play_rounds
+
+ROUNDS = {"faults": 3, "kills": 30, "races": 5, "carbon": 2}
+DAYS = {"faults": 12, "kills": 250, "races": 12}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.chaos",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("what", choices=tuple(ROUNDS))
+    parser.add_argument("--seed", type=int, help="play these rounds again (default: a new one)")
+    parser.add_argument("--rounds", type=int, help=f"how many of the random rounds (default: {ROUNDS})")
+    parser.add_argument("--days", type=int, help=f"trading days of the backfill (default: {DAYS})")
+    parser.add_argument("--no-up", action="store_true", help="leave `perennial up` out")
+    parser.add_argument("--only", help="the name of one round, as its line shows it")
+    options = parser.parse_args()
+    seed = fresh_seed() if options.seed is None else options.seed
+    number = ROUNDS[options.what] if options.rounds is None else options.rounds
+    if options.what == "carbon":
+        with carbon_homes() as homes:
+            rounds = carbon_races.rounds(homes, number) | carbon_kills.rounds(homes, 2 * number, seed)
+            return _play(options, rounds, seed)
+    with baseline(options.days or DAYS[options.what]) as base:
+        return _play(options, _market_rounds(options, base, number, seed), seed)
+
+
+def _market_rounds(options: argparse.Namespace, base: Baseline, number: int, seed: int) -> dict[str, Round]:
+    match options.what:
+        case "faults":
+            return faults.rounds(base, number) | ({} if options.no_up else up.fault_rounds(base))
+        case "races":
+            return races.rounds(base, number)
+    made = kills.rounds(base, number, seed) | full_disk.rounds(base)
+    return made | ({} if options.no_up else up.kill_rounds(base, each=2))
+
+
+def _play(options: argparse.Namespace, rounds: Mapping[str, Round], seed: int) -> int:
+    chosen = {name: play for name, play in rounds.items() if options.only in (None, name)}
+    return 1 if play_rounds(options.what, chosen, seed) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

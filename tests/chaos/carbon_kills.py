@@ -1,0 +1,128 @@
+"""Rounds in which the processes that ingest, calculate and aggregate die: kill -9 of a process group at
+random moments, several in a row on one home."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from domain.carbon.jobs import AGGREGATION, DATA_INGEST, FACTOR_INGEST, RECALCULATION
+from domain.shared.error import PerennialError
+from services.carbon.report import report_of
+from tests.chaos.carbon_files import TOP, YEARS, SheetWriter
+from tests.chaos.carbon_home import HEAL, CarbonHome, Homes, on_both
+from tests.chaos.home import COMMAND_SECONDS, after, commits, kill_group, wait_until
+from tests.chaos.market_checks import duplicate_keys
+from tests.chaos.races import REASON
+from tests.chaos.rounds import Findings, Round
+
+MOMENT_SECONDS = 60.0
+"""How long a moment to kill is waited for: with nothing left to do, it never comes."""
+COMMAND_TAKES = 6.0
+MOMENTS = ("at_time", "at_commit", "at_claim", "at_completion")
+KINDS = (FACTOR_INGEST, DATA_INGEST, RECALCULATION, AGGREGATION)
+
+
+def rounds(homes: Homes, number: int, seed: int) -> dict[str, Round]:
+    """Series of one to four kills on one home."""
+    luck = random.Random(f"{seed} series")
+    lengths = [luck.choice((1, 2, 3, 4)) for _ in range(number)]
+    return on_both(homes, {f"kill-{n}x{k}": partial(series, length=k) for n, k in enumerate(lengths, 1)})
+
+
+def series(homes: Homes, luck: random.Random, database_url: str = "", *, length: int) -> Findings:
+    found, writer = Findings(), SheetWriter(luck)
+    with homes.open(found, database_url) as office:
+        before = writer.complete_set()
+        office.fill(before if luck.random() < 0.7 else before[: len(YEARS)])
+        for _ in range(length):
+            _kill(office, writer, luck)
+            found.complaints += _unreadable(office)
+            found.complaints += duplicate_keys(office.home.carbon.lake, "carbon.")
+            if luck.random() < 0.5:
+                _heal_at_once(office)
+            if luck.random() < 0.3:
+                office.home.expire_leases()
+                office.home.end_waits()
+        office.heal()
+        office.check()
+    return found
+
+
+def _kill(office: CarbonHome, writer: SheetWriter, luck: random.Random) -> None:
+    """One to three commands at once; one of them is killed, or all are."""
+    uploads = [writer.any_sheet(partly=True) for _ in range(luck.randint(1, 3))]
+    commands = [(*office.upload_command(sheet), "--wait") for sheet in uploads]
+    if luck.random() < 0.3:
+        commands.append(HEAL)
+    name, when = _moment(office, luck)
+    started = [office.home.start(*words) for words in commands]
+    processes = [process for process, _ in started]
+    victims = processes if luck.random() < 0.5 else [luck.choice(processes)]
+    try:
+        wait_until(lambda: all(p.poll() is not None for p in victims) or when(), MOMENT_SECONDS)
+        hit = sum(_is_killed(process) for process in victims)
+        for process in processes:
+            process.wait(COMMAND_SECONDS)
+    finally:
+        for process in processes:
+            kill_group(process)
+    office.deaths += hit
+    office.found.count(kills=hit, too_late=len(victims) - hit, **{name: 1})
+    for process, output in started:
+        printed = output.read_text(errors="replace")
+        if "Traceback" in printed:
+            office.found.complaints.append(
+                f"ended with {process.returncode} and a traceback: {printed[-900:]}"
+            )
+
+
+def _is_killed(process: subprocess.Popen[bytes]) -> bool:
+    lived = process.poll() is None
+    kill_group(process)
+    return lived
+
+
+def _moment(office: CarbonHome, luck: random.Random) -> tuple[str, Callable[[], bool]]:
+    """When to kill: after some time, some commit, some claim, or some completed work."""
+    kind = luck.choice(MOMENTS)
+    grace = luck.choice((0.0, luck.uniform(0, 0.05), luck.uniform(0, 0.5)))
+    if kind == "at_time":
+        return kind, after(luck.uniform(0.5, COMMAND_TAKES), lambda: True)
+    if kind == "at_commit":
+        commit = commits(office.home, "carbon") + luck.randint(1, 5)
+        return kind, after(grace, lambda: commits(office.home, "carbon") >= commit)
+    ledger = office.home.carbon.ledger
+    if kind == "at_claim":
+        work = luck.choice(KINDS)
+        return kind, after(grace, lambda: any(row.kind == work for row in ledger.running()))
+    done = len(ledger.find(status="completed", limit=None)) + luck.randint(1, 4)
+    return kind, after(grace, lambda: len(ledger.find(status="completed", limit=None)) >= done)
+
+
+def _unreadable(office: CarbonHome) -> Iterator[str]:
+    """Right after a death every report can be read and adds up."""
+    for year in YEARS:
+        try:
+            report = report_of(office.home.carbon, year)
+        except PerennialError as error:
+            if error.reason_code != "no_report":
+                yield f"after a death the report of {year} cannot be read: {error.message}"
+            continue
+        top = sum(row["total_mg"] for row in report.units if row["unit_id"] == TOP)
+        if top != report.total_mg:
+            yield f"after a death {TOP} has {top} mg in {year}, and its units {report.total_mg}"
+
+
+def _heal_at_once(office: CarbonHome) -> None:
+    """The dead are known to be dead: healing waits only for what died again and again, or before it began,
+    and says so."""
+    ended = office.home.run(*HEAL)
+    office.found.count(impatient=1, impatient_done=int(ended.code == 0))
+    complaints = office.found.complaints
+    if ended.failed_badly or (ended.code and not REASON.search(ended.text)):
+        complaints.append(f"healing after a death ended with {ended.code}: {ended.text[-600:]}")
+    if held := [(row.key, row.run_id) for row in office.home.carbon.ledger.running()]:
+        complaints.append(f"after healing dead processes still hold work: {held}")

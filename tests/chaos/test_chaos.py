@@ -1,0 +1,67 @@
+"""Chaos in short, with fresh choices each time: a line names the seed that plays a round again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from tests.chaos import carbon_kills, carbon_races, faults, kills, races
+from tests.chaos.carbon_home import Homes, carbon_homes
+from tests.chaos.market_checks import Baseline, baseline
+from tests.chaos.rounds import fresh_seed, play_rounds
+
+pytestmark = pytest.mark.chaos
+
+
+@pytest.fixture(scope="module")
+def base() -> Iterator[Baseline]:
+    with baseline(8) as made:
+        yield made
+
+
+@pytest.fixture
+def homes() -> Iterator[Homes]:
+    with carbon_homes() as made:
+        yield made
+
+
+@pytest.fixture
+def postgres(postgres_database: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    # Opening a production instance sets this variable, for Dagster: other tests must not inherit it.
+    monkeypatch.setenv("PERENNIAL_DATABASE_URL", postgres_database)
+    return postgres_database
+
+
+def test_backfill__source_fails_a_fifth_of_all_calls__loses_no_row(base: Baseline) -> None:
+    mixed = faults.mixed_round(base, untrue=False, quick=True)
+    assert play_rounds("faults", {"mixed": mixed}, fresh_seed()) == 0
+
+
+def test_backfill__killed_at_random_moments__loses_and_doubles_nothing(base: Baseline) -> None:
+    assert play_rounds("kills", {"twice": partial(kills.series, base, 2)}, fresh_seed()) == 0
+
+
+def test_crowd__on_sqlite__ends_with_the_same_content(base: Baseline) -> None:
+    assert play_rounds("races", {"crowd": partial(races.crowd, base)}, fresh_seed()) == 0
+
+
+def test_crowd__on_postgres__ends_with_the_same_content(base: Baseline, postgres: str) -> None:
+    crowd = partial(races.crowd, base, database_url=postgres)
+    assert play_rounds("races", {"crowd-postgres": crowd}, fresh_seed()) == 0
+
+
+def test_uploads__many_at_once__leave_the_report_of_all_files(homes: Homes) -> None:
+    crowd = partial(carbon_races.crowd, homes, processes=4)
+    assert play_rounds("carbon", {"crowd": crowd}, fresh_seed()) == 0
+
+
+def test_upload__while_its_year_is_aggregated__is_in_the_report(homes: Homes, postgres: str) -> None:
+    landing = partial(carbon_races.landing, homes, database_url=postgres)
+    assert play_rounds("carbon", {"landing-postgres": landing}, fresh_seed()) == 0
+
+
+def test_upload__killed_at_random_moments__is_done_in_the_end(homes: Homes) -> None:
+    series = partial(carbon_kills.series, homes, length=2)
+    assert play_rounds("carbon", {"killed": series}, fresh_seed()) == 0
