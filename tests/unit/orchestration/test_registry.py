@@ -86,10 +86,6 @@ OF_ONE_DOMAIN = re.compile(
 )
 """What may name a domain: its folders, its modules of the command and the HTTP interface, migrations."""
 SHARED = ("orchestration", "sensors", "services", "resources", "assets")
-STILL_NAMING = {
-    "resources/lake/error.py",
-}
-"""Files that wait for their part of the redesign. Nothing may be added."""
 
 
 def test_shared_modules__domain_named__in_none():
@@ -101,7 +97,7 @@ def test_shared_modules__domain_named__in_none():
         if word.search(file.read_text(encoding="utf-8"))
     }
     shared = {name for name in found if not OF_ONE_DOMAIN.match(name)}
-    assert shared - STILL_NAMING == set()
+    assert shared == set()
 
 
 @pytest.mark.parametrize("name", MODULES)
