@@ -1,6 +1,6 @@
-"""What the folders around an inbox file say about it: `data/institution=ethz/paper/2025/` says it all.
+"""The scope that the folders around an inbox file name: `data/institution=ethz/paper/2025/` names it all.
 
-A folder that says nothing is refused: what somebody meant by it would be lost.
+An unknown folder is refused: what somebody meant by it would be lost.
 """
 
 from __future__ import annotations

@@ -52,5 +52,5 @@ def _is_long_ago(now: datetime, made: datetime | None, moments: Collection[datet
 
 
 def _since(state: PartitionState) -> datetime | None:
-    told = state.detail.get(UNSUMMED_SINCE)
-    return datetime.fromisoformat(told) if told else state.committed_at
+    since = state.detail.get(UNSUMMED_SINCE)
+    return datetime.fromisoformat(since) if since else state.committed_at
