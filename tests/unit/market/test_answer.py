@@ -41,12 +41,6 @@ def test_nine_tenths_of_a_day_are_data(count: int, status: str) -> None:
     assert (judgement.status, judgement.rows, judgement.expected) == (status, count, 100)
 
 
-def test_less_is_refused_and_says_how_much_came() -> None:
-    error = refused(factors(89))
-    assert error.reason_code == "incomplete"
-    assert error.message == "adj_factor 2026-11-17: only 89 of 100 rows (89.0%); too few, not kept"
-
-
 def test_what_is_not_data_yet_is_transient_and_not_for_this_run() -> None:
     """Seconds do not help; the ledger asks again later."""
     for error in (refused(factors(0)), refused(factors(10)), refused(factors(100, date(2026, 11, 16)))):
@@ -66,19 +60,6 @@ def test_an_empty_answer_is_early_for_three_hours_and_then_reported(after: timed
     published = shanghai_time("2026-11-17 16:00")
     empty = pa.Table.from_pylist([], schema=PRICES.table.schema)
     assert refused(empty, endpoint=PRICES, now=published + after).reason_code == reason
-
-
-def test_an_overdue_empty_answer_says_when_it_was_due() -> None:
-    error = refused(factors(0), now=shanghai_time("2026-11-17 12:31"))
-    assert error.message.endswith("empty answer for an open day, though it was due at 09:30 Asia/Shanghai")
-
-
-def test_patience_is_three_hours() -> None:
-    assert timedelta(hours=3) == PATIENCE
-
-
-def test_an_empty_answer_is_an_error_even_without_a_stock_list() -> None:
-    assert refused(factors(0), expected=None).reason_code == "empty_overdue"
 
 
 def test_an_empty_answer_is_an_answer_where_the_catalogue_says_so() -> None:
@@ -113,22 +94,12 @@ def test_a_row_that_comes_twice_is_a_broken_answer() -> None:
     assert (error.reason_code, error.message) == ("bad_answer", "adj_factor 2026-11-17: 3 rows come twice")
 
 
-def test_a_broken_answer_is_told_before_its_size() -> None:
-    assert refused(pa.concat_tables([factors(2), factors(2)])).reason_code == "bad_answer"
-
-
 def suspended(*timings: str | None) -> pa.Table:
     rows = [
         {"trade_date": TUESDAY, "ts_code": "600000.SH", "suspend_timing": t, "suspend_type": "S"}
         for t in timings
     ]
     return pa.Table.from_pylist(rows, schema=SUSPENSIONS.table.schema)
-
-
-def test_a_stock_may_be_suspended_several_times_a_day() -> None:
-    assert (
-        check_answer(SUSPENSIONS, TUESDAY, suspended("09:30-10:00", None), None, EVENING).status == "complete"
-    )
 
 
 def test_a_key_column_without_a_value_is_a_key_like_any_other() -> None:

@@ -49,30 +49,7 @@ def columns(**changes: Any) -> dict[str, Any]:
     return {name: spec for name, spec in {**NEW_ROW["columns"], **changes}.items() if spec is not None}  # type: ignore[dict-item]
 
 
-_NEVER_NULL = {"trade_date", "ts_code", "year", "cal_date"}
-
-
 # What the packaged catalogue says
-
-
-def test_the_tables_are_those_of_the_design() -> None:
-    assert {e.endpoint: e.table.name for e in catalogue().endpoints} == {
-        "trade_cal": "market.normalized_trade_cal",
-        "stock_basic": "market.normalized_stock_basic",
-        "daily": "market.normalized_daily",
-        "adj_factor": "market.normalized_adj_factor",
-        "daily_basic": "market.normalized_daily_basic",
-        "suspend_d": "market.suspensions",
-    }
-
-
-def test_what_a_whole_day_has_is_those_of_the_design() -> None:
-    assert {e.name: e.expected for e in catalogue().daily} == {
-        "normalized_daily": "listed_less_suspended",
-        "normalized_adj_factor": "listed",
-        "normalized_daily_basic": "listed_less_suspended",
-        "suspensions": "unknown",
-    }
 
 
 def test_the_keys_are_those_of_the_design() -> None:
@@ -84,13 +61,6 @@ def test_the_keys_are_those_of_the_design() -> None:
         "normalized_daily_basic": ("trade_date", "ts_code"),
         "suspensions": ("trade_date", "ts_code", "suspend_timing"),
     }
-
-
-def test_the_calendar_is_kept_by_year_the_list_whole_and_the_rest_by_day() -> None:
-    kinds = {e.name: (e.table.partition_kind, e.table.partition_columns) for e in catalogue().endpoints}
-    assert kinds.pop("normalized_trade_cal") == ("year", ("year",))
-    assert kinds.pop("normalized_stock_basic") == ("none", ())
-    assert set(kinds.values()) == {("day", ("trade_date",))}
 
 
 def test_every_column_is_described_and_every_number_of_money_or_shares_has_its_unit() -> None:
@@ -113,20 +83,10 @@ def test_every_partition_column_and_every_day_and_code_of_a_key_is_never_null() 
             assert not fields[name].nullable, f"{table.name}.{name}"
 
 
-def test_table_names_are_unique() -> None:
-    names = [table.name for table in all_tables(catalogue())]
-    assert len(names) == len(set(names))
-
-
 def test_the_source_is_asked_for_its_own_columns_only() -> None:
     assert "year" not in catalogue().calendar.source_schema.names
     for endpoint in (*catalogue().daily, catalogue().stocks):
         assert endpoint.source_schema.equals(endpoint.table.schema, check_metadata=True)
-
-
-def test_a_daily_table_may_have_a_year_of_its_own() -> None:
-    found = parse(with_row(columns=columns(year=["int32", "", "Year of the report"])))
-    assert "year" in found.by_name("normalized_moneyflow").source_schema.names
 
 
 # A new table is one row
@@ -233,15 +193,3 @@ def test_a_catalogue_with_a_part_missing_is_refused(
     remove(document)
     with pytest.raises(InvalidInput, match=words):
         parse(yaml.safe_dump(document, allow_unicode=True, sort_keys=False))
-
-
-def test_an_empty_file_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="no section daily, reference"):
-        parse("")
-
-
-def test_an_unknown_table_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(InvalidInput) as caught:
-        catalogue().by_name("normalised_daily")
-    assert "normalised_daily" in caught.value.message
-    assert "normalized_daily" in caught.value.remedy

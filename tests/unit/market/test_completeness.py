@@ -74,27 +74,6 @@ def test_where_nothing_may_be_an_answer_it_is_one(rows: int, status: str) -> Non
     assert judge(SUSPENSIONS, rows, None).status == status
 
 
-def test_only_what_the_catalogue_says_may_be_empty() -> None:
-    assert [e.name for e in CATALOGUE.endpoints if e.may_be_empty] == ["suspensions"]
-
-
-@pytest.mark.parametrize(
-    ("rows", "expected", "words"),
-    [
-        (4_500, 5_000, "4,500 of 5,000 rows (90.0%)"),
-        (0, 5_000, "0 of 5,000 rows (0.0%)"),
-        (4_500, None, "4,500 rows"),
-        (0, 0, "0 of 0 rows (100.0%)"),
-    ],
-)
-def test_a_judgement_is_told_in_numbers(rows: int, expected: int | None, words: str) -> None:
-    assert str(judge(PRICES, rows, expected)) == words
-
-
-def test_a_judgement_by_fixed_number_tells_it() -> None:
-    assert str(judge(BY_FLOOR, 1_000, None)) == "1,000 of 4,000 rows (25.0%)"
-
-
 @pytest.mark.parametrize(("fetches", "hours"), [(0, 1), (1, 1), (2, 6), (3, 24), (4, 24), (100, 24)])
 def test_a_partial_day_is_asked_for_again_after_one_six_and_twenty_four_hours(
     fetches: int, hours: int

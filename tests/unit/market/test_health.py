@@ -19,7 +19,6 @@ from tests.unit.market.world import (
     TUESDAY,
     UNREAD,
     Market,
-    corrupt,
     shanghai_time,
     unavailable,
 )
@@ -85,11 +84,6 @@ def test_a_healthy_market_has_no_findings(market: Market) -> None:
     assert not found(market, sources=(Source(market.now),))
 
 
-def test_days_that_are_not_due_yet_are_no_finding(market: Market) -> None:
-    early = market.at("2026-11-17 12:00")
-    assert not found(early)
-
-
 # From the plan
 
 
@@ -115,11 +109,6 @@ def test_a_gap_whose_work_a_person_called_off_is_explained_not_healing(gap: Mark
     )
 
 
-def test_what_was_called_off_for_another_reason_heals(gap: Market) -> None:
-    finding = only(gap, Row("cancelled", fingerprint="another"))
-    assert (finding.health, finding.action) == ("healing", not_started("market"))
-
-
 def test_of_several_rows_the_one_counts_that_tells_of_the_present(gap: Market) -> None:
     wanted = gap.verdict(PRICES, TUESDAY).fingerprint
     failed = Row("failed", id=1, fingerprint="before", error="no right")
@@ -129,12 +118,6 @@ def test_of_several_rows_the_one_counts_that_tells_of_the_present(gap: Market) -
     assert only(gap, failed, off, other).reason_code == "called_off"
     assert only(gap, failed, other).health == "broken"
     assert only(gap, running, off).work_id == 4
-
-
-def test_a_damaged_day_says_so(market: Market) -> None:
-    market.states[PRICES, str(TUESDAY)] = corrupt(market.states[PRICES, str(TUESDAY)])
-    market.work(market.verdict(COVERED, TUESDAY))
-    assert only(market).reason_code == "damaged"
 
 
 def test_what_cannot_be_read_names_the_file_and_the_remedy(market: Market) -> None:
@@ -194,20 +177,10 @@ def test_work_put_off_says_why_since_when_and_until_when(gap: Market) -> None:
     assert finding.action == actions("market")["source_down"]
 
 
-def test_work_that_never_failed_says_what_the_plan_says(gap: Market) -> None:
-    finding = only(gap, Row("queued", reason_code="missing"))
-    assert finding.reason == gap.verdict(PRICES, TUESDAY).why
-    assert finding.next_attempt == gap.now
-
-
 def test_work_given_up_is_broken_and_has_no_next_attempt(gap: Market) -> None:
     finding = only(gap, Row("failed", reason_code="unclassified", error="KeyError: 'x'"))
     assert (finding.health, finding.next_attempt) == ("broken", None)
     assert finding.action == actions("market")["unclassified"].replace("ID", "7")
-
-
-def test_an_action_names_the_work(gap: Market) -> None:
-    assert "perennial work retry 7" in only(gap, Row("failed", reason_code="abandoned")).action
 
 
 def test_work_under_way_wants_nobody(gap: Market) -> None:
@@ -227,11 +200,6 @@ def test_a_worker_whose_lease_ran_out_is_lost(gap: Market, ago: int, reason: str
         assert (finding.next_attempt, finding.action) == (gap.now, not_started("market"))
 
 
-def test_the_newest_row_of_a_key_counts(gap: Market) -> None:
-    finding = only(gap, Row("failed", id=1, error="old"), Row("queued", id=2))
-    assert (finding.work_id, finding.health) == (2, "healing")
-
-
 def test_finished_work_does_not_hide_a_gap(gap: Market) -> None:
     finding = only(gap, Row("completed"))
     assert (finding.work_id, finding.reason_code) == (None, "missing")
@@ -248,10 +216,6 @@ def test_an_old_failure_of_a_day_that_is_healthy_now_is_not_told(market: Market)
     assert not found(market, Row("failed", error="HTTP 502"))
 
 
-def test_a_healthy_day_being_fetched_again_is_told(market: Market) -> None:
-    assert only(market, Row("running")).health == "healing"
-
-
 @pytest.mark.parametrize(
     "error",
     [e for _, e in inspect.getmembers(errors, inspect.isclass) if e.__module__ == errors.__name__],
@@ -262,13 +226,6 @@ def test_every_error_of_the_source_has_its_action(
     action = actions("market")[error.reason_code]
     if issubclass(error, PermanentRunnerError):
         assert not action.startswith("nothing"), "a permanent failure waits for a person"
-
-
-@pytest.mark.parametrize(
-    "reason", ["empty_answer", "empty_overdue", "incomplete", "bad_answer", "stock_list_missing"]
-)
-def test_every_refused_answer_has_its_action(reason: str) -> None:
-    assert reason in actions("market")
 
 
 # From the sources
@@ -297,12 +254,6 @@ def test_a_failing_source_says_its_error_its_last_success_and_since_when(market:
     assert finding.since == failed
 
 
-def test_a_silent_source_says_that_it_is_silent(market: Market) -> None:
-    success = shanghai_time("2026-10-12 12:00")
-    finding = only(market, sources=(Source(success),))
-    assert finding.reason == "silent; last success 2026-10-12 04:00 UTC"
-
-
 # From the past, and all together
 
 
@@ -311,16 +262,6 @@ def test_older_gaps_are_one_finding_with_its_remedy(market: Market) -> None:
     assert (finding.reason_code, finding.health) == ("history_gaps", "stale")
     assert finding.reason.startswith("12 older days")
     assert finding.action == "run `perennial market backfill --gaps`"
-
-
-def test_the_worst_comes_first(market: Market) -> None:
-    market.drop(PRICES, "2026-11-16")
-    market.put("normalized_daily_basic", TUESDAY, 950, seen=2)
-    rows = (Row("failed", key=f"{PRICES}:2026-03-02"),)
-    told = found(market, *rows, sources=(Source(shanghai_time("2026-11-13 12:00")),), history_gaps=1)
-    ranks = [f.health for f in told]
-    assert ranks == sorted(ranks, key=["broken", "stale", "healing", "explained"].index)
-    assert set(ranks) == {"broken", "stale", "healing", "explained"}
 
 
 def test_every_verdict_that_is_due_is_told_once() -> None:

@@ -33,42 +33,16 @@ def looked_at(now: str, **settings: Any) -> list[str]:
     return [str(day) for day in market.window]
 
 
-def due_days(now: str) -> set[str]:
-    """Of an empty warehouse."""
-    return {v.partition for v in Market(shanghai_time(now)).plan.due if v.table in DAILY}
-
-
 def test_the_window_is_the_last_seven_days_up_to_today() -> None:
     assert looked_at("2026-11-17 20:00") == [
         "2026-11-10", "2026-11-11", "2026-11-12", "2026-11-13", "2026-11-16", "2026-11-17",
     ]  # fmt: skip
 
 
-def test_window_and_limit_are_settings() -> None:
-    assert looked_at("2026-11-17 20:00", window_days=1, limit=1) == ["2026-11-16", "2026-11-17"]
-    assert len(looked_at("2026-11-17 20:00", window_days=1, limit=5)) == 5
-
-
 @pytest.mark.parametrize(("minute", "due"), [("18:29", False), ("18:30", True), ("18:31", True)])
 def test_today_is_due_from_half_past_six(minute: str, due: bool) -> None:
     market = Market(shanghai_time(f"2026-11-17 {minute}"))
     assert {market.verdict(name, TUESDAY).state for name in DAILY} == {"gap" if due else "early"}
-
-
-def test_the_last_instant_before_half_past_six_is_too_early() -> None:
-    market = Market(shanghai_time("2026-11-17 18:30") - timedelta(microseconds=1))
-    assert market.verdict("normalized_daily", TUESDAY).state == "early"
-
-
-@pytest.mark.parametrize("minute", ["00:00", "09:00", "18:29", "18:30", "23:59"])
-def test_yesterday_is_due_all_day_long(minute: str) -> None:
-    assert "2026-11-16" in due_days(f"2026-11-17 {minute}")
-
-
-def test_a_day_that_is_not_due_says_from_when_it_is() -> None:
-    told = Market(shanghai_time("2026-11-17 12:00")).verdict("normalized_daily", TUESDAY)
-    assert told.why == "due from 2026-11-17 18:30 Asia/Shanghai"
-    assert not told.fingerprint
 
 
 def test_an_earlier_daily_hour_waits_for_the_publication_of_each_table() -> None:
@@ -80,43 +54,6 @@ def test_an_earlier_daily_hour_waits_for_the_publication_of_each_table() -> None
         "normalized_daily_basic": "early",
         "suspensions": "gap",
     }
-
-
-def test_the_moment_counts_and_not_its_time_zone() -> None:
-    now = shanghai_time("2026-11-17 18:30")
-    here = Market(now).plan
-    assert Market(now.astimezone(UTC)).plan == here
-
-
-def test_days_still_to_come_take_no_place() -> None:
-    market = Market(shanghai_time("2026-11-17 18:30"))
-    assert max(market.calendar.open_days) > TUESDAY
-    assert max(market.window) == TUESDAY
-
-
-@pytest.mark.parametrize(
-    ("now", "newest"),
-    [
-        ("2026-11-14 12:00", "2026-11-13"),  # Saturday
-        ("2026-11-14 18:30", "2026-11-13"),
-        ("2026-11-15 23:00", "2026-11-13"),  # Sunday
-        ("2026-10-05 19:00", "2026-09-30"),  # a holiday
-        ("2026-11-17 18:29", "2026-11-16"),
-        ("2026-11-17 18:30", "2026-11-17"),
-        ("2027-01-02 12:00", "2026-12-31"),
-    ],
-)
-def test_the_newest_due_day_is_never_a_closed_one(now: str, newest: str) -> None:
-    assert max(due_days(now)) == newest
-
-
-def test_a_closed_day_is_no_gap() -> None:
-    partitions = {v.partition for v in Market(shanghai_time("2026-11-16 12:00")).plan.verdicts}
-    assert not partitions & {"2026-11-14", "2026-11-15"}
-
-
-def test_in_a_long_holiday_the_days_before_it_stay_in_sight() -> None:
-    assert looked_at("2026-10-08 20:00") == ["2026-09-28", "2026-09-29", "2026-09-30"]
 
 
 def test_on_the_first_day_after_a_long_holiday_the_days_before_it_stay_in_sight() -> None:
@@ -193,19 +130,6 @@ def test_a_new_warehouse_with_a_wide_window_finds_the_days_of_last_year() -> Non
     )
     assert f"{CALENDAR}:2026" in market.due()
     assert replace(market, calendar=calendar).window[0] == date(2026, 12, 14)
-
-
-def test_the_window_reaches_over_the_turn_of_the_year() -> None:
-    assert looked_at("2027-01-04 19:00") == [
-        "2026-12-28", "2026-12-29", "2026-12-30", "2026-12-31", "2027-01-04",
-    ]  # fmt: skip
-
-
-def test_references_come_first_and_then_the_newest_day() -> None:
-    partitions = [v.partition for v in Market(shanghai_time("2026-11-17 20:00")).plan.verdicts]
-    told = list(dict.fromkeys(partitions))
-    assert told[:2] == ["2026", "ALL"]
-    assert told[2:] == sorted(told[2:], reverse=True)
 
 
 def test_any_day_can_be_judged_by_itself() -> None:

@@ -10,9 +10,7 @@ import pytest
 from domain.market.plan import Verdict
 from tests.unit.market.world import (
     ADJUSTED,
-    CALENDAR,
     COVERED,
-    DAILY,
     REVISED,
     STOCKS,
     TUESDAY,
@@ -97,28 +95,6 @@ def test_each_reason_has_its_own(market: Market) -> None:
     assert len(found) == len(REASONS)
 
 
-def test_another_edit_is_another_reason(market: Market) -> None:
-    market.change(PRICES, TUESDAY, version=content(1_000, "edited"))
-    first = request(market).fingerprint
-    market.change(PRICES, TUESDAY, version=content(1_000, "edited again"))
-    assert request(market).fingerprint != first
-
-
-def test_a_stock_list_that_grew_again_is_another_reason(market: Market) -> None:
-    assert (
-        request(replace(market, listed=1_200)).fingerprint
-        != request(replace(market, listed=1_300)).fingerprint
-    )
-
-
-def test_every_repeated_asking_of_a_partial_day_is_another_reason(market: Market) -> None:
-    moment = shanghai_time("2026-11-16 19:00")
-    market.put(PRICES, TUESDAY, 950, checked=moment, fetches=1)
-    first = request(market).fingerprint
-    market.put(PRICES, TUESDAY, 950, checked=moment, fetches=2)
-    assert request(market).fingerprint != first
-
-
 def test_a_reference_s_changes_every_day_and_not_within_it() -> None:
     market = Market.healthy("2026-11-16 20:00")
     prints = [
@@ -142,12 +118,3 @@ def test_what_is_derived_does_not_ask_the_source_and_ignores_its_settings(market
     market.put(PRICES, TUESDAY, 1_000, words="revised")
     market.revised.add(TUESDAY)
     assert request(market, table).fingerprint == request(reconfigured(market), table).fingerprint
-
-
-def test_nothing_due_has_no_fingerprint(market: Market) -> None:
-    assert {v.fingerprint for v in market.plan.verdicts} == {""}
-
-
-def test_keys_name_table_and_partition(market: Market) -> None:
-    keys = {v.key for v in market.plan.verdicts}
-    assert {f"{CALENDAR}:2026", f"{STOCKS}:ALL", *(f"{name}:{TUESDAY}" for name in DAILY)} <= keys

@@ -36,7 +36,7 @@ ROWS = st.sampled_from([0, 1, 500, 899, 900, 950, 989, 990, LISTED, 1_100])
 
 
 @st.composite
-def a_cell(draw: st.DrawFn, now: datetime) -> PartitionState:
+def partition_states(draw: st.DrawFn, now: datetime) -> PartitionState:
     """Anything that may ever be found of one partition."""
     checked = now - timedelta(minutes=draw(st.integers(0, 60 * 24 * 12)))
     held = state(draw(ROWS), checked, seen=draw(st.integers(1, 3)), fetches=draw(st.integers(1, 5)))
@@ -54,14 +54,14 @@ def a_cell(draw: st.DrawFn, now: datetime) -> PartitionState:
 
 
 @st.composite
-def a_market(draw: st.DrawFn) -> Market:
+def markets(draw: st.DrawFn) -> Market:
     """Healthy at first, then some partitions replaced by anything, or by nothing."""
     now = draw(MOMENTS)
     market = Market.healthy(now) if draw(st.booleans()) else Market(now)
     tables = [*DAILY, ADJUSTED, COVERED]
     places = [(t, str(d)) for d in market.window for t in tables] + [(STOCKS, ALL), (CALENDAR, "2026")]
     for place in draw(st.lists(st.sampled_from(places), max_size=12, unique=True)):
-        found = draw(st.none() | a_cell(now))
+        found = draw(st.none() | partition_states(now))
         market.states.pop(place, None)
         if found is not None:
             market.states[place] = found
@@ -69,18 +69,18 @@ def a_market(draw: st.DrawFn) -> Market:
     return market
 
 
-@given(a_market(), st.dictionaries(st.sampled_from(JUDGED), ROWS.filter(lambda n: n >= 900)))
+@given(markets(), st.dictionaries(st.sampled_from(JUDGED), ROWS.filter(lambda n: n >= 900)))
 @settings(max_examples=40, deadline=None)
-def test_it_is_complete_work_done_leaves_nothing_due(market: Market, answers: dict[str, int]) -> None:
+def test_plan__work_done__leaves_nothing_due(market: Market, answers: dict[str, int]) -> None:
     """Whatever is broken, and even if the source's days are thin: doing what is asked ends."""
     market.source = {(t, str(d)): rows for t, rows in answers.items() for d in market.window}
     assert market.settle() <= 3
     assert {v.state for v in market.plan.verdicts} <= {"healthy", "explained", "early"}
 
 
-@given(a_market())
+@given(markets())
 @settings(max_examples=40, deadline=None)
-def test_it_is_complete_after_it_every_due_day_is_what_was_fetched_and_enough(market: Market) -> None:
+def test_plan__work_done__every_due_day_is_complete(market: Market) -> None:
     market.settle()
     for day in market.window:
         for endpoint in CATALOGUE.daily:
@@ -90,9 +90,9 @@ def test_it_is_complete_after_it_every_due_day_is_what_was_fetched_and_enough(ma
                 assert endpoint.may_be_empty or held.version.rows >= 0.9 * LISTED
 
 
-@given(a_market())
+@given(markets())
 @settings(max_examples=40, deadline=None)
-def test_it_is_minimal_what_is_whole_and_untouched_is_only_asked_for_revisions(market: Market) -> None:
+def test_plan__complete_and_untouched_partition__is_only_rechecked(market: Market) -> None:
     for verdict in market.plan.due:
         held = market.states.get((verdict.table, verdict.partition), PartitionState())
         whole = held.untouched and (
@@ -108,11 +108,9 @@ def test_it_is_minimal_what_is_whole_and_untouched_is_only_asked_for_revisions(m
             assert verdict.reason_code == "inputs_changed"
 
 
-@given(a_market(), st.randoms(use_true_random=False))
+@given(markets(), st.randoms(use_true_random=False))
 @settings(max_examples=40, deadline=None)
-def test_it_is_stable_the_order_of_what_was_observed_does_not_matter(
-    market: Market, chance: random.Random
-) -> None:
+def test_plan__any_order_of_states__is_the_same(market: Market, chance: random.Random) -> None:
     seen = market.observed
     shuffled = list(seen.states.items())
     chance.shuffle(shuffled)
@@ -120,22 +118,23 @@ def test_it_is_stable_the_order_of_what_was_observed_does_not_matter(
     assert plan(CATALOGUE, again, market.now, RULES) == plan(CATALOGUE, seen, market.now, RULES)
 
 
-@given(a_market())
+@given(markets())
 @settings(max_examples=40, deadline=None)
-def test_a_plan_speaks_of_each_partition_once(market: Market) -> None:
+def test_plan__any_market__has_one_verdict_for_each_partition(market: Market) -> None:
     keys = [v.key for v in market.plan.verdicts]
     assert len(keys) == len(set(keys))
 
 
-@given(a_market(), st.integers(0, 4), st.data())
+@given(markets(), st.integers(0, 4), st.data())
 @settings(max_examples=40, deadline=None)
-def test_a_look_takes_due_work_only_and_no_more_days_than_it_may(
+def test_take__any_limit__takes_the_newest_due_days_only(
     market: Market, limit: int, data: st.DataObject
 ) -> None:
     due = market.plan.due
     live = set(data.draw(st.lists(st.sampled_from([v.key for v in due] or ["none"]), max_size=6)))
     taken = market.plan.take(limit, live.__contains__)
     assert set(taken) <= set(due)
+    assert len({v.key for v in taken}) == len(taken)
     assert live & {v.key for v in due} <= {v.key for v in taken}
     for states in ({"gap", "derive"}, {"recheck"}):
         fresh = {v.partition for v in taken if v.state in states and v.key not in live}
@@ -143,9 +142,9 @@ def test_a_look_takes_due_work_only_and_no_more_days_than_it_may(
         assert fresh == set(sorted(possible, reverse=True)[:limit])
 
 
-@given(a_market())
+@given(markets())
 @settings(max_examples=50, deadline=None)
-def test_looks_of_three_days_reach_the_same_end_as_one_look_at_all(market: Market) -> None:
+def test_take__three_days_at_a_time__ends_where_all_at_once_does(market: Market) -> None:
     slowly = replace(market, states=dict(market.states), revised=set(market.revised))
     for _ in range(20):
         for verdict in slowly.plan.take(RULES.limit, lambda _: False):

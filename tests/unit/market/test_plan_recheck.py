@@ -7,20 +7,15 @@ from datetime import date, timedelta
 
 import pytest
 
-from domain.market.plan import FILL, REFRESH, judge_day
-from domain.market.trading import TradingCalendar
-from domain.shared.table import ABSENT, ALL
+from domain.market.plan import FILL, REFRESH
+from domain.shared.table import ALL
 from tests.unit.market.world import (
     CALENDAR,
-    CATALOGUE,
-    DAILY,
     REVISED,
     RULES,
     STOCKS,
     TUESDAY,
     Market,
-    content,
-    corrupt,
     days,
     reference_keys,
     shanghai_time,
@@ -42,15 +37,6 @@ def test_the_two_days_before_are_asked_for_once_more_at_the_daily_look() -> None
     assert rechecked(market.at("2026-11-17 18:30")) == {"2026-11-13", "2026-11-16"}
 
 
-def test_today_fetched_before_the_daily_look_is_asked_for_once_more_at_it() -> None:
-    market = Market.healthy("2026-11-16 20:00")
-    for name in DAILY:
-        market.put(
-            name, TUESDAY, 1_000 if name != "suspensions" else 0, checked=shanghai_time("2026-11-17 17:30")
-        )
-    assert str(TUESDAY) in rechecked(market.at("2026-11-17 18:30"))
-
-
 def test_a_day_asked_for_at_the_very_minute_of_the_daily_look_is_not_asked_for_again() -> None:
     market = Market.healthy("2026-11-17 18:30")
     assert not rechecked(market.at("2026-11-17 18:31"))
@@ -64,12 +50,6 @@ def test_every_day_is_asked_for_three_times_in_all_and_then_left_alone() -> None
     assert market.states[PRICES, "2026-11-17"].detail["fetches"] == 3
 
 
-def test_a_weekend_repeats_no_recheck() -> None:
-    market = Market.healthy("2026-11-13 20:00")
-    for moment in ("2026-11-14 19:00", "2026-11-15 19:00", "2026-11-16 12:00"):
-        assert not rechecked(market.at(moment))
-
-
 def test_after_a_long_holiday_the_days_before_it_are_rechecked() -> None:
     market = Market.healthy("2026-09-30 20:00")
     assert rechecked(market.at("2026-10-09 18:30")) == {"2026-09-29", "2026-09-30"}
@@ -80,26 +60,6 @@ def test_how_many_days_are_rechecked_is_a_setting() -> None:
     assert not rechecked(market.at("2026-11-17 18:30"))
     wide = replace(market, rules=replace(RULES, recheck_days=5))
     assert len(rechecked(wide.at("2026-11-17 18:30"))) == 4
-
-
-def test_an_explained_day_is_rechecked_too() -> None:
-    market = Market.healthy("2026-11-16 20:00")
-    market.put(PRICES, "2026-11-16", 950, seen=2)
-    verdict = market.at("2026-11-17 18:30").verdict(PRICES, "2026-11-16")
-    assert verdict.state == "recheck"
-
-
-def test_a_day_whose_last_asking_is_unknown_is_rechecked() -> None:
-    market = Market.healthy("2026-11-17 20:00")
-    market.change(PRICES, TUESDAY, checked_at=None)
-    assert market.verdict(PRICES, TUESDAY).state == "recheck"
-
-
-def test_without_a_calendar_no_day_is_among_the_newest() -> None:
-    market = Market.healthy("2026-11-16 20:00").at("2026-11-17 20:00")
-    blind = replace(market, calendar=TradingCalendar.of((), ()))
-    told = judge_day(CATALOGUE, date(2026, 11, 16), blind.observed, blind.now, RULES)
-    assert not {v.state for v in told} & {"recheck"}
 
 
 def test_a_recheck_yields_to_every_gap() -> None:
@@ -118,12 +78,6 @@ def test_a_revised_day_is_derived_until_its_old_values_are_kept() -> None:
     assert market.due() == {f"{REVISED}:{TUESDAY}"}
     market.settle()
     assert not market.due()
-
-
-def test_a_revision_of_a_day_long_past_is_kept_as_well() -> None:
-    market = Market.healthy("2026-11-17 20:00")
-    market.revised |= {date(2026, 3, 2), date(2026, 3, 3)}
-    assert [v.key for v in market.plan.due] == [f"{REVISED}:2026-03-03", f"{REVISED}:2026-03-02"]
 
 
 @pytest.mark.parametrize("day", [TUESDAY, date(2026, 3, 2)])
@@ -162,56 +116,11 @@ def test_a_reference_asked_for_exactly_at_its_hour_is_fresh() -> None:
     assert market.at("2026-11-18 09:00").verdict(STOCKS, ALL).reason_code == "daily_refresh"
 
 
-def test_a_reference_asked_for_before_its_hour_is_asked_for_again_at_it() -> None:
-    market = Market.healthy("2026-11-17 08:00")
-    assert market.at("2026-11-17 09:00").verdict(CALENDAR, "2026").why == (
-        "last fetched 2026-11-17 08:00, due since 2026-11-17 09:00"
-    )
-
-
-def test_references_are_refreshed_on_closed_days_too() -> None:
-    market = Market.healthy("2026-09-30 20:00").at("2026-10-04 12:00")
-    assert {v.key for v in market.plan.due if v.state == "refresh"} == reference_keys(market.now)
-
-
-def test_yesterday_s_hour_counts_before_today_s() -> None:
-    market = Market.healthy("2026-11-15 20:00")
-    why = market.at("2026-11-17 08:00").verdict(STOCKS, ALL).why
-    assert why == "last fetched 2026-11-15 20:00, due since 2026-11-16 09:00"
-
-
-def test_a_reference_whose_last_asking_is_unknown_is_due() -> None:
-    market = Market.healthy("2026-11-17 20:00")
-    market.change(STOCKS, ALL, checked_at=None)
-    assert market.verdict(STOCKS, ALL).why == "last fetched never, due since 2026-11-17 09:00"
-
-
-def test_a_broken_reference_is_asked_for_at_any_hour() -> None:
-    market = Market.healthy("2026-11-17 03:00")
-    for breaking, reason in (
-        ({"version": corrupt(market.states[STOCKS, ALL]).version}, "damaged"),
-        ({"version": content(10)}, "changed"),
-        ({"version": ABSENT}, "missing"),
-        ({"recorded": None}, "unrecorded"),
-        ({"version": ABSENT, "recorded": ABSENT}, "missing"),
-    ):
-        broken = replace(market, states=dict(market.states))
-        broken.change(STOCKS, ALL, **breaking)
-        verdict = broken.verdict(STOCKS, ALL)
-        assert (verdict.state, verdict.reason_code) == ("refresh", reason)
-
-
 def test_references_are_another_kind_of_work_and_come_first() -> None:
     market = Market(shanghai_time("2026-11-17 20:00"))
     reference, gap = market.verdict(STOCKS, ALL).item(), market.verdict(PRICES, TUESDAY).item()
     assert (reference.kind, gap.kind) == (REFRESH, FILL)
     assert reference.priority > gap.priority
-
-
-def test_the_next_year_s_calendar_is_asked_for_from_the_first_of_december() -> None:
-    market = Market.healthy("2026-11-30 20:00")
-    assert f"{CALENDAR}:2027" not in market.at("2026-11-30 23:59").due()
-    assert f"{CALENDAR}:2027" in market.at("2026-12-01 00:00").due()
 
 
 def test_a_day_in_a_year_without_calendar_is_no_gap_until_the_calendar_is_there() -> None:

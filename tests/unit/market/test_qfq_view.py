@@ -58,10 +58,6 @@ def test_forward_adjusted_prices_are_scaled_to_the_newest_factor(lake: Lake) -> 
     assert [(row["ts_code"], row["qfq_close"]) for row in found] == expected
 
 
-def test_the_view_is_there_before_there_is_any_data(lake: Lake) -> None:
-    assert lake.sql("SELECT count(*) AS n FROM market.qfq_daily")["n"][0].as_py() == 0
-
-
 def test_the_view_is_listed_and_cannot_be_written(lake: Lake) -> None:
     listed = lake.sql("SELECT table_name FROM information_schema.tables")["table_name"].to_pylist()
     assert "qfq_daily" in listed

@@ -68,21 +68,6 @@ def test_every_price_is_that_multiplied_by_hand(
     assert adjusted(prices, factors) == wanted, "to the last bit"
 
 
-def test_a_stock_without_a_factor_keeps_its_row_with_unknown_prices() -> None:
-    [row] = adjusted([price_row(FIRST, "600000.SH", close=10.0, vol=5.0)], {})
-    assert (row["ts_code"], row["adj_factor"], row["hfq_close"], row["vol"]) == ("600000.SH", None, None, 5.0)
-
-
-def test_an_unknown_price_stays_unknown_and_is_never_zero() -> None:
-    [row] = adjusted([price_row(FIRST, "600000.SH", open=None, close=10.0)], {(FIRST, "600000.SH"): 2.0})
-    assert (row["hfq_open"], row["hfq_close"]) == (None, 20.0)
-
-
-def test_a_factor_without_a_price_makes_no_row() -> None:
-    """A suspended stock has a factor, and did not trade."""
-    assert adjusted([], {(FIRST, "600000.SH"): 2.0}) == []
-
-
 def test_a_split_leaves_no_step_in_adjusted_prices() -> None:
     """Ten for one: the price falls to a tenth, the factor is ten times as large."""
     before, after = FIRST, date(2026, 11, 3)
@@ -95,11 +80,3 @@ def test_a_split_leaves_no_step_in_adjusted_prices() -> None:
     )
     assert rows[1]["hfq_pre_close"] == pytest.approx(rows[0]["hfq_close"])
     assert rows[1]["hfq_close"] / rows[0]["hfq_close"] == pytest.approx(1.05)
-
-
-def test_the_same_day_gives_the_same_rows_in_the_same_order_however_it_came() -> None:
-    prices = [price_row(FIRST, code, close=1.1) for code in CODES]
-    factors = {(FIRST, code): 1.7 for code in CODES}
-    once, again = adjusted(prices, factors), adjusted(prices[::-1], dict(reversed(factors.items())))
-    assert again == once
-    assert [row["ts_code"] for row in once] == CODES

@@ -12,7 +12,6 @@ from domain.market.catalogue import Catalogue
 from domain.market.reckoning import coverage
 from domain.market.tables import COVERAGE
 from domain.shared.state import PartitionState
-from domain.shared.table import Version
 from tests.unit.market.frames import CODES, FIRST, PRESENT, Exchange, arrow, exchanges
 from tests.unit.market.world import CATALOGUE, DAILY, JUDGED, content, corrupt, shanghai_time, state
 
@@ -98,11 +97,6 @@ def test_the_words_follow_the_judgement() -> None:
     assert word(98, seen=2) == "explained"
 
 
-def test_the_ratio_is_rows_over_expected() -> None:
-    row = told(TEN, {PRICES: set(sorted(EVERY)[:93])})[PRICES]
-    assert (row["rows"], row["expected"], row["ratio"], row["missing_stocks"]) == (93, 100, 0.93, 7)
-
-
 def test_only_the_first_few_missing_stocks_are_named() -> None:
     row = told(TEN, {PRICES: set()})[PRICES]
     assert row["missing_stocks"] == 100
@@ -128,12 +122,3 @@ def test_a_table_below_its_fixed_number_tells_the_number_and_the_ratio() -> None
     states = {("suspensions", str(FIRST)): state(1_000, NOW)}
     row = told(TEN, {}, states, catalogue)["suspensions", FIRST]
     assert (row["status"], row["expected"], row["ratio"]) == ("incomplete", 4_000, 0.25)
-
-
-def test_the_digest_is_that_of_the_content() -> None:
-    states = {(PRICES[0], str(FIRST)): replace(state(100, NOW), version=Version(100, "abc"))}
-    assert told(TEN, {PRICES: EVERY}, states)[PRICES]["digest"] == "abc"
-
-
-def test_without_days_there_are_no_rows() -> None:
-    assert told(replace(TEN, days=[]), {}) == {}

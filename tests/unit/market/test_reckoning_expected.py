@@ -59,26 +59,6 @@ def test_a_stock_counts_from_its_listing_until_the_day_before_its_delisting(
     assert expected_rows([FIRST], one_stock(listed, delisted), NOBODY)[FIRST]["listed"] == count
 
 
-@pytest.mark.parametrize(
-    ("timing", "kind", "times", "traded"),
-    [(None, "S", 1, 0), (None, "S", 2, 0), ("09:30-10:00", "S", 1, 1), (None, "R", 1, 1)],
-)
-def test_only_a_suspension_for_the_whole_day_takes_a_stock_away(
-    timing: str | None, kind: str, times: int, traded: int
-) -> None:
-    counts = expected_rows([FIRST], one_stock(FIRST, None), suspended(timing, kind, times))[FIRST]
-    assert counts == {"listed": 1, "listed_less_suspended": traded}
-
-
-def test_a_suspension_of_another_day_takes_nothing_away() -> None:
-    counts = expected_rows([FIRST + DAY], one_stock(FIRST, None), suspended(None, "S"))
-    assert counts[FIRST + DAY]["listed_less_suspended"] == 1
-
-
-def test_without_days_nothing_is_expected() -> None:
-    assert expected_rows([], one_stock(FIRST, None), NOBODY) == {}
-
-
 # The far past
 
 
@@ -146,33 +126,9 @@ def test_the_past_is_judged_by_the_same_thresholds(rows: int, reason: str) -> No
     assert found == ([(FIRST, PRICES[0], rows, 1_000, reason)] if reason else [])
 
 
-def test_a_thin_day_the_source_confirmed_is_no_gap_of_the_past() -> None:
-    assert not gaps(THOUSAND, {**WHOLE, PRICES: 950}, {PRICES})
-
-
-@pytest.mark.parametrize(("rows", "reason"), [(0, "missing"), (899, "incomplete")])
-def test_an_explained_day_whose_rows_were_lost_since_is_a_gap(rows: int, reason: str) -> None:
-    counts = {**WHOLE, PRICES: rows}
-    if not rows:
-        del counts[PRICES]
-    assert [g[4] for g in gaps(THOUSAND, counts, {PRICES})] == [reason]
-
-
-def test_a_day_without_suspensions_is_a_gap_unless_it_was_asked() -> None:
-    day = ("suspensions", FIRST)
-    counts = {k: n for k, n in WHOLE.items() if k != day}
-    assert gaps(THOUSAND, counts) == [(FIRST, "suspensions", 0, None, "missing")]
-    assert not gaps(THOUSAND, counts, {day})
-
-
 def test_without_a_stock_list_lost_days_are_still_found() -> None:
     found = gaps(replace(THOUSAND, stocks=[]), {})
     assert {(table, reason) for _, table, _, _, reason in found} == {(table, "missing") for table in DAILY}
-
-
-def test_before_the_first_listing_no_rows_are_missed() -> None:
-    early = replace(THOUSAND, days=[FIRST - DAY])
-    assert {table for _, table, *_ in gaps(early, {})} == {"suspensions"}
 
 
 def test_the_fixed_number_of_rows_counts_in_the_past_too() -> None:
@@ -182,12 +138,3 @@ def test_the_fixed_number_of_rows_counts_in_the_past_too() -> None:
         (FIRST, "suspensions", 3_999, 4_000, "incomplete")
     ]
     assert not gaps(THOUSAND, {("suspensions", FIRST): 4_000}, catalogue=catalogue)
-
-
-def test_the_newest_gap_comes_first() -> None:
-    week = replace(THOUSAND, days=[FIRST, FIRST + 2 * DAY, FIRST + DAY])
-    assert [day for day, table, *_ in gaps(week, {}) if table == "suspensions"] == [
-        FIRST + 2 * DAY,
-        FIRST + DAY,
-        FIRST,
-    ]

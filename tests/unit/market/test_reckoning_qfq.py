@@ -60,23 +60,9 @@ def test_every_price_is_that_computed_by_hand(
             assert found[day, code][f"qfq_{name}"] == wanted
 
 
-def test_the_newest_day_shows_the_real_price() -> None:
-    [row] = forward_adjusted(
-        [price_row(FIRST, "600000.SH", close=10.0)], {(FIRST, "600000.SH"): 3.7}
-    ).values()
-    assert (row["qfq_factor"], row["qfq_close"]) == (1.0, 10.0)
-
-
 def test_an_ex_date_changes_the_history_before_it() -> None:
     prices = [price_row(FIRST, "600000.SH", close=100.0)]
     before = {(FIRST, "600000.SH"): 3.0}
     after = {**before, (LATER, "600000.SH"): 30.0}
     closes = [forward_adjusted(prices, f)[FIRST, "600000.SH"]["qfq_close"] for f in (before, after)]
     assert closes == [pytest.approx(100.0), pytest.approx(10.0)]
-
-
-def test_each_stock_has_a_newest_factor_of_its_own() -> None:
-    prices = [price_row(FIRST, "600000.SH", close=100.0), price_row(FIRST, "000001.SZ", close=100.0)]
-    factors = {(FIRST, "600000.SH"): 1.0, (LATER, "600000.SH"): 2.0, (FIRST, "000001.SZ"): 1.0}
-    found = forward_adjusted(prices, factors)
-    assert [found[FIRST, code]["qfq_close"] for code in ("600000.SH", "000001.SZ")] == [50.0, 100.0]

@@ -79,35 +79,9 @@ def test_they_are_those_found_row_by_row(old: dict[str, Any], new: dict[str, Any
     assert told(DAILY, *rows) == by_hand(old, new)
 
 
-def test_of_a_changed_row_only_what_differs_is_kept() -> None:
-    [row] = told(DAILY, [price_row("600000.SH", close=9.5)], [price_row("600000.SH", close=9.55, vol=3.0)])
-    assert (row["change"], row["old"], row["new"]) == (
-        "changed",
-        {"close": 9.5, "vol": 1.0},
-        {"close": 9.55, "vol": 3.0},
-    )
-
-
-def test_a_value_that_appears_or_disappears_is_a_change() -> None:
-    [row] = told(DAILY, [price_row("600000.SH", open=None)], [price_row("600000.SH", close=None)])
-    assert row["old"] == {"open": None, "close": 1.0}
-    assert row["new"] == {"open": 1.0, "close": None}
-
-
 def test_the_smallest_difference_is_kept_exactly() -> None:
     [row] = told(DAILY, [price_row("600000.SH", close=0.1 + 0.2)], [price_row("600000.SH", close=0.3)])
     assert (row["old"], row["new"]) == ({"close": 0.1 + 0.2}, {"close": 0.3})
-
-
-def test_the_same_content_in_another_order_is_no_revision() -> None:
-    rows = [price_row(code) for code in CODES]
-    assert told(DAILY, rows, rows[::-1]) == []
-
-
-def test_days_without_rows_compare_too() -> None:
-    assert told(DAILY, [], []) == []
-    assert [r["change"] for r in told(DAILY, [], [price_row("600000.SH")])] == ["added"]
-    assert [r["change"] for r in told(DAILY, [price_row("600000.SH")], [])] == ["removed"]
 
 
 def suspended(timing: str | None, kind: str) -> dict[str, Any]:
@@ -128,11 +102,6 @@ def test_a_key_column_without_a_value_joins_with_itself() -> None:
 def test_what_else_a_key_has_tells_the_rows_of_one_stock_apart() -> None:
     rows = told(SUSPENSIONS, [], [suspended(None, "S"), suspended("09:30-10:00", "S")])
     assert [(r["ts_code"], r["row_key"]) for r in rows] == [("600000.SH", ""), ("600000.SH", "09:30-10:00")]
-
-
-def test_the_moment_is_that_in_utc_to_the_microsecond() -> None:
-    [row] = told(DAILY, [], [price_row("600000.SH")])
-    assert row["seen"] == SEEN
 
 
 # Any table the catalogue may name

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 
 import pytest
 
 from domain.market.trading import TradingCalendar
 from domain.market.watchdog import Watch, watch
 from domain.shared.state import PartitionState
-from domain.shared.table import ABSENT, ALL
 from tests.unit.market.world import (
     CATALOGUE,
     DAILY,
@@ -79,18 +78,6 @@ def test_the_newest_day_may_be_three_trading_days_behind_and_no_more(
     assert (seen.ok, seen.latest_day) == (ok, date.fromisoformat(newest))
 
 
-def test_how_far_it_is_behind_is_told(market: Market) -> None:
-    assert (
-        "newest day 2026-11-11 is 4 trading days behind 2026-11-17"
-        in watched(behind(market, "2026-11-11")).line
-    )
-
-
-@pytest.mark.parametrize("now", ["2026-11-14 20:00", "2026-11-15 20:00", "2026-11-16 12:00"])
-def test_a_weekend_puts_nothing_behind(now: str) -> None:
-    assert watched(Market.healthy("2026-11-13 20:00").at(now)).ok
-
-
 @pytest.mark.parametrize("now", ["2026-10-08 20:00", "2026-10-09 18:29"])
 def test_a_week_of_holidays_puts_nothing_behind(now: str) -> None:
     assert watched(Market.healthy("2026-09-30 20:00").at(now)).ok
@@ -111,11 +98,6 @@ def test_an_empty_warehouse_is_an_alert() -> None:
 def test_a_missing_calendar_is_an_alert(market: Market) -> None:
     without = replace(market, calendar=TradingCalendar.of(market.calendar.open_days, [2025]))
     assert watched(without).problems == ("the trading calendar of 2026 is missing",)
-
-
-def test_without_any_calendar_nothing_is_vouched_for(market: Market) -> None:
-    seen = watched(replace(market, calendar=TradingCalendar.of((), ())))
-    assert seen.problems == ("the trading calendar of 2026 is missing", "no day in the gap window has data")
 
 
 def test_on_new_year_s_morning_the_new_year_s_calendar_is_asked_for() -> None:
@@ -188,20 +170,6 @@ def test_a_table_published_after_the_daily_look_is_not_missed_before() -> None:
     assert not watch(catalogue, later.observed, (), later.now, later.rules).ok
 
 
-def test_other_tables_do_not_make_a_day() -> None:
-    market = Market.healthy("2026-11-16 20:00").at(EVENING)
-    market.put("coverage", TUESDAY, 4)
-    market.put("normalized_stock_basic", ALL, 0)
-    assert watched(market).latest_day == date(2026, 11, 16)
-
-
-def test_a_day_on_which_nobody_was_suspended_is_no_data_by_itself() -> None:
-    market = Market.healthy("2026-11-16 20:00").at(EVENING)
-    market.put("suspensions", TUESDAY, 0)
-    assert market.states["suspensions", str(TUESDAY)].version == ABSENT
-    assert watched(market).latest_day == date(2026, 11, 16)
-
-
 # Sources
 
 
@@ -222,12 +190,3 @@ def test_a_source_that_failed_last_or_fell_silent_is_an_alert(
 ) -> None:
     last_success, last_failure = (shanghai_time(text) if text else None for text in (success, failure))
     assert watched(market, Source("tushare.daily", last_success, last_failure, "HTTP 502")).ok == ok
-
-
-def test_every_failing_source_is_named(market: Market) -> None:
-    sources = [Source(f"tushare.{name}", None, market.now, "HTTP 502") for name in ("daily", "adj_factor")]
-    fine = Source("tushare.suspend_d", market.now - timedelta(hours=1))
-    assert watched(market, *sources, fine).problems == (
-        "tushare.daily: HTTP 502",
-        "tushare.adj_factor: HTTP 502",
-    )
