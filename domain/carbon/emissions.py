@@ -1,6 +1,7 @@
 """From entries and factors to masses: whole milligrams per row. The formula is sql/emissions.sql.
 
-What follows from an entry's words and unit is looked up once for each pair of them (rates.py), and joined.
+The milligrams that one unit causes are looked up once for each classification and unit (rates.py), and
+joined.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ MAX_MG_OF_TYPE = 100_000_000_000_000_000
 the sums of all types together have to fit into the tables."""
 
 FORMULA = packaged(__file__, "emissions")
-_WORDS = """
+_PAIRS_AND_UNITS = """
     SELECT classification, unit, unit_id, count(*) AS entries FROM entries
     GROUP BY GROUPING SETS ((classification, unit), (unit_id)) ORDER BY ALL
 """
@@ -55,12 +56,12 @@ class Session(Protocol[W_co]):
 
 def calculate(kind: EntryType, year: int, factors: pa.Table, session: Session[W_co]) -> W_co:
     """What the entries of a type and year cause, with the factors of that year."""
-    words = session.query(_WORDS)
-    of_pair = pc.is_null(words.column("unit_id"))
-    pairs, others = words.filter(of_pair), words.filter(pc.invert(of_pair))
+    found = session.query(_PAIRS_AND_UNITS)
+    of_pair = pc.is_null(found.column("unit_id"))
+    pairs, names = found.filter(of_pair), found.filter(pc.invert(of_pair))
     known = list(zip(*(pairs.column(n).to_pylist() for n in ("classification", "unit")), strict=True))
     session.register("rates", rates(kind, year, known, factors))
-    session.register("units", units(others.column("unit_id").combine_chunks()))
+    session.register("units", units(names.column("unit_id").combine_chunks()))
     try:
         written = session.write(FORMULA)
     except duckdb.ConversionException as error:

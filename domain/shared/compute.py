@@ -48,7 +48,7 @@ def packaged(module_file: str, name: str) -> str:
 
 
 def register(con: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> None:
-    """Add a table whose columns of listed words (Arrow's dictionaries) are ENUMs: DuckDB would take them as
+    """Add a table whose dictionary columns are ENUMs: DuckDB would take them as
     text, and text takes twice the work to write."""
     columns = []
     for field, column in zip(table.schema, table.columns, strict=True):

@@ -35,7 +35,7 @@ _PROPERTIES = {
 
 
 def row_group_size(table: Table) -> int:
-    """Rows of a row group, whoever writes the file."""
+    """Rows of a row group, in files of pyiceberg and of DuckDB."""
     return int({**_PROPERTIES, **table.properties}["write.parquet.row-group-limit"])
 
 
@@ -47,14 +47,14 @@ def catalog_errors(name: str) -> Iterator[None]:
     try:
         yield
     except (DBAPIError, sqlite3.DatabaseError) as error:
-        said = str(error.orig if isinstance(error, DBAPIError) else error).strip()
-        if "readonly" in said or "unable to open" in said:
+        text = str(error.orig if isinstance(error, DBAPIError) else error).strip()
+        if "readonly" in text or "unable to open" in text:
             raise LakeUnwritable(
-                f"{name}: the lake's catalog cannot be written: {said}",
+                f"{name}: the lake's catalog cannot be written: {text}",
                 remedy="make the catalog's folder writable for this user",
             ) from error
         raise TransientResourceError(
-            f"{name}: the lake's catalog failed: {said}", reason_code="lake_catalog"
+            f"{name}: the lake's catalog failed: {text}", reason_code="lake_catalog"
         ) from error
 
 

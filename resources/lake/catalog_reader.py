@@ -42,9 +42,9 @@ class SqliteCatalogReader:
                 return {}
             raise self._failed(str(error)) from error
 
-    def _failed(self, said: str) -> TransientResourceError:
-        message = f"the lake's catalog {self._path} cannot be read: {said}"
-        if "disk I/O error" in said or "is full" in said:
+    def _failed(self, text: str) -> TransientResourceError:
+        message = f"the lake's catalog {self._path} cannot be read: {text}"
+        if "disk I/O error" in text or "is full" in text:
             remedy = "free space on its disk: reading takes some too; if there is enough, check the disk"
             return TransientResourceError(message, reason_code="disk_full", remedy=remedy)
         remedy = "restore this file from a backup; if it is whole, check its permissions and its disk"

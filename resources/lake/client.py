@@ -112,7 +112,7 @@ class Lake:
         return self._writer.replace(definition, partitions, data, allow_empty=allow_empty, guard=guard)
 
     def merge(self, table: str, data: pa.Table, *, guard: Guard | None = None) -> Commit:
-        """Insert rows, or put them in the place of rows with the same key."""
+        """Insert rows; they replace rows with the same key."""
         return self._writer.merge(self._table(table), data, guard)
 
     @contextmanager
@@ -183,9 +183,9 @@ class Lake:
     ) -> pa.Table:
         """The result of one reading statement over all tables and the `extra` relations.
 
-        Anybody may type it: it runs on a locked database of its own, and reaches the tables' files only. Of a
-        table in `partitions` only the files that may hold those are opened, whatever the fault of others; the
-        statement has to filter all the same.
+        It may be typed by anybody: it runs on a locked database of its own, and reaches the tables' files
+        only. Of a table in `partitions` only the files that may hold those are opened, whatever the fault of
+        others; the statement has to filter all the same.
         """
         with self._query.untrusted() as connection:
             return self._query.run(connection, query, as_of, params, extra or {}, partitions or {})
@@ -250,7 +250,7 @@ class Lake:
         expire_after: timedelta | None = None,
         orphan_age: timedelta = timedelta(days=1),
     ) -> MaintenanceReport:
-        """Compact, expire and tidy one table.
+        """Compact one table, expire its snapshots, delete its orphans.
 
         `now` is the machine's real time. A snapshot goes when it has been past for `expire_after`, by default
         the table's `history`. `compact_before` is a month or a day: months that end before it are closed and

@@ -79,7 +79,7 @@ def query_error(error: Exception) -> Exception:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Arrow's readers make an OSError of what DuckDB says after the first rows, and keep its words."""
+    """Arrow's readers make an OSError of a DuckDB error after the first rows, and keep its text."""
     return isinstance(error, duckdb.OutOfMemoryException) or (
         isinstance(error, OSError) and "Out of Memory Error" in str(error)
     )

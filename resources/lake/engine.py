@@ -56,7 +56,7 @@ class Engine:
 
     @contextmanager
     def connect_locked(self) -> Iterator[Any]:
-        """A connection for statements that anybody typed: it reaches the warehouse's files only, and its
+        """A connection for statements typed by anybody: it reaches the warehouse's files only, and its
         settings are fixed. Used again as well: what is created on it must be dropped afterwards."""
         with _reused(self._locked, self._open_locked) as connection:
             yield connection

@@ -1,4 +1,4 @@
-"""What may go wrong in the lake, as types that say whether trying again helps and what a person can do."""
+"""What may go wrong in the lake, as types that know whether a retry helps and what a person can do."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DataCorrupt(InfrastructureError):
         )
         super().__init__(
             f"{table}: {len(files)} data file(s) holding {shown} are corrupt",
-            remedy="replace these partitions, which drops the files; `perennial status` says what does",
+            remedy="replace these partitions, which drops the files; `perennial status` names the command",
         )
         self.table = table
         self.partitions = tuple(partitions)
@@ -102,7 +102,7 @@ def metadata_missing(location: str) -> InfrastructureError:
 
 @contextmanager
 def storage_errors(table: str) -> Iterator[None]:
-    """Turn errors of the disk while writing into errors that say what to do."""
+    """Turn errors of the disk while writing into errors with a remedy."""
     try:
         yield
     except OSError as error:
@@ -115,22 +115,22 @@ def storage_errors(table: str) -> Iterator[None]:
 
 def write_error(table: str, path: str, error: Exception) -> LakeUnwritable | None:
     """What an error of DuckDB means that comes of writing a file at `path`; None of any other error."""
-    said = str(error).strip()
-    if "No space left" in said or "Disk quota exceeded" in said:
-        return _disk_full(table, said)
-    return _unwritable(table, said) if path.removeprefix("file://") in said else None
+    text = str(error).strip()
+    if "No space left" in text or "Disk quota exceeded" in text:
+        return _disk_full(table, text)
+    return _unwritable(table, text) if path.removeprefix("file://") in text else None
 
 
-def _disk_full(table: str, said: object) -> LakeUnwritable:
+def _disk_full(table: str, text: object) -> LakeUnwritable:
     return LakeUnwritable(
-        f"{table}: no space left for the lake: {said}",
+        f"{table}: no space left for the lake: {text}",
         reason_code="disk_full",
         remedy="free disk space or run the maintenance job",
     )
 
 
-def _unwritable(table: str, said: object) -> LakeUnwritable:
+def _unwritable(table: str, text: object) -> LakeUnwritable:
     return LakeUnwritable(
-        f"{table}: the lake cannot be written: {said}",
+        f"{table}: the lake cannot be written: {text}",
         remedy="make the lake's folder writable for this user",
     )

@@ -21,7 +21,7 @@ _SHOWN = 5
 
 
 def conform(table: Table, data: pa.Table) -> pa.Table:
-    """The frame in the table's own columns and types, or InvalidInput saying what is wrong."""
+    """The frame in the table's own columns and types, or InvalidInput with what is wrong."""
     names, wanted = data.column_names, table.schema.names
     missing = [c for c in wanted if c not in names]
     unexpected = [c for c in names if c not in wanted]
@@ -82,9 +82,9 @@ def _column(table: Table, column: Column, values: pa.ChunkedArray) -> pa.Chunked
     try:
         cast = values.cast(column.type, safe=True)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        said = str(error).splitlines()[0]
+        text = str(error).splitlines()[0]
         raise InvalidInput(
-            f"{table.name}.{column.name}: values of type {values.type} do not fit {column.type}: {said}"
+            f"{table.name}.{column.name}: values of type {values.type} do not fit {column.type}: {text}"
         ) from error
     # A key may have a part that is NULL where its column allows it: NULL equals NULL in a key.
     required = not column.nullable or column.name in table.partition_columns

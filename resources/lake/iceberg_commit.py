@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def import_iceberg() -> None:
-    """Import what a first commit needs: a second that nobody should wait for under a table's lock."""
+    """Import what a first commit needs: a second that no writer should wait for under a table's lock."""
     if "pyiceberg.table.update.snapshot" in sys.modules and "pyiceberg.catalog.sql" in sys.modules:
         return
     import pyiceberg.catalog.sql

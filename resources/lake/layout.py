@@ -23,14 +23,14 @@ _PARTITION_TYPES: dict[str, tuple[pa.DataType, ...]] = {
     "category_year": (pa.string(), pa.int32()),
     "none": (),
 }
-_BETWEEN = "|"
+_SEPARATOR = "|"
 """Between the two parts of a key, as Dagster writes it."""
-_WORD = re.compile(r"^[a-z_][a-z0-9_]*$")
+_NAME = re.compile(r"^[a-z_][a-z0-9_]*$")
 
 
 def check_table(table: Table) -> None:
     """Refuse a definition the lake cannot keep."""
-    if not all(_WORD.match(part) for part in table.name.split(".")) or table.name.count(".") != 1:
+    if not all(_NAME.match(part) for part in table.name.split(".")) or table.name.count(".") != 1:
         raise InvalidInput(
             f"{table.name!r} is no table name: two lower-case words joined by a dot are needed"
         )
@@ -61,22 +61,22 @@ def parse_partition(table: Table, partition: str) -> tuple[date | int | str, ...
             if str(int(partition)) == partition:
                 return (int(partition),)
         elif table.partition_kind == "category_year":
-            category, between, year = partition.partition(_BETWEEN)
-            if category and between and str(int(year)) == year:
+            category, separator, year = partition.partition(_SEPARATOR)
+            if category and separator and str(int(year)) == year:
                 return (category, int(year))
         elif table.partition_kind == "category" and partition:
             return (partition,)
         elif partition == ALL:
             return ()
     except ValueError:
-        pass  # said below, with the table's name
+        pass  # raised below, with the table's name
     raise InvalidInput(f"{table.name}: {partition!r} is no {table.partition_kind} partition key")
 
 
 def partition_key(values: Iterable[Any]) -> str:
     """The key of the partition columns' values."""
-    words = [v.isoformat() if isinstance(v, date) else str(v) for v in values]
-    return _BETWEEN.join(words) if words else ALL
+    parts = [v.isoformat() if isinstance(v, date) else str(v) for v in values]
+    return _SEPARATOR.join(parts) if parts else ALL
 
 
 def group_of(table: Table, partition: str) -> str | None:

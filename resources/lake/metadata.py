@@ -1,4 +1,4 @@
-"""What a table's current metadata file says, read as the plain JSON it is.
+"""A table's current metadata file, read as the plain JSON it is.
 
 Metadata files never change once written, so they are parsed once per process. Their format is Iceberg's
 public specification; only manifests (Avro) need pyiceberg, see iceberg_read.py.

@@ -61,7 +61,7 @@ class PartitionWriter:
             return found
 
     def register(self, name: str, table: pa.Table) -> None:
-        """Add a relation of few rows. Its columns of listed words (Arrow's dictionaries) become ENUMs."""
+        """Add a relation of few rows. Its dictionary columns become ENUMs."""
         compute.register(self.connection, name, table)
 
     def write(self, rows: str) -> WrittenPartition:
@@ -134,8 +134,8 @@ def _version(query: Callable[[str], pa.Table], rows: str, table: Table) -> tuple
     """The version of some rows by the table's sums, and these."""
     count = query(f"SELECT count(*) FROM ({rows})").column(0)[0].as_py()
     sums = query(f"WITH results AS ({rows}) {table.sums}")
-    words = digest(sorted([str(v) for v in row.values()] for row in sums.to_pylist()))
-    return (Version(count, words) if count else ABSENT), sums
+    digested = digest(sorted([str(v) for v in row.values()] for row in sums.to_pylist()))
+    return (Version(count, digested) if count else ABSENT), sums
 
 
 def _rows(engine: Engine, connection: Any, view: View, partition: str) -> str:

@@ -34,7 +34,7 @@ _NEVER_OF_A_FILE = (
 _OF_VALUES = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
 """Raised for values that the statement cannot use; some for what a file holds, and then they name it."""
 _WORDS_OF_A_FILE = ("parquet", "incorrect stats size", "invalid unicode")
-"""Words of the latter: the name of each data file has the first, and column names may be corrupt."""
+"""Parts of such messages: the name of each data file has the first, and column names may be corrupt."""
 _NO_SUCH_PATH = "No files found that match the pattern"
 _TREES_KEPT = 64
 _REMEDY = "ask one SELECT (or DESCRIBE, SUMMARIZE, SHOW ALL TABLES); only assets change the lake"
@@ -49,7 +49,7 @@ class Query:
     """SELECTs of our own over the tables, by the name readers use."""
 
     def untrusted(self) -> AbstractContextManager[Any]:
-        """A connection for a statement that anybody may have typed."""
+        """A connection for a statement that was typed by anybody."""
         return self.engine.connect_locked()
 
     def trusted(self) -> AbstractContextManager[Any]:

@@ -104,7 +104,7 @@ class VersionReader:
         return sorted({p for file in noted for p in file.possible_partitions(view.table)})
 
     def _with_days(self, view: View, file: FileEntry) -> FileEntry:
-        """A file with its days; one that cannot be read stays as it is, and its versions say why."""
+        """A file with its days; one that cannot be read stays as it is: its versions explain why."""
         if file.certain_partitions(view.table) is not None:
             return file
         try:

@@ -1,4 +1,4 @@
-"""Where uploaded files wait, and stay: as they came, and as the checked rows that were taken of them."""
+"""Staged uploads: the file as it came, the checked rows that were read from it, and a note of what it was."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from domain.shared.error import InfrastructureError, TransientResourceError
 from resources.objects.store import Store, store_for
 
 LOST = "staging_damaged"
-"""The reason code of rows that are gone or cannot be understood. An object store that does not answer is no
-such trouble."""
-_OF = b"pipeline"
-"""Under this name a file of rows says whose they are. Files from before they did say nothing."""
-
+"""The reason code of rows that are lost or do not decode; a store that does not answer is a passing
+failure."""
+_OWNER = b"pipeline"
+"""The metadata key of the pipeline that staged rows belong to; files of earlier programs have none."""
 _NOTES = "notes"
 
 
@@ -22,36 +21,30 @@ _NOTES = "notes"
 class Staging:
     """Files by the id of the pipeline that an upload begins."""
 
-    place: str
+    location: str
     store: Store
 
     @classmethod
-    def at(cls, place: str) -> Staging:
+    def at(cls, location: str) -> Staging:
         """`file:///path` or `s3://bucket/path`."""
-        return cls(place.rstrip("/"), store_for(place))
+        return cls(location.rstrip("/"), store_for(location))
 
     def keep(self, pipeline_id: str, original: bytes, rows: pa.Table) -> None:
         import pyarrow.parquet as pq
 
         sink = pa.BufferOutputStream()
-        marked = rows.replace_schema_metadata({**(rows.schema.metadata or {}), _OF: pipeline_id.encode()})
+        marked = rows.replace_schema_metadata({**(rows.schema.metadata or {}), _OWNER: pipeline_id.encode()})
         pq.write_table(marked, sink, compression="zstd", write_page_checksum=True)
-        self.store.create(f"{self.place}/{pipeline_id}/original", original)
-        self.store.create(f"{self.place}/{pipeline_id}/rows.parquet", sink.getvalue().to_pybytes())
+        self.store.create(self._uri(pipeline_id, "original"), original)
+        self.store.create(self._uri(pipeline_id, "rows.parquet"), sink.getvalue().to_pybytes())
 
     def kept(self) -> set[str]:
-        """All that have rows, whether these can be read or not."""
-        uris = self._listed(self.place)
+        """The pipelines that have rows, whether these can be read or not."""
+        uris = self._listed(self.location)
         return {uri.split("/")[-2] for uri in uris if uri.endswith("/rows.parquet")}
 
-    def _listed(self, prefix: str) -> list[str]:
-        try:
-            return [one.uri for one in self.store.list(prefix)]
-        except OSError as error:
-            raise TransientResourceError(f"kept uploads cannot be listed: {error}") from error
-
     def holds(self, pipeline_id: str, rows: pa.Table) -> bool:
-        """Whether the rows can be read, and are these."""
+        """Whether the staged rows can be read, and are these."""
         try:
             return bool(self.rows(pipeline_id).equals(rows))
         except InfrastructureError:
@@ -60,28 +53,28 @@ class Staging:
     def rows(self, pipeline_id: str) -> pa.Table:
         import pyarrow.parquet as pq
 
-        uri = f"{self.place}/{pipeline_id}/rows.parquet"
+        uri = self._uri(pipeline_id, "rows.parquet")
         try:
             rows = pq.read_table(pa.BufferReader(self.store.read(uri)), page_checksum_verification=True)
         except (FileNotFoundError, pa.ArrowException, OSError) as error:
-            raise _lost(f"the rows of an uploaded file cannot be read: {uri}") from error
-        about = dict(rows.schema.metadata or {})
-        # A restore may put a file in the place of another: all numbers would be right, of something else.
-        if about.pop(_OF, pipeline_id.encode()) != pipeline_id.encode():
-            raise _lost(f"the rows of an uploaded file are those of another: {uri}")
-        return rows.replace_schema_metadata(about)
+            raise _lost(f"staged rows cannot be read: {uri}") from error
+        metadata = dict(rows.schema.metadata or {})
+        # A restore may swap files: all numbers would be right, of another upload.
+        if metadata.pop(_OWNER, pipeline_id.encode()) != pipeline_id.encode():
+            raise _lost(f"staged rows are those of another upload: {uri}")
+        return rows.replace_schema_metadata(metadata)
 
     def remove(self, pipeline_id: str) -> None:
         for name in ("rows.parquet", "original"):
-            self.store.delete(f"{self.place}/{pipeline_id}/{name}")
+            self.store.delete(self._uri(pipeline_id, name))
 
     def note(self, pipeline_id: str, about: bytes) -> None:
-        """Keep what was uploaded, beside its rows, for a ledger that will not know of it any more."""
+        """Keep what was uploaded beside its rows, for a ledger that was lost or is older."""
         self.store.create(self._note(pipeline_id), about)
 
     def noted(self) -> set[str]:
-        """All that have a note; in a folder of their own, as every look may list them."""
-        names = (uri.rpartition("/")[2] for uri in self._listed(f"{self.place}/{_NOTES}"))
+        """The pipelines that have a note; in a folder of their own, as every observation may list them."""
+        names = (uri.rpartition("/")[2] for uri in self._listed(f"{self.location}/{_NOTES}"))
         return {name.removesuffix(".json") for name in names if name.endswith(".json")}
 
     def noted_of(self, pipeline_id: str) -> bytes | None:
@@ -93,11 +86,17 @@ class Staging:
     def remove_note(self, pipeline_id: str) -> None:
         self.store.delete(self._note(pipeline_id))
 
-    def _note(self, pipeline_id: str) -> str:
-        return f"{self.place}/{_NOTES}/{pipeline_id}.json"
+    def _uri(self, pipeline_id: str, name: str) -> str:
+        return f"{self.location}/{pipeline_id}/{name}"
 
-    def original(self, pipeline_id: str) -> bytes:
-        return self.store.read(f"{self.place}/{pipeline_id}/original")
+    def _note(self, pipeline_id: str) -> str:
+        return self._uri(_NOTES, f"{pipeline_id}.json")
+
+    def _listed(self, prefix: str) -> list[str]:
+        try:
+            return [one.uri for one in self.store.list(prefix)]
+        except OSError as error:
+            raise TransientResourceError(f"staged uploads cannot be listed: {error}") from error
 
 
 def _lost(what: str) -> InfrastructureError:

@@ -61,7 +61,7 @@ def test_heal_says_what_is_not_well(office: Office) -> None:
         kept.unlink()
     done = office.run("heal")
     assert done.code == 1
-    assert f"broken: {KEY}: data.csv (upload 6): the rows of an uploaded file cannot be read" in done.err
+    assert f"broken: {KEY}: data.csv (upload 6): staged rows cannot be read" in done.err
 
 
 def test_an_upload_that_is_in_the_report_has_not_failed_for_the_troubles_of_others(office: Office) -> None:
