@@ -12,7 +12,7 @@ import typer
 
 from domain.shared.error import InvalidInput
 from orchestration.cli import carbon_files, carbon_reports, carbon_work, carbon_years
-from orchestration.cli.carbon_drive import Ended, drive_chains
+from orchestration.cli.carbon_drive import Ended, drive_pipelines
 from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
@@ -109,7 +109,7 @@ def upload(
     receipts = [_or_refused(one, path, alone=len(files) == 1, shown=not json) for path in files]
     refusals = sum("refused" in receipt for receipt in receipts)
     begun = {receipt["pipeline"] for receipt in receipts if "pipeline" in receipt}
-    ended = drive_chains(settings, carbon, begun) if wait and not what_if else Ended()
+    ended = drive_pipelines(settings, carbon, begun) if wait and not what_if else Ended()
     if not (wait or what_if or json) and len(receipts) > refusals:
         say("a running daemon does the rest; without one `perennial carbon heal` does")
     if json:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from orchestration.cli.runner import Runner
     from orchestration.settings import Settings
     from sandbox.carbon.institution import Written
-    from services.carbon.reconcile import Start
     from services.carbon.service import CarbonService
     from services.carbon.uploaded_file import File
 
@@ -40,7 +39,7 @@ def show_carbon(settings: Settings, *, shown: bool) -> Demonstrated:
     files = write(folder, SCALE, years=[YEAR])
     revision = write_revision(folder, YEAR)
     with runner(settings) as run:
-        return _show(settings, carbon, run, files, revision, folder / f"report-{YEAR}.html", shown=shown)
+        return _show(carbon, run, files, revision, folder / f"report-{YEAR}.html", shown=shown)
 
 
 def _used_by_others(carbon: CarbonService) -> str | None:
@@ -54,7 +53,6 @@ def _used_by_others(carbon: CarbonService) -> str | None:
 
 
 def _show(
-    settings: Settings,
     carbon: CarbonService,
     run: Runner,
     files: Sequence[Written],
@@ -69,28 +67,24 @@ def _show(
     say(f"5. a university's {YEAR}: {len(files)} files with {rows:,} entries, in {page.parent}")
     known = [_upload(carbon, one) for one in files]
     say(f"   {known.count(False)} taken, {known.count(True)} known already")
-    ok = drive_with(run, settings, carbon)
+    ok = drive_with(run, carbon)
     before = report_of(carbon, YEAR)
     if shown:
         show_report(before)
     say(f"6. newer factors, {revision.path.name}: what if?")
     foreseen = _foresee(carbon, revision)
     say("7. now for good: what they change is calculated, and nothing else")
-    recalculated: set[str] = set()
-
-    def note(start: Start) -> None:
-        if start.table == EMISSIONS.table:
-            recalculated.update(partition.split("|", 1)[0] for partition in start.partitions)
-
     _upload(carbon, revision)
-    ok = drive_with(run, settings, carbon, note) and ok
+    runs_before = len(run.started)
+    ok = drive_with(run, carbon) and ok
+    recalculated = [one for one in run.started[runs_before:] if EMISSIONS.table in one.tables]
     changes = difference(before, report_of(carbon, YEAR))
     if shown:
         show_difference(changes)
     say("8. the factors as they were: every number is again what it was")
     [factors] = [one for one in files if one.kind == "factors"]
     _upload(carbon, factors)
-    ok = drive_with(run, settings, carbon) and ok
+    ok = drive_with(run, carbon) and ok
     after = report_of(carbon, YEAR)
     written = write_page(carbon, page, YEAR)
     if shown:
@@ -101,7 +95,7 @@ def _show(
         "entries": rows,
         "report": before.as_json(),
         "foreseen": foreseen,
-        "recalculated": sorted(recalculated),
+        "recalculated": sorted({p.split("|", 1)[0] for one in recalculated for p in one.partitions}),
         "difference": changes,
         "page": written,
     }

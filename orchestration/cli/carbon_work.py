@@ -112,12 +112,12 @@ def recalculate(
     json: Json = False,
 ) -> None:
     """Calculate modules anew, whether that is due or not. What comes out the same changes nothing."""
-    from services.carbon.requests import ask_for_modules
+    from services.carbon.requests import request_modules
 
     settings = load_settings()
     carbon = open_carbon(settings, write=True)
     names = module or [m.name for m in carbon.catalogue.modules]
-    rows = ask_for_modules(carbon, names, year)
+    rows = request_modules(carbon, names, year)
     ended = drive(settings, carbon) if wait else True
     if json:
         document({"ok": ended, "jobs": [row.id for row in rows]})

@@ -14,11 +14,14 @@ from orchestration.domains.market import open_market
 from orchestration.environments import load_settings
 
 if TYPE_CHECKING:
+    from orchestration.settings import Settings
     from resources.ledger.model import Work
+    from services.market.backfill import Backfilled, BackfillRequest
     from services.market.service import MarketService
 
 app = typer.Typer(name="market", no_args_is_help=True, help="Fetch, heal and backfill the market warehouse.")
 
+BACKFILL_TAGS = {"dagster/priority": "-10", "dagster/max_runtime": str(7 * 24 * 3600)}
 Day = Annotated[datetime, typer.Option(formats=["%Y-%m-%d"])]
 
 
@@ -35,14 +38,15 @@ def heal(json: Json = False) -> None:
 
 
 def _drive(json: bool, *, hurry: bool) -> None:
-    from orchestration.cli.market_drive import drive
     from orchestration.cli.runner import runner
     from services.market.findings import find_problems
+    from services.market.reconcile import MarketReconciler
+    from services.run_until_idle import run_until_idle
 
     settings = load_settings()
     market = open_market(settings, write=True)
     with runner(settings) as run:
-        drive(market, run, hurry=_asked_for(market) if hurry else None)
+        run_until_idle(MarketReconciler(market), run, hurry=_asked_for(market) if hurry else None)
     found = find_problems(market)
     note = _today(market)
     open_ends = [f for f in found if f.health in ("broken", "stale", "healing")]
@@ -97,7 +101,7 @@ def backfill(
     json: Json = False,
 ) -> None:
     """Fetch a range of days in one run: by default only what is not whole."""
-    from orchestration.cli.market_backfill import BackfillRequest, run_backfill
+    from services.market.backfill import BackfillRequest
 
     settings = load_settings()
     market = open_market(settings, write=True)
@@ -113,7 +117,7 @@ def backfill(
     for name in tables or ():
         market.catalogue.by_name(name)
     request = BackfillRequest(_day(first), _day(last), tuple(tables or ()), force)
-    done = run_backfill(settings, market, request)
+    done = fill(settings, market, request)
     if json:
         document(done.as_json())
     else:
@@ -121,6 +125,29 @@ def backfill(
         if done.failed:
             table(["table", "day", "why"], done.failed[:50])
     raise typer.Exit(0 if done.ok else 1)
+
+
+def fill(settings: Settings, market: MarketService, request: BackfillRequest) -> Backfilled:
+    """Backfill in this process, with progress on a terminal."""
+    from assets.policies.tags import ONLY, ONLY_NEEDED
+    from orchestration.cli.progress import progress
+    from orchestration.cli.runner import runner, tell
+    from services.market.backfill import run_backfill
+
+    tags = {**BACKFILL_TAGS, **({} if request.force else {ONLY: ONLY_NEEDED})}
+    with runner(settings) as run:
+        run.sweep(market.ledger)
+
+        def run_tables(
+            tables: Sequence[str], *, partition: str = "", days: tuple[date, date] | None = None
+        ) -> bool:
+            span = (str(days[0]), str(days[1])) if days else None
+            with progress():
+                end = run.run(tables, domain="market", partition=partition or None, days=span, tags=tags)
+            tell(" … ".join(span) if span else partition or "ALL", tables, end)
+            return end.success
+
+        return run_backfill(market, request, run_tables)
 
 
 def _day(moment: datetime | None) -> date | None:

@@ -9,12 +9,14 @@ from domain.market.tables import ADJUSTED_DAILY, COVERAGE
 from domain.market.trading import newest_published, shanghai
 from domain.shared.error import InvalidInput
 from domain.shared.hashing import digest
-from orchestration.cli.market_backfill import BackfillRequest, run_backfill
-from orchestration.cli.market_drive import drive
+from orchestration.cli.market import fill
 from orchestration.cli.output import say, table
 from orchestration.cli.runner import runner
 from orchestration.domain import Demonstrated
 from orchestration.domains.market import market_settings, open_market
+from services.market.backfill import BackfillRequest
+from services.market.reconcile import MarketReconciler
+from services.run_until_idle import run_until_idle
 
 if TYPE_CHECKING:
     from orchestration.settings import Settings
@@ -33,10 +35,10 @@ def show_market(settings: Settings, *, shown: bool) -> Demonstrated:
     market = open_market(settings, write=True)
     with runner(settings) as run:
         say("1. calendar and stock list, then the newest days, newest first")
-        drive(market, run)
+        run_until_idle(MarketReconciler(market), run)
     days = market.calendar().newest(DAYS, _newest(market))
     say(f"2. the last {len(days)} trading days, {days[0]} to {days[-1]}, in one run")
-    filled = run_backfill(settings, market, BackfillRequest(days[0], days[-1], (), force=False))
+    filled = fill(settings, market, BackfillRequest(days[0], days[-1], (), force=False))
     say(f"   {filled.line}")
     victim = days[-2]
     say(f"3. a hole: {victim} is dropped from normalized_daily, behind the platform's back")
@@ -44,8 +46,9 @@ def show_market(settings: Settings, *, shown: bool) -> Demonstrated:
     market.lake.replace("market.normalized_daily", str(victim), nothing, allow_empty=True)
     with runner(settings) as run:
         say("4. the plan sees it and heals it")
-        # Work that recurs waits longer each time; a demo that is run again must not wait.
-        drive(market, run, hurry=lambda row: row.key.endswith(f":{victim}"))
+        # Work that comes back again and again waits ever longer; a demo that is run again does not.
+        again = f":{victim}"
+        run_until_idle(MarketReconciler(market), run, hurry=lambda row: row.key.endswith(again))
     tables = _tables(market, [str(d) for d in days])
     if shown:
         table(["table", "days", "rows", "content", "damaged days"], [list(row.values()) for row in tables])

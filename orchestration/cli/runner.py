@@ -1,4 +1,4 @@
-"""Runs what a look asks for in this process, through Dagster, with the same ledger as every other origin."""
+"""Runs in this process, through Dagster, with the same ledger as those of every other origin."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from dagster_shared.error import SerializableErrorInfo
 
     from resources.ledger.client import Ledger
+    from services.reconcile import RunStart, Unfinished
+
+
+NAMED = 6
+"""Partitions of a run that are named on the terminal."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +32,16 @@ class RunEnd:
     success: bool
     errors: tuple[str, ...]
 
+    @property
+    def word(self) -> str:
+        return "done   " if self.success else "failed "
+
 
 class Runner:
-    """Dagster, opened once per command: the instance, the definitions, the one job over all assets."""
+    """Dagster, opened once per command: the instance, the definitions, the one job over all assets.
+
+    It executes runs in this process, as `services/run_until_idle.py` needs them (`Runs`).
+    """
 
     def __init__(self, settings: Settings, instance: dg.DagsterInstance) -> None:
         from orchestration.build import build_definitions
@@ -37,6 +49,38 @@ class Runner:
         self.settings = settings
         self.instance = instance
         self._job = build_definitions(settings).resolve_implicit_global_asset_job_def()
+        self.started: list[RunStart] = []
+
+    def sweep(self, ledger: Ledger) -> None:
+        """Do what the sweep sensor does."""
+        from sensors.work_sweep import sweep
+
+        swept, ended = sweep(self.instance, ledger)
+        if swept or ended:
+            say(f"took back {swept} pieces of work from dead workers, ended {ended} runs they left")
+
+    def unfinished(self) -> Unfinished:
+        from sensors.reconcile import unfinished
+
+        return unfinished(self.instance)
+
+    def has_died(self, dispatch_id: str) -> bool:
+        import dagster as dg
+
+        from assets.policies.tags import DISPATCH
+
+        runs = self.instance.get_runs(dg.RunsFilter(tags={DISPATCH: dispatch_id}))
+        return bool(runs) and all(run.is_finished for run in runs)
+
+    def start(self, start: RunStart) -> RunEnd:
+        from sensors.reconcile import run_request
+
+        request = run_request(start)
+        end = self.run(start.tables, domain=start.domain, partition=request.partition_key, tags=request.tags)
+        self.started.append(start)
+        count = len(start.partitions)
+        tell(", ".join(start.partitions) if count <= NAMED else f"{count} partitions", start.tables, end)
+        return end
 
     def run(
         self,
@@ -130,18 +174,7 @@ def runner(settings: Settings) -> Iterator[Runner]:
         raise Interrupted from error
 
 
-def take_back(ledger: Ledger, runner: Runner) -> None:
-    """What the sweep sensor does: work of dead workers is free again, their runs are ended."""
-    from sensors.work_sweep import sweep
-
-    swept, ended = sweep(runner.instance, ledger)
-    if swept or ended:
-        say(f"took back {swept} pieces of work from dead workers, ended {ended} runs they left")
-
-
-def tell(partition: str, tables: Sequence[str], end: RunEnd) -> None:
-    what = f"{partition}: {', '.join(tables)}"
-    if end.success:
-        say(f"done    {what}")
+def tell(partitions: str, tables: Sequence[str], end: RunEnd) -> None:
+    say(f"{end.word} {partitions}: {', '.join(tables)}")
     for error in end.errors:
-        say(f"failed  {partition}: {error}")
+        say(f"        {error}")

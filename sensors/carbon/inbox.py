@@ -6,7 +6,7 @@ import dagster as dg
 
 from assets.policies.tags import DISPATCH
 from domain.carbon.jobs import FILE_INGEST, INBOX_FILES, PRIORITY
-from sensors.unfinished import unfinished_dispatches
+from sensors.reconcile import unfinished
 from services.carbon.inbox import open_inbox
 from services.carbon.resource import CarbonResource
 from services.inbox import PASS_SECONDS, poll
@@ -23,9 +23,9 @@ KEY = dg.AssetKey(["carbon", INBOX_FILES])
 )
 def inbox_sensor(context: dg.SensorEvaluationContext, carbon_service: CarbonResource) -> dg.SensorResult:
     before = json.loads(context.cursor or "{}")
-    unfinished = unfinished_dispatches(context.instance)
+    dispatches = unfinished(context.instance).dispatches
     carbon = carbon_service.open()
-    found = poll(open_inbox(carbon.inbox_folder), carbon.ledger, before, unfinished)
+    found = poll(open_inbox(carbon.inbox_folder), carbon.ledger, before, dispatches)
     return dg.SensorResult(
         run_requests=[run_request(dispatch.id) for dispatch in found.dispatches],
         skip_reason=None
@@ -42,6 +42,5 @@ def run_request(dispatch_id: str) -> dg.RunRequest:
 def run_tags(dispatch_id: str) -> dict[str, str]:
     return {
         DISPATCH: dispatch_id,
-        "perennial/domain": "carbon",
         "dagster/priority": str(PRIORITY[FILE_INGEST]),
     }

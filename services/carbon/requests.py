@@ -1,4 +1,4 @@
-"""What a person asks for though no plan wants it: modules calculated anew. No Dagster here."""
+"""What a person requests though no plan wants it: modules calculated anew."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from domain.carbon.jobs import ASKED, MODULE_RECALCULATION, PRIORITY, RECALCULAT
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS
 from domain.shared.work import WorkRequest
 from resources.ledger.model import Work
+from resources.ledger.schema import WAITING
 from resources.ledger.standing import ASKED_FOR
 from services.carbon.service import CarbonService
 
 AT_ONCE = 100
-"""Modules one look passes on."""
+"""Modules whose types one pass requests."""
 
 
-def ask_for_modules(carbon: CarbonService, modules: Iterable[str], year: int) -> list[Work]:
-    """A person wants these modules to be calculated anew, whatever the plan thinks of them."""
+def request_modules(carbon: CarbonService, modules: Iterable[str], year: int) -> list[Work]:
+    """Request that these modules are calculated anew, whatever the plan says of them."""
     carbon.refuse_locked([year])
     names = [carbon.catalogue.module(module).name for module in modules]
     report = carbon.ledger.enqueue(
@@ -34,12 +35,13 @@ def ask_for_modules(carbon: CarbonService, modules: Iterable[str], year: int) ->
     return [*report.created, *report.updated, *report.absorbed]
 
 
-def ask_for_types(carbon: CarbonService) -> None:
-    """What was asked for a module is asked for each of its types that has entries. A look that dies here
-    leaves it to the next one, which asks for the same."""
-    rows = carbon.ledger.claim(MODULE_RECALCULATION, holder="worker:look", limit=AT_ONCE)
-    filled = set(carbon.lake.partitions(DATA_ENTRIES.name)) if rows else set()
-    for row in rows:
+def request_types(carbon: CarbonService) -> None:
+    """Request each type of a requested module that has entries. A pass that dies here leaves it to the next
+    one, which requests the same."""
+    if not carbon.ledger.find(MODULE_RECALCULATION, status=WAITING, limit=1):
+        return  # reading costs no write lock
+    filled = set(carbon.lake.partitions(DATA_ENTRIES.name))
+    for row in carbon.ledger.claim(MODULE_RECALCULATION, holder="worker:reconcile", limit=AT_ONCE):
         name, year = row.key.split(":", 1)[1].split("|")
         known = [t.name for m in carbon.catalogue.modules if m.name == name for t in m.types]
         carbon.ledger.enqueue(

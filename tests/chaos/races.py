@@ -19,7 +19,7 @@ import dagster as dg
 
 from domain.shared.error import PerennialError
 from orchestration.instance import open_instance
-from sensors.unfinished import UNFINISHED
+from sensors.reconcile import UNFINISHED
 from tests.chaos.companions import companions
 from tests.chaos.home import Home, has_postgres, kill_group, postgres_url
 from tests.chaos.kills import finish

@@ -4,11 +4,10 @@ import dagster as dg
 
 from assets.policies.definition import OWNERS
 from assets.policies.table_asset import table_asset
-from assets.policies.tags import DISPATCH
-from sensors.unfinished import unfinished_dispatches
+from sensors.reconcile import reconcile_sensor
 from services.resource import resource_text
 from tests.toy.rules import GREETINGS
-from tests.toy.service import ToyService, ToySettings, open_service, write_greetings
+from tests.toy.service import ToyReconciler, ToyService, ToySettings, open_service, write_greetings
 
 
 class ToyResource(dg.ConfigurableResource):
@@ -28,15 +27,9 @@ def toy_retention() -> None: ...
 RETENTION = [toy_retention]
 
 
-@dg.sensor(
-    name="toy_sensor",
-    target=[greetings],
-    minimum_interval_seconds=5,
-    default_status=dg.DefaultSensorStatus.RUNNING,
+toy_sensor = reconcile_sensor(
+    "toy_sensor", "toy_service", ToyReconciler, dg.AssetSelection.assets(greetings), "Has the world greeted."
 )
-def toy_sensor(context: dg.SensorEvaluationContext, toy_service: ToyResource) -> list[dg.RunRequest]:
-    found = toy_service.open().reconcile(sorted(unfinished_dispatches(context.instance)))
-    return [dg.RunRequest(run_key=one.id, tags={DISPATCH: one.id}) for one in found]
 
 
 def definitions(settings: ToySettings) -> dg.Definitions:

@@ -7,6 +7,7 @@ import typer
 from orchestration.cli.output import answer
 from orchestration.environments import load_settings
 from tests.toy.domain import open_toy
+from tests.toy.service import ToyReconciler
 
 app = typer.Typer(name="toy", no_args_is_help=True, help="Greet the world.")
 
@@ -19,11 +20,11 @@ def toy() -> None:
 @app.command()
 def greet() -> None:
     """Write the greeting that is set."""
-    from assets.policies.tags import DISPATCH
     from orchestration.cli.runner import runner
+    from services.run_until_idle import run_until_idle
 
     settings = load_settings()
+    toy = open_toy(settings, write=True)
     with runner(settings) as run:
-        for dispatch in open_toy(settings, write=True).reconcile():
-            end = run.run(["greetings"], domain="toy", tags={DISPATCH: dispatch.id})
-            answer(f"greeted: {end.success}")
+        run_until_idle(ToyReconciler(toy), run)
+    answer(f"greeted: {not toy.plan().due}")

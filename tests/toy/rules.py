@@ -11,7 +11,7 @@ from domain.shared.backoff import Backoff
 from domain.shared.health import Finding
 from domain.shared.state import PartitionState
 from domain.shared.table import ALL, Column, Table
-from domain.shared.work import Kind
+from domain.shared.work import Kind, WorkRequest
 
 GREET = "toy.greet"
 KINDS = (Kind(GREET, transient=Backoff(base=timedelta(seconds=5), factor=2, cap=timedelta(minutes=1))),)
@@ -44,6 +44,9 @@ class Verdict:
     @property
     def key(self) -> str:
         return f"{self.table}:{self.partition}"
+
+    def item(self) -> WorkRequest:
+        return WorkRequest(GREET, self.key, self.fingerprint, self.reason_code)
 
 
 @dataclass(frozen=True)

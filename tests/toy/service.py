@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,12 +10,11 @@ import pyarrow as pa
 from domain.shared.clock import Clock
 from domain.shared.state import PartitionState
 from domain.shared.table import ALL
-from domain.shared.work import WorkRequest
 from resources.lake.client import Lake
 from resources.ledger.client import Ledger
-from resources.ledger.model import Dispatch
 from services.materialize import Materialization
 from services.partitions import Built, Pass, Report, one_at_a_time
+from services.reconcile import Reconciler
 from services.settings import StorageSettings, setting
 from services.states import state_of
 from services.storage import open_lake, open_ledger
@@ -43,11 +42,22 @@ class ToyService:
     def plan(self) -> Plan:
         return Plan((judge(self.state(), self.greeting),))
 
-    def reconcile(self, unfinished: Sequence[str] = ()) -> list[Dispatch]:
-        """Observe, plan, enqueue, dispatch."""
-        due = self.plan().due
-        self.ledger.enqueue([WorkRequest(GREET, v.key, v.fingerprint, v.reason_code) for v in due])
-        return self.ledger.dispatch(GREET, limit=1, busy=unfinished)
+
+@dataclass
+class ToyReconciler(Reconciler):
+    toy: ToyService
+    name: str = "toy"
+    kinds: tuple[str, ...] = (GREET,)
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.toy.ledger
+
+    def observe(self) -> PartitionState:
+        return self.toy.state()
+
+    def plan_of(self, seen: PartitionState, refused: Collection[str]) -> Plan:  # noqa: ARG002
+        return Plan((judge(seen, self.toy.greeting),))
 
 
 def open_service(settings: ToySettings, *, write: bool = False) -> ToyService:

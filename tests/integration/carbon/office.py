@@ -17,9 +17,9 @@ from domain.carbon.tables import TABLES
 from orchestration.cli.runner import runner
 from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
-from sensors.carbon.recalculation import run_tags, written_with
-from services.carbon.reconcile import Reconciliation, reconcile
+from services.carbon.reconcile import CarbonReconciler
 from services.carbon.service import CarbonService
+from services.reconcile import Reconciliation, reconcile
 from tests.command import Said, said
 from tests.databases import clear, closed_afterwards
 
@@ -118,13 +118,12 @@ class Office:
     # What the daemon does
 
     def reconcile(self) -> Reconciliation:
-        """One look and the runs it starts, one after another."""
-        carbon = self.carbon
-        seen = reconcile(carbon)
+        """One pass and the runs it starts, one after another."""
+        found = reconcile(CarbonReconciler(self.carbon))
         with runner(load_settings()) as run:
-            for start in seen.starts:
-                run.run(written_with(start.table), domain="carbon", tags=run_tags(start))
-        return seen
+            for start in found.starts:
+                run.start(start)
+        return found
 
 
 def furnished_once(place: Path, name: str, furnish: Callable[[Office], None]) -> Path:

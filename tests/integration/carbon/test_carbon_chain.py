@@ -14,8 +14,8 @@ import pytest
 from domain.carbon.tables import FACTOR_VERSIONS
 from orchestration.cli.runner import runner
 from orchestration.environments import load_settings
-from sensors.carbon.recalculation import run_tags, written_with
-from services.carbon.reconcile import reconcile
+from services.carbon.reconcile import CarbonReconciler
+from services.reconcile import reconcile
 from tests.command import said
 from tests.integration.carbon.office import ELECTRICITY, FACTORS, PAPER, TRAIN, UNITS, YEAR, Office
 
@@ -320,11 +320,10 @@ def test_work_that_meets_a_lock_is_wished_for_again_when_the_year_is_unlocked(of
     assert office.upload("factors", DEARER).code == 0
     office.reconcile()
     carbon = office.carbon
-    seen = reconcile(carbon)
-    [start] = seen.starts
+    [start] = reconcile(CarbonReconciler(carbon)).starts
     office.run("lock", YEAR, "--reason", "published")
     with runner(load_settings()) as run:
-        assert not run.run(written_with(start.table), domain="carbon", tags=run_tags(start)).success
+        assert not run.start(start).success
     assert not [row for row in carbon.ledger.find(limit=None) if row.status == "failed"]
     assert office.run("unlock", YEAR, "--reason", "a mistake").code == 0
     assert office.run("heal").code == 0

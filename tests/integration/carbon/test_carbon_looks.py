@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +12,11 @@ import pyarrow as pa
 import pytest
 
 from domain.carbon.factors import digests
+from domain.carbon.observed import Observed
 from resources.lake.client import Lake
-from services.carbon.reconcile import reconcile
-from services.carbon.service import DIGESTS
+from services.carbon.reconcile import CarbonReconciler
+from services.carbon.service import DIGESTS, CarbonService
+from services.reconcile import reconcile
 from tests.integration.carbon.office import FACTORS, YEAR, Office
 from tests.light import heavy_imports
 
@@ -45,8 +49,30 @@ def forget_digests(office: Office) -> None:
 
 
 def test_a_look_reads_no_row(office: Office, read: list[str]) -> None:
-    assert reconcile(office.carbon).starts == ()
+    assert reconcile(CarbonReconciler(office.carbon)).starts == ()
     assert read == []
+
+
+def test_reconcile__nothing_is_due__takes_no_write_lock(office: Office) -> None:
+    office.reconcile()
+    with closing(sqlite3.connect(office.home / "ledger.db")) as another:
+        another.execute("BEGIN IMMEDIATE")
+        assert reconcile(CarbonReconciler(office.carbon)).starts == ()
+
+
+def test_upload_and_wait__factors_of_one_type_changed__observes_at_most_six_times(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    observe, count = CarbonService.observe, [0]
+
+    def counted(self: CarbonService) -> Observed:
+        count[0] += 1
+        return observe(self)
+
+    monkeypatch.setattr(CarbonService, "observe", counted)
+    assert office.upload("factors", CHEAPER, "--wait").code == 0
+    assert office.due() == set()
+    assert count[0] - 1 <= 6  # one is this test's own
 
 
 @pytest.mark.parametrize("again", [False, True])

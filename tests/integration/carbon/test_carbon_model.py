@@ -36,10 +36,11 @@ from resources.ledger.client import Ledger
 from services.carbon.calculate import calculate_emissions, sum_modules, sum_reports
 from services.carbon.intake import ingest_entries, ingest_factors, ingest_units
 from services.carbon.pipelines import chains
-from services.carbon.reconcile import Start, reconcile
+from services.carbon.reconcile import CarbonReconciler
 from services.carbon.upload import upload
 from services.carbon.uploaded_file import File
 from services.partitions import Pass
+from services.reconcile import RunStart, Unfinished, reconcile
 from tests.chaos.carbon_checks import (
     excess_aggregations,
     needless_aggregations,
@@ -151,12 +152,12 @@ class Model(RuleBasedStateMachine):
         self.crew.hire("look", lambda: self._look(at_once))
 
     def _look(self, at_once: int = 100) -> None:
-        unfinished = [dispatch for dispatch, worker in self.runs.items() if not worker.ended]
-        for start in reconcile(self.carbon, unfinished, at_once=at_once).starts:
+        unfinished = frozenset(d for d, worker in self.runs.items() if not worker.ended)
+        for start in reconcile(CarbonReconciler(self.carbon), Unfinished(unfinished), at_once).starts:
             self._start(start)
 
-    def _start(self, start: Start) -> None:
-        make, table = MAKERS[start.table]
+    def _start(self, start: RunStart) -> None:
+        make, table = MAKERS[start.tables[0]]
         run_id = uuid.uuid4().hex
 
         def work() -> None:
@@ -164,7 +165,7 @@ class Model(RuleBasedStateMachine):
             wanted = carbon.sent(start.dispatch_id, table.table, start.partitions)
             make(carbon, wanted, Pass(run_id), lambda _: stop("told"))
 
-        worker = self.crew.hire(f"{start.table} {start.partitions}", work)
+        worker = self.crew.hire(f"{start.tables[0]} {start.partitions}", work)
         worker.run_id = run_id
         self.runs[start.dispatch_id] = worker
 

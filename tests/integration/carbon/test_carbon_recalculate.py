@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from services.carbon.reconcile import reconcile
-from services.carbon.requests import ask_for_modules
+from services.carbon.reconcile import CarbonReconciler
+from services.carbon.requests import request_modules
+from services.reconcile import reconcile
 from tests.integration.carbon.office import YEAR, Office
 
 
@@ -35,14 +36,14 @@ def test_without_a_module_it_is_every_type_that_has_entries(office: Office) -> N
 
 
 def test_a_daemon_does_what_was_asked_of_it(office: Office) -> None:
-    [asked] = ask_for_modules(office.carbon, ["travel"], int(YEAR))
+    [asked] = request_modules(office.carbon, ["travel"], int(YEAR))
     office.reconcile()
     assert recalculations(office) == [(f"data_entry_emissions:train|{YEAR}", "completed", asked.id)]
 
 
 def test_a_look_that_died_over_it_leaves_it_to_the_next(office: Office) -> None:
     carbon = office.carbon
-    [asked] = ask_for_modules(carbon, ["travel"], int(YEAR))
+    [asked] = request_modules(carbon, ["travel"], int(YEAR))
     carbon.ledger.claim("carbon.module_emission_recalc", holder="worker:look", limit=5)
     office.reconcile()
     assert recalculations(office) == []
@@ -54,9 +55,9 @@ def test_a_look_that_died_over_it_leaves_it_to_the_next(office: Office) -> None:
 
 def test_what_was_asked_for_is_done_though_it_was_put_off_once(office: Office) -> None:
     carbon = office.carbon
-    [asked] = ask_for_modules(carbon, ["travel"], int(YEAR))
+    [asked] = request_modules(carbon, ["travel"], int(YEAR))
     key = f"data_entry_emissions:train|{YEAR}"
-    reconcile(carbon)
+    reconcile(CarbonReconciler(carbon))
     with carbon.ledger.lease("carbon.emission_recalc", [key], "a run that met others") as lease:
         lease.defer(key, "the lake is busy", not_before=carbon.clock(), reason_code="lake_busy")
     office.reconcile()

@@ -19,10 +19,11 @@ from services.carbon.checks import check_applications
 from services.carbon.feeds import READ_AGAIN, poll_feeds, read_feed_entries
 from services.carbon.findings import find_problems
 from services.carbon.intake import ingest_entries, ingest_units
-from services.carbon.reconcile import reconcile
+from services.carbon.reconcile import CarbonReconciler
 from services.carbon.retention import delete_superseded_readings
 from services.carbon.service import CarbonService
 from services.partitions import Pass
+from services.reconcile import reconcile
 from tests.command import said
 from tests.integration.carbon.office import TRAIN, YEAR, Office
 from tests.integration.carbon.office import UNITS as TREE
@@ -68,11 +69,11 @@ def poll_and_ingest(office: Office) -> list[str]:
 
 def settled(carbon: CarbonService) -> list[str]:
     failed = []
-    while starts := reconcile(carbon).starts:
+    while starts := reconcile(CarbonReconciler(carbon)).starts:
         for start in starts:
             try:
-                run = start.dispatch_id if start.table == FEED_ENTRIES else Pass(start.dispatch_id)
-                WORK[start.table](carbon, start.partitions, run, lambda *_: None)
+                run = start.dispatch_id if start.tables[0] == FEED_ENTRIES else Pass(start.dispatch_id)
+                WORK[start.tables[0]](carbon, start.partitions, run, lambda *_: None)
             except PerennialError as error:
                 failed.append(error.message)
     return failed

@@ -29,7 +29,9 @@ from resources.ledger.model import Work
 from sandbox.exchange import Exchange
 from sandbox.faults import Fault
 from sandbox.server import SandboxServer
+from services.market.reconcile import MarketReconciler
 from services.market.service import MarketService
+from services.reconcile import Reconciliation, Unfinished, reconcile
 from tests.command import Said, said
 from tests.databases import clear
 from tests.oracles.exchange import true_rows
@@ -180,6 +182,10 @@ class House:
 
     def newest(self, key: str) -> Work:
         return self.work(key)[-1]
+
+    def reconcile(self, dispatches: Collection[str] = (), keys: Collection[str] = ()) -> Reconciliation:
+        """One pass, beside runs that are not finished."""
+        return reconcile(MarketReconciler(self.market), Unfinished(frozenset(dispatches), frozenset(keys)))
 
     # Dagster
 

@@ -6,7 +6,6 @@ from datetime import date
 
 import pytest
 
-from services.market.reconcile import reconcile
 from tests.integration.market.house import PREPARED, TODAY, House
 from tests.tools.break_lake import main as break_lake
 
@@ -91,15 +90,14 @@ def test_harm_to_a_reference_is_healed_before_the_days(
 def test_six_broken_days_take_two_looks_newest_first(house: House) -> None:
     for day in PREPARED:
         house.drop(TABLE, day)
-    market = house.market
-    first = reconcile(market)
-    assert [start.partition for start in first.starts] == ["2024-09-30", "2024-09-27", "2024-09-26"]
+    first = house.reconcile()
+    assert [start.partitions[0] for start in first.starts] == ["2024-09-30", "2024-09-27", "2024-09-26"]
     assert all(set(start.tables) >= {TABLE, "adjusted_daily", "coverage"} for start in first.starts)
     unfinished = {start.dispatch_id for start in first.starts}
-    second = reconcile(market, unfinished)
-    assert [start.partition for start in second.starts] == ["2024-09-25", "2024-09-24", "2024-09-23"]
+    second = house.reconcile(unfinished)
+    assert [start.partitions[0] for start in second.starts] == ["2024-09-25", "2024-09-24", "2024-09-23"]
     unfinished |= {start.dispatch_id for start in second.starts}
-    assert reconcile(market, unfinished).starts == ()
+    assert house.reconcile(unfinished).starts == ()
 
 
 def test_the_same_day_dropped_twice_heals_twice(house: House) -> None:

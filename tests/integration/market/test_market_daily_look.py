@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -124,3 +126,9 @@ def test_faults_are_set_in_the_sandbox_that_runs_for_this_home(
     monkeypatch.setattr("orchestration.cli.sandbox._sandbox", lambda *words: asked.append(words) or 0)
     house.run("sandbox", "faults", "list")
     assert asked == [("faults", "list", "--url", house.source.url)]
+
+
+def test_reconcile__nothing_is_due__takes_no_write_lock(house: House) -> None:
+    with closing(sqlite3.connect(house.home / "ledger.db")) as another:
+        another.execute("BEGIN IMMEDIATE")
+        assert house.reconcile().starts == ()

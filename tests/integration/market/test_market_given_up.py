@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import event
 
 from domain.market.plan import FILL
 from domain.shared.error import TransientResourceError
 from domain.shared.work import WorkRequest
-from resources.ledger.lease import Lease
 from resources.ledger.model import Work
-from services.market.reconcile import ATTEMPTS_OUTSIDE, Start, reconcile, request
+from services.market.reconcile import ATTEMPTS_OUTSIDE, MarketReconciler
+from services.reconcile import RunStart, observe_and_enqueue
 from tests.integration.market.house import FETCHED, PREPARED, TODAY, House
 
 TABLE = "normalized_adj_factor"
@@ -30,29 +28,6 @@ def put_off(house: House, key: str, times: int) -> None:
             lease.defer(key, TransientResourceError("down"))
 
 
-@contextmanager
-def begun_once_listed(house: House, key: str, *statuses: str) -> Iterator[Lease]:
-    """A run takes the key just after rows of these statuses were listed, and has it to the end."""
-    ledger, listed = house.market.ledger, []
-
-    def strike(*said: Any) -> None:
-        if listed or "ORDER BY work.id DESC" not in said[2]:
-            return
-        if said[3][0] == FILL and sorted(said[3][1:]) == sorted(statuses):
-            listed.append(said[3])
-            lease.__enter__()
-
-    lease = ledger.lease(FILL, [key], "a run", heartbeat=False)
-    event.listen(Engine, "after_cursor_execute", strike)
-    try:
-        yield lease
-    finally:
-        event.remove(Engine, "after_cursor_execute", strike)
-        if listed:
-            lease.__exit__(None, None, None)
-    assert listed, "nobody listed such rows"
-
-
 @pytest.mark.parametrize(
     ("attempts", "status", "reason"),
     [
@@ -64,38 +39,39 @@ def test_an_old_day_is_given_up_after_some_attempts(
     house: House, attempts: int, status: str, reason: str
 ) -> None:
     put_off(house, OLD, attempts)
-    request(house.market)
+    observe_and_enqueue(MarketReconciler(house.market))
     assert (house.newest(OLD).status, house.newest(OLD).reason_code) == (status, reason)
 
 
-def test_a_run_that_begins_while_old_days_are_given_up_keeps_what_it_has(house: House) -> None:
+def test_withdraw__a_run_claimed_the_day_meanwhile__leaves_it_to_the_run(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for key in (OLD, f"{TABLE}:2024-08-02"):
         put_off(house, key, ATTEMPTS_OUTSIDE)
-    with begun_once_listed(house, OLD, "deferred") as lease:
-        request(house.market)
-        lease.check()
+    lease = house.market.ledger.lease(FILL, [OLD], "a run", heartbeat=False)
+    withdraw = MarketReconciler.withdraw
+
+    def after_a_click(*arguments: Any) -> None:
+        lease.__enter__()
+        withdraw(*arguments)
+
+    monkeypatch.setattr(MarketReconciler, "withdraw", after_a_click)
+    observe_and_enqueue(MarketReconciler(house.market))
+    lease.check()
+    lease.__exit__(None, None, None)
     assert house.newest(OLD).status == "completed"
     assert house.newest(f"{TABLE}:2024-08-02").reason_code == "outside_window"
-
-
-def test_a_run_that_begins_while_a_backfill_ends_keeps_what_it_has(house: House) -> None:
-    key = f"{TABLE}:{TODAY}"
-    put_off(house, key, 1)
-    with begun_once_listed(house, key, "queued", "deferred") as lease:
-        assert house.run("market", "backfill", "--from", TODAY, "--to", TODAY).code == 0
-        lease.check()
-    assert house.newest(key).status == "completed"
 
 
 def test_however_many_old_days_are_given_up_in_one_transaction(house: House) -> None:
     market, written = house.market, []
     event.listen(market.ledger.engine, "commit", lambda _: written.append(1))
-    request(market)
+    observe_and_enqueue(MarketReconciler(market))
     alone = len(written)
     for day in range(1, 6):
         put_off(house, f"{TABLE}:2024-08-0{day}", ATTEMPTS_OUTSIDE)
     written.clear()
-    request(market)
+    observe_and_enqueue(MarketReconciler(market))
     assert house.newest(f"{TABLE}:2024-08-05").reason_code == "outside_window"
     assert len(written) <= alone + 1
 
@@ -103,7 +79,7 @@ def test_however_many_old_days_are_given_up_in_one_transaction(house: House) -> 
 def test_a_day_inside_the_window_never_is(house: House) -> None:
     house.drop(TABLE, TODAY)
     put_off(house, f"{TABLE}:{TODAY}", 3 * ATTEMPTS_OUTSIDE)
-    request(house.market)
+    observe_and_enqueue(MarketReconciler(house.market))
     assert house.newest(f"{TABLE}:{TODAY}").status == "deferred"
 
 
@@ -113,7 +89,7 @@ def test_no_day_is_outside_a_window_nobody_can_see(house: House) -> None:
     for year in lake.partitions("market.normalized_trade_cal"):
         lake.replace("market.normalized_trade_cal", year, nothing, allow_empty=True)
     put_off(house, OLD, ATTEMPTS_OUTSIDE)
-    request(house.market)
+    observe_and_enqueue(MarketReconciler(house.market))
     assert house.newest(OLD).status == "deferred"
 
 
@@ -122,7 +98,7 @@ def test_the_weekly_look_tells_of_it_and_a_backfill_of_the_gaps_mends_it(house: 
     assert house.run("market", "backfill", "--from", "2024-08-01", "--to", "2024-08-01").code == 0
     house.drop(TABLE, "2024-08-01")
     put_off(house, OLD, ATTEMPTS_OUTSIDE)
-    request(house.market)
+    observe_and_enqueue(MarketReconciler(house.market))
     assert house.newest(OLD).reason_code == "outside_window"
     house.run("market", "look-back")
     assert house.status()["history"]["reason_code"] == "history_gaps"
@@ -158,11 +134,11 @@ def test_days_a_person_called_off_hide_no_older_day(house: House) -> None:
 
     for day in PREPARED[-3:]:
         house.drop(TABLE, day)
-    request(house.market)
+    observe_and_enqueue(MarketReconciler(house.market))
     for row in waiting():
         ledger.cancel(row.id)
     house.drop(TABLE, PREPARED[0])
-    request(house.market)
+    observe_and_enqueue(MarketReconciler(house.market))
     keys = {row.key for row in waiting()}
     assert f"{TABLE}:{PREPARED[0]}" in keys
     assert {key.split(":")[1] for key in keys} == {PREPARED[0]}
@@ -182,33 +158,35 @@ def left_behind(house: House) -> None:
 
 def test_of_what_a_backfill_left_only_a_few_days_are_under_way_at_a_time(house: House) -> None:
     left_behind(house)
-    sent: list[Start] = []
+    sent: list[RunStart] = []
     for _ in range(5):
-        sent += reconcile(house.market, {start.dispatch_id for start in sent}).starts
+        sent += house.reconcile({start.dispatch_id for start in sent}).starts
         house.later(minutes=20)
-    assert [start.partition for start in sent] == LEFT[:-4:-1]
+    assert [start.partitions[0] for start in sent] == LEFT[:-4:-1]
 
 
 def test_a_day_that_ends_makes_room_for_the_next(house: House) -> None:
     left_behind(house)
-    first, *others = reconcile(house.market).starts
-    with house.market.ledger.lease(FILL, [f"{TABLE}:{first.partition}"], "a run", heartbeat=False) as lease:
-        assert reconcile(house.market).starts == ()
-        lease.complete(f"{TABLE}:{first.partition}")
+    first, *others = house.reconcile().starts
+    with house.market.ledger.lease(
+        FILL, [f"{TABLE}:{first.partitions[0]}"], "a run", heartbeat=False
+    ) as lease:
+        assert house.reconcile().starts == ()
+        lease.complete(f"{TABLE}:{first.partitions[0]}")
     deriving = {start.dispatch_id for start in (first, *others)}
-    assert reconcile(house.market, deriving, under_way=[f"coverage:{first.partition}"]).starts == ()
-    [following] = reconcile(house.market, {start.dispatch_id for start in others}).starts
-    assert following.partition == LEFT[-4]
+    assert house.reconcile(deriving, [f"coverage:{first.partitions[0]}"]).starts == ()
+    [following] = house.reconcile({start.dispatch_id for start in others}).starts
+    assert following.partitions[0] == LEFT[-4]
 
 
 def test_a_day_of_the_window_waits_for_no_older_one(house: House) -> None:
     left_behind(house)
-    unfinished = {start.dispatch_id for start in reconcile(house.market).starts}
+    unfinished = {start.dispatch_id for start in house.reconcile().starts}
     house.drop(TABLE, TODAY)
-    assert [start.partition for start in reconcile(house.market, unfinished).starts] == [TODAY]
+    assert [start.partitions[0] for start in house.reconcile(unfinished).starts] == [TODAY]
 
 
 def test_a_backfill_that_goes_on_leaves_room_for_older_days(house: House) -> None:
     left_behind(house)
     with house.market.ledger.lease(FILL, [f"{TABLE}:2024-07-{n:02}" for n in range(1, 6)], "a backfill"):
-        assert [start.partition for start in reconcile(house.market).starts] == LEFT[:-4:-1]
+        assert [start.partitions[0] for start in house.reconcile().starts] == LEFT[:-4:-1]

@@ -13,9 +13,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from domain.market.plan import FILL
 from domain.shared.clock import machine_clock
-from domain.shared.work import WorkRequest
 from tests.integration.market.house import FETCHED, House
 
 ROOT = Path(__file__).parents[3]
@@ -128,21 +126,6 @@ def test_an_interrupted_range_ends_in_one_sentence_and_the_same_command_goes_on(
     again = house.run(*COMMAND)
     assert again.code == 0, again.err
     assert committed(house, STUCK) == {*AUGUST, *SEPTEMBER}
-    assert house.status() == {}
-
-
-def test_work_whose_day_is_whole_already_is_forgotten_by_a_backfill_over_it(house: House) -> None:
-    """A worker killed between the record of a day and the end of its work leaves such rows behind."""
-    key = f"{STUCK}:{AUGUST[0]}"
-    assert house.run(*COMMAND).code == 0
-    house.market.ledger.enqueue(
-        [WorkRequest(kind=FILL, key=key, fingerprint="as it was", reason_code="missing")]
-    )
-    assert key in house.status()
-    house.source.calls.clear()
-    assert house.run(*COMMAND).code == 0
-    assert (house.newest(key).status, house.newest(key).reason_code) == ("cancelled", "done_meanwhile")
-    assert house.source.calls.recent("adj_factor") == []
     assert house.status() == {}
 
 

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from assets.policies.tags import ONLY, ONLY_NEEDED
-from orchestration.cli import market_backfill as backfill
+from services.market import backfill
 from tests.integration.market.house import DERIVED, FETCHED, PREPARED, House
 
 FETCH = "normalized_adj_factor"

@@ -141,7 +141,7 @@ def test_a_backfill_without_a_calendar_is_no_wrong_usage(house: House) -> None:
     house.stop_source()
     said = house.run("market", "backfill", "--from", "2023-05-08", "--to", "2023-05-08")
     assert said.code == 1
-    assert "error: the trading calendar of 2023 could not be had" in said.err
+    assert "error: the trading calendar of 2023 is missing" in said.err
 
 
 def test_the_check_fresh_turns_red_once_and_green_once(house: House) -> None:

@@ -3,7 +3,7 @@
 from datetime import date, timedelta
 
 from domain.market.trading import TradingCalendar
-from orchestration.cli.market_backfill import FAR, RUNS, spans
+from services.market.backfill import FAR, RUNS, spans
 
 OPEN = [date(2020, 1, 1) + timedelta(days=n) for n in range(0, 3000, 2)]
 """Every second day is a trading day."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-import services.carbon.reconcile
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.jobs import KINDS
 from domain.carbon.observed import Observed
@@ -19,8 +18,9 @@ from domain.carbon.verdict import Plan
 from resources.ledger.attention import attention
 from resources.ledger.client import Ledger
 from resources.ledger.model import Work
-from services.carbon.reconcile import Reconciliation, Start, reconcile
+from services.carbon.reconcile import CarbonReconciler
 from services.carbon.service import CarbonService
+from services.reconcile import Reconciliation, RunStart, Unfinished, reconcile
 from tests.unit.carbon.world import ENTRIES, FACTS, MASSES, MODULES, REPORT, TYPES, World, a_catalogue
 
 NOW = datetime(2026, 11, 18, 10, 30, tzinfo=UTC)
@@ -50,7 +50,7 @@ class Desk:
     # What tests ask and do
 
     def reconcile(self, *unfinished: str) -> Reconciliation:
-        return reconcile(self, unfinished)  # type: ignore[arg-type]
+        return reconcile(CarbonReconciler(self), Unfinished(frozenset(unfinished)))  # type: ignore[arg-type]
 
     def waiting(self) -> set[str]:
         return {row.key for row in self.ledger.find(status=["queued", "deferred"])}
@@ -101,7 +101,7 @@ def test_what_is_due_is_sent_in_one_run_for_each_table_and_year(desk: Desk) -> N
     starts = {start.partitions: start for start in desk.reconcile().starts}
     assert set(starts) == {("plane|2024",), ("plane|2025", "train|2025")}
     assert starts["plane|2024",].pipelines == (chain,)
-    assert starts["plane|2024",].table == ENTRIES
+    assert starts["plane|2024",].tables == (ENTRIES,)
 
 
 def test_what_is_on_its_way_is_not_sent_again(desk: Desk) -> None:
@@ -114,8 +114,8 @@ def test_a_whole_chain_is_sent_phase_by_phase_and_then_nothing(desk: Desk) -> No
     chain = desk.world.upload("factors", says=dict.fromkeys(TYPES, 2)).pipeline_id
     sent = []
     while starts := desk.reconcile().starts:
-        sent.append({start.table for start in starts})
-        desk.do(*(f"{start.table}:{p}" for start in starts for p in start.partitions))
+        sent.append({start.tables[0] for start in starts})
+        desk.do(*(f"{start.tables[0]}:{p}" for start in starts for p in start.partitions))
     assert sent == [{FACTS}, {MASSES}, {MODULES, REPORT}]
     members = desk.ledger.pipelines.members([chain])[chain]
     assert len(members) == 1 + len(TYPES) + 3
@@ -149,7 +149,7 @@ def test_work_that_begins_or_ends_during_a_look_is_left_to_the_next_one(desk: De
     found = desk.reconcile()
     assert key in {v.key for v in found.plan.due}
     assert (found.starts, desk.waiting()) == ((), set())
-    assert {start.table for start in desk.reconcile().starts} == {MASSES}
+    assert {start.tables[0] for start in desk.reconcile().starts} == {MASSES}
 
 
 def test_what_is_wished_for_during_a_look_is_not_taken_back(desk: Desk) -> None:
@@ -234,13 +234,13 @@ def test_what_begins_to_run_while_it_is_taken_back_goes_on(
     halfway.world.locked[2025] = "published"
     [waiting] = halfway.ledger.find(key_prefix=TRAIN, status="queued")
     held = halfway.ledger.lease(waiting.kind, [TRAIN], "click", heartbeat=False)
-    withdrawing = services.carbon.reconcile._withdraw
+    withdraw = CarbonReconciler.withdraw
 
-    def somebody_clicks_first(*arguments: Any) -> None:
+    def after_a_click(*arguments: Any) -> None:
         held.__enter__()
-        withdrawing(*arguments)
+        withdraw(*arguments)
 
-    monkeypatch.setattr(services.carbon.reconcile, "_withdraw", somebody_clicks_first)
+    monkeypatch.setattr(CarbonReconciler, "withdraw", after_a_click)
     halfway.reconcile()
     held.check()
     held.__exit__(None, None, None)
@@ -297,4 +297,4 @@ def test_what_a_person_asked_for_is_not_taken_back_after_a_hiccup(halfway: Desk)
 def test_a_run_spans_the_smallest_range_that_holds_its_partitions(
     partitions: tuple[str, ...], corners: tuple[str, str]
 ) -> None:
-    assert Start("id", "any", partitions, (), 0).corners == corners
+    assert RunStart("id", "toy", ("any",), partitions, 0, "missing: 1").span == corners

@@ -1,0 +1,122 @@
+"""What starts runs in every domain: a sensor or a schedule that does one reconcile pass."""
+
+from collections.abc import Callable
+from typing import Any
+
+import dagster as dg
+
+from assets.policies.tags import DISPATCH, PIPELINE, REASON
+from domain.shared.table import ALL
+from services.reconcile import Reconciler, Reconciliation, RunStart, Unfinished, reconcile
+
+UNFINISHED = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+
+
+def unfinished(instance: dg.DagsterInstance) -> Unfinished:
+    """What the dispatched runs that have not ended are doing: the ledger must not dispatch it again."""
+    runs = [run for run in instance.get_runs(dg.RunsFilter(statuses=UNFINISHED)) if DISPATCH in run.tags]
+    keys = (
+        f"{key.path[-1]}:{run.tags.get('dagster/partition', ALL)}"
+        for run in runs
+        for key in run.asset_selection or ()
+    )
+    return Unfinished(frozenset(run.tags[DISPATCH] for run in runs), frozenset(keys))
+
+
+def reconcile_sensor(
+    name: str,
+    resource: str,
+    reconciler: Callable[[Any], Reconciler],
+    assets: dg.AssetSelection,
+    description: str,
+) -> dg.SensorDefinition:
+    """A sensor over the domain that the resource opens."""
+
+    @dg.sensor(
+        name=name,
+        # Not `target`: a job of its own could not span assets with different partitions.
+        asset_selection=assets,
+        minimum_interval_seconds=5,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=description,
+        required_resource_keys={resource},
+    )
+    def tick(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        found = reconcile(reconciler(_opened(context, resource)), unfinished(context.instance))
+        for start in found.starts:
+            context.log.info("%s: %s (%s)", ", ".join(start.tables), _partitions(start), start.reason)
+        requests = [run_request(start) for start in found.starts]
+        return dg.SensorResult(
+            run_requests=requests, skip_reason=None if requests else nothing_to_start(found)
+        )
+
+    return tick
+
+
+def reconcile_schedule(
+    name: str,
+    resource: str,
+    reconciler: Callable[[Any], Reconciler],
+    assets: dg.AssetSelection,
+    description: str,
+    *,
+    cron: str,
+    timezone: str,
+    note: Callable[[Any], str] = lambda _: "",
+) -> dg.ScheduleDefinition:
+    """A schedule that does the sensor's pass. `note` comes before the reason why nothing starts."""
+
+    @dg.schedule(
+        name=name,
+        target=assets,
+        cron_schedule=cron,
+        execution_timezone=timezone,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description=description,
+        required_resource_keys={resource},
+    )
+    def tick(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
+        service = _opened(context, resource)
+        found = reconcile(reconciler(service), unfinished(context.instance))
+        requests = [run_request(start) for start in found.starts]
+        return requests or dg.SkipReason(note(service) + nothing_to_start(found))
+
+    return tick
+
+
+def _opened(context: dg.SensorEvaluationContext | dg.ScheduleEvaluationContext, resource: str) -> Any:
+    return getattr(context.resources, resource).open()
+
+
+def run_request(start: RunStart) -> dg.RunRequest:
+    """The run that does all partitions of a start; many of them as the range that holds them."""
+    tags = {DISPATCH: start.dispatch_id, REASON: start.reason, "dagster/priority": str(start.priority)}
+    if start.pipelines:
+        tags[PIPELINE] = start.pipelines[-1]
+    partition = None
+    if len(start.partitions) == 1:
+        partition = None if start.partitions == (ALL,) else start.partitions[0]
+    else:
+        first, last = start.span
+        tags |= {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
+    return dg.RunRequest(
+        run_key=start.dispatch_id,
+        partition_key=partition,
+        asset_selection=[dg.AssetKey([start.domain, name]) for name in start.tables],
+        tags=tags,
+    )
+
+
+def nothing_to_start(found: Reconciliation) -> str:
+    waiting = len(found.plan.due)
+    return f"{waiting} partitions wait for their next attempt" if waiting else "nothing is due"
+
+
+def _partitions(start: RunStart) -> str:
+    return start.partitions[0] if len(start.partitions) == 1 else f"{len(start.partitions)} partitions"

@@ -1,0 +1,194 @@
+"""One reconcile pass, the same in every domain: observe, plan, enqueue, dispatch.
+
+The sensor, the schedule and the command run this pass; they differ only in how they start the runs that it
+asks for. A domain brings a `Reconciler`: what is observed, the plan, and which due work shares a run.
+
+Between a run's commit and its record, and between the steps of a run, the lake differs from what was
+recorded. So what a run has in hand before, while or after the pass observes is left to the next pass: the
+difference is gone then, or real.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from resources.ledger.attention import attention
+from resources.ledger.schema import RUNNING
+
+if TYPE_CHECKING:
+    from domain.shared.work import WorkRequest
+    from resources.ledger.client import Ledger
+    from resources.ledger.model import Dispatch, Work
+
+AT_ONCE = 100
+"""Runs that a pass may ask for: a bound, far above what a day's or a year's change needs."""
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """The dispatched runs that have not ended: their dispatches, and the keys of all that they write."""
+
+    dispatches: frozenset[str] = frozenset()
+    keys: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class RunStart:
+    """A run to be started: some partitions of some tables, under the id of their dispatch."""
+
+    dispatch_id: str
+    domain: str
+    tables: tuple[str, ...]
+    partitions: tuple[str, ...]
+    priority: int
+    reason: str
+    """Why, in a few words: each reason code and how many partitions have it."""
+    pipelines: tuple[str, ...] = ()
+
+    @property
+    def span(self) -> tuple[str, str]:
+        """The first and last partition of the smallest range that holds them all."""
+        names = sorted({p.rpartition("|")[0] for p in self.partitions})
+        ends = sorted({p.rpartition("|")[2] for p in self.partitions})
+        first, last = (f"{n}|{e}".lstrip("|") for n, e in ((names[0], ends[0]), (names[-1], ends[-1])))
+        return first, last
+
+
+class Verdict(Protocol):
+    @property
+    def key(self) -> str: ...
+
+    def item(self) -> WorkRequest: ...
+
+
+class Reconciler(Protocol):
+    """What a domain brings to a pass. It inherits from this class what it has no rules of its own for."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of work that its plan decides about."""
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    def observe(self) -> Any: ...
+
+    def plan_of(self, seen: Any, refused: Collection[str]) -> Any:
+        """The plan. The work of `refused` keys failed or was cancelled as the plan wants it now."""
+
+    def wanted(self, plan: Any, known: Collection[str]) -> Sequence[Verdict]:  # noqa: ARG002
+        """The verdicts to be enqueued. Of `known` keys the ledger has work, or a refusal, already."""
+        return plan.due
+
+    def withdraw(self, plan: Any, rows: Sequence[Work], unfinished: Unfinished) -> None:
+        """Cancel waiting work that must not be done any more. No run has these rows in hand."""
+
+    def dispatch(self, plan: Any, unfinished: Unfinished, at_once: int) -> list[Dispatch]:  # noqa: ARG002
+        """The due rows to start runs for; here each row is a run."""
+        found: list[Dispatch] = []
+        for kind in self.kinds:
+            found += self.ledger.dispatch(kind, limit=at_once - len(found), busy=unfinished.dispatches)
+        return found
+
+    def starts(self, plan: Any, dispatches: Sequence[Dispatch]) -> list[RunStart]:  # noqa: ARG002
+        """The runs of these dispatches; here each writes the tables of its rows."""
+        return [
+            start_of(self.name, one, {row.key.split(":", 1)[0]: None for row in one.rows})
+            for one in dispatches
+        ]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a pass saw and planned. `left`: due, and left to the next pass, as a run has them in hand."""
+
+    seen: Any
+    plan: Any
+    left: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    observed: Observation
+    starts: tuple[RunStart, ...]
+
+    @property
+    def plan(self) -> Any:
+        return self.observed.plan
+
+
+NONE = Unfinished()
+
+
+def reconcile(domain: Reconciler, unfinished: Unfinished = NONE, at_once: int = AT_ONCE) -> Reconciliation:
+    """The runs that a pass asks for. Work of `unfinished` runs is neither enqueued nor dispatched again."""
+    observed = observe_and_enqueue(domain, unfinished)
+    return Reconciliation(observed, tuple(dispatch(domain, observed, unfinished, at_once)))
+
+
+def observe_and_enqueue(domain: Reconciler, unfinished: Unfinished = NONE) -> Observation:
+    """Bring the ledger up to what the plan wants now."""
+    before = _rows(domain)
+    seen = domain.observe()
+    after = _rows(domain)
+    quiet = [row for key, row in after.items() if row == before.get(key) and row.status != RUNNING]
+    in_hand = {*before, *after, *unfinished.keys}.difference(row.key for row in quiet) | unfinished.keys
+    plan = _enqueue(domain, seen, after.keys(), in_hand)
+    domain.withdraw(plan, quiet, unfinished)
+    return Observation(seen, plan, frozenset(v.key for v in plan.due).intersection(in_hand))
+
+
+def dispatch(
+    domain: Reconciler, observed: Observation, unfinished: Unfinished, at_once: int
+) -> list[RunStart]:
+    """The runs to start for due work. Nothing is observed anew: what ended since is not due any more."""
+    found = domain.dispatch(observed.plan, unfinished, at_once)
+    return domain.starts(observed.plan, found) if found else []
+
+
+def start_of(
+    domain: str,
+    dispatch: Dispatch,
+    tables: Iterable[str],
+    pipelines: Mapping[int, Sequence[str]] | None = None,
+) -> RunStart:
+    """The run that does all rows of a dispatch."""
+    counted = Counter(row.reason_code or "asked_for" for row in dispatch.rows)
+    of = pipelines or {}
+    return RunStart(
+        dispatch_id=dispatch.id,
+        domain=domain,
+        tables=tuple(tables),
+        partitions=tuple(sorted({row.key.split(":", 1)[1] for row in dispatch.rows})),
+        priority=max(row.priority for row in dispatch.rows),
+        reason=", ".join(f"{code}: {count}" for code, count in sorted(counted.items())),
+        pipelines=tuple(sorted({p for row in dispatch.rows for p in of.get(row.id, ())})),
+    )
+
+
+def _rows(domain: Reconciler) -> dict[str, Work]:
+    """By key, the work that is not done; of several rows the newest."""
+    return {row.key: row for row in attention(domain.ledger.engine, domain.kinds)}
+
+
+def _enqueue(domain: Reconciler, seen: Any, known: Collection[str], in_hand: Collection[str]) -> Any:
+    """The plan, enqueued. What the ledger refuses will not be done: the plan may not wait for it."""
+    refused: set[str] = set()
+    plan = domain.plan_of(seen, refused)
+    while True:
+        wanted = domain.wanted(plan, {*known, *in_hand})
+        requests = [verdict.item() for verdict in wanted if verdict.key not in in_hand]
+        fresh = {row.key for row in domain.ledger.enqueue(requests).refused} - refused
+        if not fresh:
+            return plan
+        refused |= fresh
+        again = domain.plan_of(seen, frozenset(refused))
+        if again == plan:
+            return plan
+        plan = again

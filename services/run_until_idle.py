@@ -1,0 +1,144 @@
+"""The one loop of commands: reconcile passes and their runs in this process, until nothing is left to do.
+
+Others may work at the same time. What the dead had is taken back first; what the living have in hand is
+waited for, where the caller asks for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Protocol
+
+from domain.shared.error import PerennialError
+from resources.ledger.attention import attention
+from resources.ledger.schema import QUEUED, RUNNING, WAITING
+from services.reconcile import Observation, Reconciler, RunStart, Unfinished, dispatch, observe_and_enqueue
+
+if TYPE_CHECKING:
+    from resources.ledger.client import Ledger
+    from resources.ledger.model import Work
+
+ROUNDS = 10_000
+"""No honest loop needs as many passes: each starts runs that were not started before."""
+POLL = 0.25
+"""Seconds between two reads of the ledger while others work."""
+POLLS = 20
+"""After so many reads there is another pass, whatever they showed: a lease may have expired."""
+PATIENCE = 900.0
+"""Seconds without any change after which nobody is waited for: a queue may have lost its daemon."""
+BEGINS_WITHIN = timedelta(seconds=10)
+"""A run of a living process begins that soon after its dispatch."""
+
+
+class Runs(Protocol):
+    """Runs in this process, and what is known of others."""
+
+    def sweep(self, ledger: Ledger) -> None:
+        """Take back the work of dead workers."""
+
+    def unfinished(self) -> Unfinished: ...
+
+    def has_died(self, dispatch_id: str) -> bool:
+        """Whether all runs of a dispatch have ended."""
+
+    def start(self, start: RunStart) -> object:
+        """Execute a run to its end."""
+
+
+def run_until_idle(
+    domain: Reconciler,
+    runs: Runs,
+    *,
+    wait_for_others: bool = False,
+    hurry: Callable[[Work], bool] | None = None,
+) -> Observation:
+    """Reconcile and run until nothing is due; return what the last pass saw and planned.
+
+    `hurry` chooses waiting work that does not wait for its next attempt, as a person asks now.
+    """
+    changed = time.monotonic()
+    for _ in range(ROUNDS):
+        runs.sweep(domain.ledger)
+        dispatch_again(domain.ledger, domain.kinds, runs)
+        unfinished = runs.unfinished()
+        observed = observe_and_enqueue(domain, unfinished)
+        if hurry is not None:
+            _make_due(domain, unfinished, hurry)
+            hurry = None
+        if _run_all(domain, runs, observed, unfinished):
+            changed = time.monotonic()
+            continue
+        rows = _rows(domain)
+        busy = wait_for_others and (observed.left or _others_work(domain, rows, unfinished))
+        if not busy or time.monotonic() - changed > PATIENCE:
+            return observed
+        if _changes(domain, rows):
+            changed = time.monotonic()
+    raise PerennialError(f"{ROUNDS} passes and still more to do", reason_code="no_end")
+
+
+def _run_all(domain: Reconciler, runs: Runs, observed: Observation, unfinished: Unfinished) -> int:
+    """Run what is due, one run after another; how many there were.
+
+    Dispatched one at a time: another process can do the next, and a death leaves little behind.
+    """
+    count = 0
+    while starts := dispatch(domain, observed, unfinished, 1):
+        for start in starts:
+            runs.start(start)
+            count += 1
+    return count
+
+
+def _rows(domain: Reconciler) -> list[Work]:
+    return attention(domain.ledger.engine, domain.kinds)
+
+
+def _make_due(domain: Reconciler, unfinished: Unfinished, hurry: Callable[[Work], bool]) -> None:
+    now = domain.ledger.clock()
+    for row in _rows(domain):
+        waits = row.status in WAITING and row.not_before > now
+        # A run is on its way for what was dispatched.
+        if waits and row.dispatch_id not in unfinished.dispatches and hurry(row):
+            domain.ledger.retry(row.id)
+
+
+def dispatch_again(ledger: Ledger, kinds: tuple[str, ...], runs: Runs) -> None:
+    """Make work due whose run died before it claimed it. The ledger does so minutes later, and a person who
+    asks now is not to wait for that."""
+    now = ledger.clock()
+    for row in attention(ledger.engine, kinds):
+        dispatched = row.status == QUEUED and row.dispatch_id is not None and row.not_before > now
+        if dispatched and runs.has_died(row.dispatch_id or ""):
+            ledger.retry(row.id)
+
+
+def _others_work(domain: Reconciler, rows: Iterable[Work], unfinished: Unfinished) -> bool:
+    """Whether anything is running, or dispatched, that is not ours: we run nothing now."""
+    just_now = domain.ledger.clock() - BEGINS_WITHIN
+    return any(
+        row.status == RUNNING
+        or (
+            row.status == QUEUED
+            and row.dispatch_id is not None
+            and (row.dispatch_id in unfinished.dispatches or row.updated_at > just_now)
+        )
+        for row in rows
+    )
+
+
+def _changes(domain: Reconciler, rows: Iterable[Work]) -> bool:
+    """Wait for a change of these rows, for a few reads of the ledger; whether there was one."""
+    before = _marks(rows)
+    for _ in range(POLLS):
+        time.sleep(POLL)
+        if _marks(_rows(domain)) != before:
+            return True
+    return False
+
+
+def _marks(rows: Iterable[Work]) -> list[tuple[int, str, int]]:
+    """What a heartbeat leaves as it is."""
+    return [(row.id, row.status, row.fence) for row in rows]
