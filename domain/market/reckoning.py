@@ -5,7 +5,7 @@ Set-based: every function takes Arrow tables of any number of days and gives one
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from string import Template
 from typing import Any
@@ -15,7 +15,7 @@ import pyarrow as pa
 from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.completeness import judge
 from domain.market.derived import coverage_status
-from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
+from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
 from domain.shared.compute import packaged, query
 from domain.shared.state import PartitionState
 
@@ -128,49 +128,3 @@ def lost_revision(endpoint: Endpoint, day: date, seen: datetime) -> pa.Table:
 def _either(column: str) -> str:
     """SQL: the column's value on whichever side has the row, as text."""
     return f'coalesce(CAST(o."{column}" AS VARCHAR), CAST(n."{column}" AS VARCHAR), \'\')'
-
-
-def history_gaps(
-    catalogue: Catalogue,
-    days: Sequence[date],
-    counted: pa.Table,
-    stocks: pa.Table,
-    suspensions: pa.Table,
-    explained: Collection[tuple[str, date]],
-) -> pa.Table:
-    """Return which of `days` are incomplete, per table, newest first; `counted` has the rows of each day.
-
-    An `explained` day may be partial, and empty where that is an answer, but never missing or incomplete.
-    Without a stock list nothing can be counted against it; days without rows are still missing.
-    """
-    rows = {(row["table_name"], row["trade_date"]): row["n"] for row in counted.to_pylist()}
-    wanted = expected_rows(days, stocks, suspensions) if stocks.num_rows else {}
-    excused = set(explained)
-    gaps = []
-    for day in sorted(days, reverse=True):
-        for endpoint in sorted(catalogue.daily, key=lambda e: e.name):
-            expected = wanted.get(day, {}).get(endpoint.expected)
-            judgement = judge(endpoint, rows.get((endpoint.name, day), 0), expected)
-            reason = _HISTORY.get(judgement.status)
-            if judgement.status in ("partial", "asked") and (endpoint.name, day) in excused:
-                continue
-            if reason:
-                gaps.append(
-                    {
-                        "trade_date": day,
-                        "table_name": endpoint.name,
-                        "rows": judgement.rows,
-                        "expected": judgement.expected,
-                        "reason": reason,
-                    }
-                )
-    return pa.Table.from_pylist(gaps, schema=HISTORY_GAPS.schema)
-
-
-_HISTORY: Mapping[str, str] = {
-    "empty": "missing",
-    "asked": "missing",  # no rows, and no record of a fetch
-    "refused": "incomplete",
-    "partial": "partial",
-}
-"""The reason of a gap, by judgement; other judgements are no gap."""

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from resources.lake.error import DataUnavailable
-from services.market.history import find_gaps
 from tests.integration.market.house import AFTER_HOLIDAY, API, PREPARED, TODAY, House
 from tests.integration.market.test_market_upkeep import care, look_back, moved_to
 
@@ -124,11 +122,10 @@ def test_older_days_are_told_by_the_look_back_and_left_by_a_backfill(house: Hous
     assert house.content() == content
 
 
-def test_find_gaps__suspensions_unavailable__is_transient_and_finds_none_wrongly(house: House) -> None:
+def test_find_gaps__suspensions_unavailable__calls_no_other_table_incomplete(house: House) -> None:
     house.set(PERENNIAL_GAP_WINDOW_DAYS="1", PERENNIAL_GAP_LIMIT="1")
     files = withhold(house, "suspensions")
-    with pytest.raises(DataUnavailable):
-        find_gaps(house.market)
+    assert {(table, reason) for _, table, reason in look_back(house)} == {("suspensions", "lake_unreadable")}
     mend(files)
     assert look_back(house) == set()
 
