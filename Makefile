@@ -42,8 +42,8 @@ up: setup ## start the UI, the daemon and the sandbox; Ctrl-C stops them
 demo: setup ## a warehouse with a gap that heals, then a university's carbon report; exits by itself
 	@exec $(BIN)/perennial demo
 
-test: setup ## unit and integration tests
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not e2e and not chaos"
+test: setup ## unit and integration tests; says how long it took and which ten were slowest
+	$(BIN)/python -m pytest -q --durations=10 -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not e2e and not chaos"
 
 test-fast: setup ## without the slow and the end-to-end tests
 	$(BIN)/python -m pytest -m "not slow and not e2e and not chaos"
