@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -83,20 +82,6 @@ def test_a_server_starts_answers_and_leaves_quietly(start: Start, number: signal
     assert said == f"sandbox: listening on http://127.0.0.1:{port}\n"
 
 
-def test_two_processes_serve_the_same_bytes(start: Start) -> None:
-    ports = [start("--now", "2026-11-18T20:00")[1] for _ in range(2)]
-    first, second = (call(port, trade_date="20190617") for port in ports)
-    assert first == second
-
-
-def test_a_port_in_use_is_refused_with_one_line(start: Start) -> None:
-    _, port = start()
-    refused = run("serve", "--port", str(port))
-    assert refused.returncode == 1
-    assert refused.stderr.count("\n") == 1
-    assert f"cannot listen on 127.0.0.1:{port}" in refused.stderr
-
-
 def test_an_idle_server_leaves(start: Start) -> None:
     process, _ = start("--exit-when-idle", "0.5")
     assert process.wait(timeout=10) == 0
@@ -145,16 +130,3 @@ def test_wrong_usage_is_said_and_not_thrown(arguments: tuple[str, ...], code: in
     assert said.returncode == code
     assert said.stderr
     assert "Traceback" not in said.stderr
-
-
-def test_a_server_needs_nothing_of_the_environment() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "sandbox", "--help"],
-        cwd=ROOT,
-        env={},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0
-    assert os.fspath(ROOT) not in done.stdout

@@ -5,21 +5,17 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, date, datetime, timedelta
-from itertools import pairwise
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from domain.shared.clock import stopped_at
 from domain.shared.error import InvalidInput
 from sandbox.endpoints import ENDPOINTS, Endpoint
 from sandbox.exchange import Exchange
-from sandbox.server import MAX_BODY, MAX_CONNECTIONS, SandboxServer
+from sandbox.server import SandboxServer
 from tests.oracles.exchange import true_rows
 
 Ask = Callable[..., Any]
@@ -124,23 +120,6 @@ def test_refusals_are_http_200_with_a_code(
     assert answer["data"] is None
 
 
-def test_too_many_calls_in_a_minute_are_refused_until_the_next(exchange: Exchange) -> None:
-    now = [datetime(2026, 11, 18, 12, tzinfo=UTC)]
-    with SandboxServer(exchange, clock=stopped_at(now[0]), machine_clock=lambda: now[0]) as server:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
-
-        def call() -> int:
-            body = {"api_name": "trade_cal", "token": "sandbox-120", "params": {"limit": 1}}
-            connection.request("POST", "/", json.dumps(body))
-            return int(json.loads(connection.getresponse().read())["code"])
-
-        assert [call() for _ in range(50)] == [0] * 50
-        assert call() == 40203
-        now[0] += timedelta(minutes=1)
-        assert call() == 0
-        connection.close()
-
-
 def test_the_clock_decides_what_is_visible_and_can_be_moved(ask: Ask, server: SandboxServer) -> None:
     today = {"trade_date": "20261118"}
     assert ask("daily", today)["data"]["items"]
@@ -171,70 +150,6 @@ def test_calls_are_counted_without_their_tokens(ask: Ask, connection: http.clien
 # Endurance ------------------------------------------------------------------------------------------
 
 
-def test_one_connection_serves_many_calls(ask: Ask, connection: http.client.HTTPConnection) -> None:
-    ask("suspend_d", {"trade_date": TEXT})
-    used = connection.sock
-    numbers = [int(ask("suspend_d", {"trade_date": TEXT})["request_id"], 16) for _ in range(20)]
-    assert connection.sock is used
-    assert all(a < b for a, b in pairwise(numbers))
-
-
-def test_eight_connections_get_what_one_would(server: SandboxServer, exchange: Exchange) -> None:
-    days = exchange.open_days(date(2026, 10, 1), DAY)[-8:]
-
-    def fetch(day: date) -> list[int]:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-        counts = []
-        for api in ("daily", "adj_factor", "daily_basic"):
-            asked = {
-                "api_name": api,
-                "token": "sandbox-unlimited",
-                "params": {"trade_date": day.strftime("%Y%m%d")},
-            }
-            connection.request("POST", "/" + api, json.dumps(asked))
-            counts.append(len(json.loads(connection.getresponse().read())["data"]["items"]))
-        connection.close()
-        return counts
-
-    with ThreadPoolExecutor(8) as pool:
-        fetched = list(pool.map(fetch, days))
-    for day, counts in zip(days, fetched, strict=True):
-        assert counts == [
-            true_rows(exchange, api, day).num_rows for api in ("daily", "adj_factor", "daily_basic")
-        ]
-
-
-@pytest.mark.parametrize(
-    "body", [b"", b"rubbish", b"[1, 2]", b'{"params": 3}', b"\xff\xfe", b'{"api_name": ["daily"]}']
-)
-def test_rubbish_is_refused_politely(connection: http.client.HTTPConnection, body: bytes) -> None:
-    connection.request("POST", "/", body)
-    reply = connection.getresponse()
-    answer = json.loads(reply.read())
-    assert reply.status == 200
-    assert answer["code"] != 0
-
-
-@pytest.mark.parametrize(
-    ("sent", "status"),
-    [
-        (b"POST / HTTP/1.1\r\nHost: x\r\n\r\n", b"411"),
-        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n", b"411"),
-        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (MAX_BODY + 1), b"413"),
-        (b"BREW / HTTP/1.1\r\nHost: x\r\n\r\n", b"501"),
-        (b"no http at all\r\n\r\n", b"400"),
-        (b"GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", b"404"),
-    ],
-)
-def test_wrong_http_gets_the_right_status(
-    server: SandboxServer, ask: Ask, sent: bytes, status: bytes
-) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as raw:
-        raw.sendall(sent)
-        assert status in raw.recv(65536).split(b"\r\n", 1)[0]
-    assert ask("trade_cal", {"limit": 1})["code"] == 0
-
-
 def test_clients_that_hang_up_harm_nobody(
     server: SandboxServer, ask: Ask, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -250,56 +165,7 @@ def test_clients_that_hang_up_harm_nobody(
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
-def test_more_connections_than_allowed_are_turned_away(server: SandboxServer) -> None:
-    held = [socket.create_connection(("127.0.0.1", server.port), timeout=10) for _ in range(MAX_CONNECTIONS)]
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as late:
-        assert late.recv(100).startswith(b"HTTP/1.1 503")
-    for raw in held:
-        raw.close()
-
-
-def test_answers_are_compressed_only_where_the_server_and_the_client_want_it(exchange: Exchange) -> None:
-    import gzip
-
-    asked = json.dumps({"api_name": "daily", "token": "sandbox-token", "params": {"trade_date": TEXT}})
-    for wanted in (True, False):
-        with SandboxServer(exchange, gzip=wanted) as server:
-            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
-            connection.request("POST", "/", asked, {"Accept-Encoding": "gzip"})
-            reply = connection.getresponse()
-            body = reply.read()
-            assert (reply.getheader("Content-Encoding") == "gzip") == wanted
-            assert json.loads(gzip.decompress(body) if wanted else body)["code"] == 0
-            connection.close()
-
-
 def test_a_port_in_use_is_one_clear_line(server: SandboxServer, exchange: Exchange) -> None:
     with pytest.raises(InvalidInput, match=f"cannot listen on 127.0.0.1:{server.port}") as caught:
         SandboxServer(exchange, port=server.port)
     assert caught.value.reason_code == "port_in_use"
-
-
-def test_stopping_is_quick_and_hangs_up_on_everybody(exchange: Exchange) -> None:
-    server = SandboxServer(exchange)
-    server.faults.set("trade_cal", "stall", seconds=600)
-    server.start()
-    idle = socket.create_connection(("127.0.0.1", server.port), timeout=10)
-    stalled = socket.create_connection(("127.0.0.1", server.port), timeout=10)
-    asked = b'{"api_name": "trade_cal", "token": "sandbox-token", "params": {}}'
-    stalled.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(asked), asked))
-    while not server.calls.count("trade_cal"):
-        time.sleep(0.005)
-    began = time.monotonic()
-    server.stop()
-    assert idle.recv(10) == b""
-    assert stalled.recv(10) == b""
-    assert time.monotonic() - began < 2
-    with pytest.raises(OSError, match="refused"):
-        socket.create_connection(("127.0.0.1", server.port), timeout=10)
-    idle.close()
-    stalled.close()
-    server.stop()
-
-
-def test_a_server_that_never_started_can_be_stopped(exchange: Exchange) -> None:
-    SandboxServer(exchange).stop()

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from sandbox.exchange import Exchange
-from sandbox.faults import KINDS
 from sandbox.server import SandboxServer
 from tests.oracles.exchange import true_rows
 
@@ -147,38 +146,3 @@ def test_duplicate_rows(server: SandboxServer, ask: Ask) -> None:
     server.faults.set("daily", "duplicate_rows")
     items = ask("daily", PARAMS)["data"]["items"]
     assert len(items) > len({row[0] for row in items})
-
-
-def test_rules_are_set_listed_and_cleared_over_http(server: SandboxServer, ask: Ask) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
-
-    def control(method: str, path: str, body: object = None) -> tuple[int, Any]:
-        connection.request(method, f"/_sandbox/{path}", None if body is None else json.dumps(body))
-        reply = connection.getresponse()
-        return reply.status, json.loads(reply.read())
-
-    assert control("POST", "faults", {"api": "daily", "kind": "day_quota", "times": 1})[0] == 200
-    assert control("POST", "faults", [{"api": "*", "kind": "stall", "day": "20261117"}])[0] == 200
-    listed = control("GET", "faults")[1]["faults"]
-    assert [(rule["api"], rule["kind"], rule["times"]) for rule in listed] == [
-        ("daily", "day_quota", 1),
-        ("*", "stall", None),
-    ]
-    assert ask("daily", PARAMS)["code"] == 40203
-    assert control("DELETE", "faults?kind=stall") == (200, {"removed": 1})
-    assert control("DELETE", "faults") == (200, {"removed": 1})
-    status, said = control("POST", "faults", {"api": "daily", "kind": "meteor"})
-    assert status == 400
-    assert said["remedy"]
-    assert control("POST", "clock", {"now": "noon"})[0] == 400
-    connection.close()
-
-
-def test_every_kind_has_been_met_here() -> None:
-    met = {
-        *("http_429", "http_500", "http_502", "http_503", "stall", "reset", "truncate", "html"),
-        *("rate_limit", "hour_quota", "day_quota", "bad_token", "no_permission"),
-        *("rate_limit_by_name", "no_permission_by_name"),
-        *("empty_day", "partial_day", "revised_day", "duplicate_rows"),
-    }
-    assert met == set(KINDS)

@@ -89,12 +89,6 @@ def test_fetch__status_of_a_refusal__becomes_its_type(
     assert getattr(caught.value, "retry_in_run", False) is (kind is SourceFails)
 
 
-def test_fetch__refusal__keeps_its_code_and_text(server: WireServer, client: TushareClient) -> None:
-    server.answer = lambda _: refusal_reply(40101, "您的token不对，请确认。")
-    with pytest.raises(TokenRefused, match="daily: Tushare refused with code 40101: 您的token不对，请确认。"):
-        client.fetch(DAILY)
-
-
 def test_query__rows__are_the_frame_that_users_of_the_package_know(
     server: WireServer, client: TushareClient
 ) -> None:

@@ -1,6 +1,5 @@
 """The client against the sandbox exchange, over its real socket: every fault and every message it has."""
 
-import logging
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -19,7 +18,6 @@ from resources.tushare.errors import (
     NotPermitted,
     QuotaUsedUp,
     RateLimited,
-    RequestRefused,
     SourceDown,
     TokenRefused,
     Truncated,
@@ -40,14 +38,6 @@ CALENDAR = Request(
     "trade_cal",
     {"exchange": "SSE", "start_date": "20261001", "end_date": "20261031"},
     pa.schema([("cal_date", pa.date32()), ("is_open", pa.bool_()), ("pretrade_date", pa.date32())]),
-)
-STOCKS_SCHEMA = pa.schema(
-    [
-        ("ts_code", pa.string()),
-        ("exchange", pa.string()),
-        ("list_date", pa.date32()),
-        ("delist_date", pa.date32()),
-    ]
 )
 Connect = Callable[..., TushareClient]
 
@@ -91,19 +81,6 @@ def test_a_day_of_prices_arrives_typed(connect: Connect) -> None:
     assert table["trade_date"].unique().to_pylist() == [date(2026, 11, 17)]
     assert table["close"].null_count == 0
     assert len(set(table["ts_code"].to_pylist())) == table.num_rows
-
-
-def test_the_calendar_has_dates_and_flags(connect: Connect) -> None:
-    rows = connect().fetch(CALENDAR).sort_by("cal_date").to_pylist()
-    assert len(rows) == 31
-    assert [row["is_open"] for row in rows[:7]] == [False] * 7, "the national holiday"
-    assert all(isinstance(row["pretrade_date"], date) for row in rows)
-
-
-def test_fields_that_only_come_when_asked_for_come_and_nulls_stay_null(connect: Connect) -> None:
-    table = connect().fetch(Request("stock_basic", {"list_status": "L"}, STOCKS_SCHEMA))
-    assert table["delist_date"].null_count == table.num_rows
-    assert set(table["exchange"].to_pylist()) == {"SSE", "SZSE", "BSE"}
 
 
 def test_more_rows_than_the_cap_are_split_by_day_without_loss(
@@ -165,47 +142,6 @@ def test_the_waits_the_source_asks_for_are_passed_on(connect: Connect, sandbox: 
         "hour_quota": timedelta(minutes=59, seconds=55),
         "day_quota": timedelta(hours=5, minutes=59, seconds=55),
     }
-
-
-def test_an_empty_day_is_an_empty_table_and_no_error_of_the_client(
-    connect: Connect, sandbox: SandboxServer
-) -> None:
-    sandbox.faults.set("daily", "empty_day", times=1)
-    table = connect().fetch(DAILY)
-    assert table.num_rows == 0
-    assert table.schema.equals(DAILY_SCHEMA)
-
-
-def test_an_unknown_token_and_a_poor_account_are_told_apart(connect: Connect) -> None:
-    with pytest.raises(TokenRefused, match="您的token不对"):
-        connect("nobody").fetch(DAILY)
-    valuation = Request("daily_basic", {"trade_date": "20261117"}, pa.schema([("pe", pa.float64())]))
-    with pytest.raises(NotPermitted, match="daily_basic"):
-        connect("sandbox-120").fetch(valuation)
-
-
-def test_an_endpoint_that_does_not_exist_is_a_bad_request(connect: Connect) -> None:
-    with pytest.raises(RequestRefused, match="请指定正确的接口名"):
-        connect().fetch(Request("dayly", {}, DAILY_SCHEMA))
-
-
-def test_every_known_refusal_of_the_sandbox_is_known_here(
-    connect: Connect, sandbox: SandboxServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    client = connect()
-    with caplog.at_level(logging.WARNING, logger="resources.tushare"):
-        for kind in ("rate_limit", "hour_quota", "day_quota", "bad_token", "no_permission"):
-            sandbox.faults.set("daily", kind, times=1)
-            with pytest.raises((RateLimited, QuotaUsedUp, TokenRefused, NotPermitted)):
-                client.fetch(DAILY)
-    assert caplog.records == []
-
-
-def test_one_connection_serves_a_backfill(connect: Connect, sandbox: SandboxServer) -> None:
-    client = connect()
-    for _ in range(30):
-        client.fetch(CALENDAR)
-    assert len(sandbox._connections) == 1
 
 
 # Pace ------------------------------------------------------------------------------------------

@@ -35,10 +35,6 @@ def by_next_digit(params: Mapping[str, str]) -> list[dict[str, str]]:
     return [{**params, "prefix": f"{prefix}{digit}"} for digit in range(10)] if len(prefix) < 2 else []
 
 
-def asked(server: WireServer) -> list[str | None]:
-    return [call.payload["params"].get("prefix") for call in server.calls]
-
-
 def test_a_full_page_is_split_until_no_page_is_full(server: WireServer, client: TushareClient) -> None:
     server.answer = capped_source()
     table = client.fetch(REQUEST, narrow=by_next_digit)
@@ -48,12 +44,6 @@ def test_a_full_page_is_split_until_no_page_is_full(server: WireServer, client: 
         "prefixes 0, 1 and 2 hold ten stocks each, so they are full too"
     )
     assert all(call.payload["params"]["trade_date"] == "20261117" for call in server.calls)
-
-
-def test_a_page_below_the_cap_is_not_split(server: WireServer, client: TushareClient) -> None:
-    server.answer = capped_source(STOCKS[: CAP - 1])
-    assert client.fetch(REQUEST, narrow=by_next_digit).num_rows == CAP - 1
-    assert asked(server) == [None]
 
 
 def test_a_source_that_says_it_has_more_is_believed(server: WireServer, client: TushareClient) -> None:

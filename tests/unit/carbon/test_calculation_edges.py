@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from domain.carbon.catalogue import EntryType, catalogue, parse
 from domain.carbon.classification import canonical, factor_id
 from domain.carbon.emissions import MAX_MG, MAX_MG_OF_TYPE, calculated, emissions, sums_by_decision
-from domain.carbon.reports import module_rows, report_rows, scopes, summing
+from domain.carbon.reports import module_rows, report_rows, summing
 from domain.carbon.tables import EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
 from domain.shared.compute import query
 from domain.shared.error import InvalidInput
@@ -136,16 +135,6 @@ def test_as_many_words_as_possible_are_kept_and_of_these_the_earlier(offered: li
     assert said(KEYED, entries(row), known) == [("direct", "matched", value * 1_000_000)]
 
 
-@pytest.mark.parametrize("offered", ["x y other", "other any 1", "any other z"])
-def test_a_factor_for_other_words_serves_nobody(offered: str) -> None:
-    row = {"classification": canonical(words("x y z"))}
-    assert said(KEYED, entries(row), factors(*keyed((offered, 1)))) == [("direct", "unmatched", None)]
-
-
-def test_an_entry_that_says_nothing_has_the_fallback_of_all() -> None:
-    assert said(KEYED, entries({}), factors(*keyed(("any any 1", 2)))) == [("direct", "matched", 2_000_000)]
-
-
 def test_the_factor_and_its_version_are_told() -> None:
     known = factors(*keyed(("x y z", 1)))
     row = {"classification": canonical(words("x y z"))}
@@ -157,14 +146,6 @@ def test_the_factor_and_its_version_are_told() -> None:
 # Which kinds of emissions: more of it in test_emissions_counted.py
 
 
-def test_emissions_that_no_factor_speaks_of_are_unmatched() -> None:
-    row = {"classification": canonical(words("x y z"))}
-    assert said(KEYED, entries(row), factors(*keyed(("x y z", 1), emission="upstream"))) == [
-        ("direct", "unmatched", None),
-        ("upstream", "matched", 1_000_000),
-    ]
-
-
 def test_emissions_that_some_factors_speak_of_are_unmatched_for_the_others() -> None:
     known = factors(*keyed(("x y z", 1), ("p q r", 2)), *keyed(("x y z", 3), emission="upstream"))
     row = {"classification": canonical(words("p q r"))}
@@ -172,11 +153,6 @@ def test_emissions_that_some_factors_speak_of_are_unmatched_for_the_others() -> 
         ("direct", "matched", 2_000_000),
         ("upstream", "unmatched", None),
     ]
-
-
-def test_without_any_factor_each_entry_is_unmatched_once() -> None:
-    others = factors(("plain", "plain", {}, 1.0))
-    assert said(KEYED, entries({}, {}), others) == [("direct", "unmatched", None)] * 2
 
 
 def test_a_measured_mass_takes_the_place_of_all_and_needs_no_factor() -> None:
@@ -190,10 +166,6 @@ def test_a_measured_mass_takes_the_place_of_all_and_needs_no_factor() -> None:
             1_500_000,
         )
         assert (result["factor_id"], result["factor_version"]) == (None, None)
-
-
-def test_no_entries_make_no_emissions() -> None:
-    assert said(PLAIN, entries(), factors(("plain", "plain", {}, 1.0))) == []
 
 
 # Numbers
@@ -310,12 +282,6 @@ def totals(masses: Sequence[tuple[str, int]], parents: Mapping[str, str]) -> dic
     return {row["unit_id"]: (row["own_mg"], row["total_mg"]) for row in rows.to_pylist()}
 
 
-def test_a_unit_has_its_own_and_what_is_below() -> None:
-    tree = {"top": "", "left": "top", "right": "top", "leaf": "left", "idle": "right"}
-    found = totals([("leaf", 1), ("leaf", 2), ("left", 4), ("top", 8)], tree)
-    assert found == {"top": (8, 15), "left": (4, 7), "leaf": (3, 3)}
-
-
 def test_a_unit_whose_parent_nobody_knows_stands_on_top() -> None:
     assert totals([("A", 1), ("B", 2)], {"A": "gone", "B": "A"}) == {"A": (1, 3), "B": (2, 2)}
 
@@ -342,19 +308,6 @@ def test_nothing_to_sum_makes_empty_reports() -> None:
     [first, second] = (module_rows(CATALOGUE, module, YEAR, sums) for module in CATALOGUE.modules)
     assert first.schema == second.schema == REPORT_MODULES.schema
     assert first.num_rows == second.num_rows == 0
-
-
-def test_a_module_has_its_own_types_only_with_their_scopes() -> None:
-    sums = summed(results(("A", 7)))
-    first, second = (module_rows(CATALOGUE, module, YEAR, sums) for module in CATALOGUE.modules)
-    assert first.num_rows == 0
-    [row] = second.to_pylist()
-    assert (row["module"], row["scope"], row["mg_co2e"], row["entries"]) == ("two", 2, 7, 1)
-    assert json.loads(json.dumps(scopes(CATALOGUE))) == {
-        "keyed.direct": 1,
-        "keyed.upstream": 3,
-        "plain.plain": 2,
-    }
 
 
 # What it comes to

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +15,6 @@ import pytest
 from domain.carbon import catalogue as catalogue_module
 from domain.carbon.catalogue import GIVEN, catalogue
 from domain.shared.compute import THREADS, connection
-from sandbox.carbon.__main__ import main
 from sandbox.carbon.institution import YEARS, write
 from sandbox.carbon.types import types
 from tests.oracles.carbon import Book, Line, Result, factors_of, report, results, rows
@@ -85,54 +82,6 @@ def test_every_sample_file_is_accepted_without_a_problem(sample: Path) -> None:
         for name, parsed in read(files_of(sample, year), catalogue()).items():
             told = [str(p) for p in parsed.problems[:3]]
             assert (parsed.problem_count, parsed.bad_rows, list(parsed.warnings)) == (0, 0, []), (name, told)
-
-
-def test_the_sample_is_the_same_every_time_and_another_by_its_seed(tmp_path: Path) -> None:
-    for folder, seed in (("a", 7), ("b", 7), ("c", 8)):
-        write(tmp_path / folder, 0.002, seed=seed)
-    a, b, c = ({p.name: p.read_bytes() for p in (tmp_path / folder).iterdir()} for folder in "abc")
-    assert a == b
-    assert all(a[name] != c[name] for name in a if not name.startswith("factors"))
-    amounts = [[row["distance"] for row in rows(files["plane-2023.csv"])] for files in (a, c)]
-    assert amounts[0] != amounts[1]
-
-
-def test_a_year_written_alone_is_that_of_all_years(tmp_path: Path) -> None:
-    write(tmp_path / "all", 0.002)
-    for one in write(tmp_path / "alone", 0.002, years=YEARS[1:2]):
-        assert one.path.read_bytes() == (tmp_path / "all" / one.path.name).read_bytes()
-
-
-def test_what_was_written_is_told(tmp_path: Path) -> None:
-    written = write(tmp_path, 0.002, years=YEARS[:1])
-    assert [one.kind for one in written] == ["units", "factors", *["data"] * len(types())]
-    assert {one.path for one in written} == set(tmp_path.iterdir())
-    for one in written:
-        assert len(rows(one.path.read_bytes())) == one.rows
-
-
-def test_the_command_writes_the_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(tmp_path), "--scale", "0.001"]) == 0
-    assert capsys.readouterr().out.startswith("72 files with ")
-    assert len(list(tmp_path.iterdir())) == 72
-
-
-def test_the_tree_is_deep_and_was_reorganised_twice(sample: Path) -> None:
-    trees = []
-    for year in YEARS:
-        lines = rows((sample / f"units-{year}.csv").read_bytes())
-        trees.append({line["unit_id"]: line["parent_id"] for line in lines})
-    for before, after in pairwise(trees):
-        assert any(after[u] != above for u, above in before.items() if u in after)
-        assert before.keys() != after.keys()
-    depth = max(sum(1 for _ in _above(unit, trees[0])) for unit in trees[0])
-    assert (len(trees[0]) > 200, depth) == (True, 5)
-
-
-def _above(unit: str, parents: dict[str, str]) -> Iterator[str]:
-    while unit:
-        yield unit
-        unit = parents[unit]
 
 
 def test_the_sample_holds_what_is_rare(year: Told) -> None:
@@ -232,11 +181,6 @@ def test_the_report_is_the_other_s_within_a_milligram_per_entry(year: Told) -> N
     check_report(year)
 
 
-def test_the_top_of_the_tree_has_every_milligram_once(year: Told) -> None:
-    tops = [row for row in year.product.report.to_pylist() if row["unit_id"] == "UNI"]
-    assert sum(row["total_mg"] for row in tops) == sum(r.mg or 0 for r in as_results(year.product.emissions))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("number", YEARS)
 def test_the_sample_at_full_scale(number: int, tmp_path: Path) -> None:
@@ -279,24 +223,3 @@ def test_the_same_numbers_by_any_number_of_threads_and_in_any_order(year: Told, 
         assert in_order(again.emissions) == in_order(year.product.emissions)
         assert again.report == year.product.report
         assert again.modules == dict(year.product.modules)
-
-
-def test_a_factor_in_other_words_and_units_gives_the_same_numbers(year: Told) -> None:
-    """Key order, spaces, 1 for 1.0, and kilograms for grams."""
-    lines = rows(year.files.factors)
-    for line in lines:
-        words = json.loads(line["classification"])
-        line["classification"] = json.dumps(dict(reversed(words.items())), indent=1)
-        if line["unit"].startswith("g/"):
-            line["unit"] = f"kg CO2e per {line['unit'][2:]}"
-            line["value"] = f"{line['value']}e-3"
-    text = "\n".join([",".join(lines[0]), *(_csv_row(line) for line in lines)])
-    other = Files(year.files.year, year.files.units, text.encode(), year.files.data)
-    found = taken(other, catalogue())
-    assert found.factors.column("factor_id") == year.taken.factors.column("factor_id")
-    again = calculated(catalogue(), year.files.year, found)
-    assert again.report == year.product.report
-
-
-def _csv_row(line: dict[str, str]) -> str:
-    return ",".join('"' + state.replace('"', '""') + '"' for state in line.values())

@@ -77,11 +77,6 @@ def test_an_optional_kind_is_counted_in_years_that_have_a_factor_for_it() -> Non
     assert results(kind) == [("direct", "unmatched")]
 
 
-def test_a_measured_mass_stands_for_all_of_them() -> None:
-    for spoken in ((), ("direct",), ("upstream",)):
-        assert results(power(), *spoken, measured=2.0) == [("direct", "overridden")]
-
-
 @pytest.mark.parametrize("kind", catalogue().types.values(), ids=lambda kind: kind.name)
 def test_whatever_a_year_has_factors_for_no_kind_of_the_catalogue_is_passed_over(kind: EntryType) -> None:
     names = [e.name for e in kind.emissions]

@@ -104,13 +104,6 @@ def test_the_same_identity_in_other_words_keeps_id_and_version(words: str) -> No
     assert changed_types(first.factors, again.factors) == []
 
 
-def test_a_number_is_one_identity_however_it_is_written() -> None:
-    first = after([line("goods", {"category": "1"}, unit="kg/CHF")])
-    again = after([line("goods", {"category": 1.0}, unit="kg/CHF")], known=first)
-    assert only(again.factors)["factor_id"] == only(first.factors)["factor_id"]
-    assert again.versions.num_rows == 1
-
-
 @pytest.mark.parametrize("written", ["0.2", "0.20", "2e-1", ".2"])
 def test_the_same_value_in_other_digits_is_no_new_version(written: str) -> None:
     assert after([line(value="0.2")], [line(value=written)]).versions.num_rows == 1
@@ -129,24 +122,7 @@ def test_another_value_or_unit_is_the_next_version_of_the_same_factor(other: dic
     assert changed_types(first.factors, year.factors) == ["road"]
 
 
-def test_a_value_that_comes_back_is_a_version_of_its_own() -> None:
-    year = after([line(value=1)], [line(value=2)], [line(value=1)])
-    assert [(v["version"], v["value"]) for v in year.versions.to_pylist()] == [(1, 1.0), (2, 2.0), (3, 1.0)]
-    assert [v["valid_to"] is None for v in year.versions.to_pylist()] == [False, False, True]
-
-
 # What an upload lacks
-
-
-def test_a_factor_that_an_upload_lacks_is_stale_and_stays() -> None:
-    taxi, coach = line(), line(words={"vehicle": "coach"}, value=0.9)
-    year = after([taxi, coach], [coach])
-    by_words = {row["classification"]: row for row in year.factors.to_pylist()}
-    lost = by_words['{"vehicle":"taxi"}']
-    assert (lost["stale"], lost["value"], lost["version"], lost["last_seen_job_id"]) == (True, 0.2, 1, 101)
-    assert by_words['{"vehicle":"coach"}']["stale"] is False
-    assert all(version["valid_to"] is None for version in year.versions.to_pylist())
-    assert changed_types(after([taxi, coach]).factors, year.factors) == []
 
 
 def test_a_stale_factor_is_still_used() -> None:
@@ -164,50 +140,6 @@ def test_a_stale_factor_is_still_used() -> None:
     )
     row = only(emissions(catalogue().type("road"), entries, year.factors))
     assert (row["status"], row["mg_co2e"], row["factor_version"]) == ("matched", 2_000_000, 1)
-
-
-def test_a_stale_factor_that_is_seen_again_is_fresh_and_of_the_same_version() -> None:
-    both = [line(), line(words={"vehicle": "coach"})]
-    stale = after(both, both[1:])
-    year = merged(YEAR, stale, incoming(*both), origin(3))
-    assert {(r["stale"], r["version"], r["last_seen_job_id"]) for r in year.factors.to_pylist()} == {
-        (False, 1, 103)
-    }
-    assert changed_types(stale.factors, year.factors) == []
-
-
-def test_a_stale_factor_may_come_back_with_another_value() -> None:
-    both = [line(), line(words={"vehicle": "coach"})]
-    year = after(both, both[1:], [line(value=7)])
-    by_words = {row["classification"]: row for row in year.factors.to_pylist()}
-    assert (by_words['{"vehicle":"taxi"}']["version"], by_words['{"vehicle":"taxi"}']["stale"]) == (2, False)
-    assert by_words['{"vehicle":"coach"}']["stale"] is True
-
-
-def test_an_upload_says_nothing_of_types_it_has_no_factor_of() -> None:
-    first = after([line(), line("paper", {"kind": "virgin"}, 1.1, "kg/kg")])
-    year = merged(YEAR, first, incoming(line(value=5)), origin(2))
-    untouched = [row for row in year.factors.to_pylist() if row["data_entry_type"] == "paper"]
-    assert untouched == [row for row in first.factors.to_pylist() if row["data_entry_type"] == "paper"]
-    assert changed_types(first.factors, year.factors) == ["road"]
-
-
-# Sources
-
-
-def test_another_source_is_taken_and_is_no_new_version() -> None:
-    first, year = after([line()]), after([line()], [line(source="a later book")])
-    assert (only(year.factors)["source"], only(year.versions)["source"]) == ("a later book", "somebody")
-    assert changed_types(first.factors, year.factors) == []
-
-
-def test_an_upload_that_lacks_a_factor_leaves_its_source() -> None:
-    """Also one that was taken away: that of the first version must not come back by itself."""
-    paper = line("paper", {"kind": "virgin"}, 1.1, "kg/kg")
-    for source in ("a later book", ""):
-        year = after([line()], [line(source=source)], [paper], [line(words={"vehicle": "coach"})])
-        [taxi] = [row for row in year.factors.to_pylist() if row["classification"] == '{"vehicle":"taxi"}']
-        assert (taxi["source"], taxi["stale"]) == (source or None, True)
 
 
 # Any uploads in any order
@@ -327,9 +259,3 @@ def test_a_calculation_sees_values_and_sets_of_factors_only() -> None:
     assert digests(after([line(value=0.3)]).factors) != seen
     assert digests(after([line(), line(words={"vehicle": "coach"})]).factors) != seen
     assert digests(YearOfFactors.empty().factors) == {}
-
-
-def test_types_that_come_or_go_have_changed() -> None:
-    road, empty = after([line()]).factors, YearOfFactors.empty().factors
-    assert changed_types(empty, road) == changed_types(road, empty) == ["road"]
-    assert changed_types(empty, empty) == []

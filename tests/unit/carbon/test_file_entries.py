@@ -40,12 +40,6 @@ TYPES = (
         ANY,
     ),
     entry_file(
-        "none, and none beside",
-        csv("unit_id,distance", "A,1"),
-        refused((1, "data_entry_type", "missing_column")),
-        ANY_TYPE,
-    ),
-    entry_file(
         "misspelt, and none beside",
         csv("data_entry_typ,unit_id,distance", "train,A,1"),
         refused((1, "data_entry_type", "missing_column"), words="is it the column data_entry_typ?"),
@@ -55,18 +49,6 @@ TYPES = (
         "unknown",
         csv("data_entry_type,unit_id,distance", "rocket,A,1"),
         refused((1, "data_entry_type", "unknown_type"), words="'rocket' is none of"),
-        ANY_TYPE,
-    ),
-    entry_file(
-        "all empty",
-        csv("data_entry_type,unit_id,distance", ",A,1"),
-        refused((1, "data_entry_type", "unknown_type")),
-        ANY_TYPE,
-    ),
-    entry_file(
-        "one misspelt, above others",
-        csv("data_entry_type,unit_id,distance", "trian,A,1", "train,A,2"),
-        refused((2, "data_entry_type", "other_type")),
         ANY_TYPE,
     ),
     entry_file(
@@ -95,12 +77,6 @@ YEARS = (
         ANY_YEAR,
     ),
     entry_file("given beside", csv("unit_id,distance", "A,1"), Taken({"year": [2025]})),
-    entry_file(
-        "none, and none beside",
-        csv("unit_id,distance", "A,1"),
-        refused((1, "year", "missing_column")),
-        ANY_YEAR,
-    ),
     entry_file(
         "misspelt",
         csv("yaer,unit_id,distance", "2025,A,1"),
@@ -305,14 +281,6 @@ DOUBLED = (
         "another, but calculated the same",
         csv("entry_id,unit_id,distance,passengers", "x,A,2,1", "x,A,1,2"),
         refused((2, "entry_id", "duplicate"), (3, "entry_id", "duplicate")),
-    ),
-    entry_file(
-        "twice the same and once not",
-        csv("entry_id,unit_id,distance", "x,A,1", "x,A,1", "x,A,2"),
-        Refused(
-            [(line, "entry_id", "duplicate") for line in (2, 3, 4)],
-            ["line 2, column entry_id: 'x' this entry_id is also on line 4"],
-        ),
     ),
     entry_file(
         "in another year",

@@ -6,11 +6,10 @@ import resource
 import time
 from collections.abc import Callable
 
-import pyarrow as pa
 import pytest
 
 from domain.shared.tabular.sheet import Parsed
-from tests.unit.carbon.files import entries, parquet_of, places
+from tests.unit.carbon.files import entries, places
 
 ROWS = 1_000_000
 HEADER = "year,entry_id,unit_id,distance,unit,passengers,round_trip,cabin,note"
@@ -72,25 +71,3 @@ def test_a_million_different_mistakes_are_counted_and_the_first_are_told() -> No
     parsed = measured("CSV, all wrong", "\n".join([HEADER, *rows]).encode(), planes)
     assert parsed.problem_count == ROWS
     assert places(parsed.problems) == [(n, "unit", "unknown_unit") for n in range(2, 102)]
-
-
-@pytest.mark.slow
-def test_a_million_rows_twice_are_merged() -> None:
-    rows = [row(n // 2) for n in range(ROWS)]
-    parsed = measured("CSV, all doubled", "\n".join([HEADER, *rows]).encode(), planes)
-    assert (parsed.problem_count, parsed.frame.num_rows) == (0, ROWS // 2)
-    assert parsed.warnings[-1] == "499,900 more lines say the same as others"
-
-
-@pytest.mark.slow
-def test_a_million_rows_of_parquet() -> None:
-    frame = pa.table(
-        {
-            "unit_id": pa.array(["A", "B"] * (ROWS // 2)),
-            "distance": pa.array(range(ROWS), pa.float64()),
-            "entry_id": pa.array(range(ROWS)),
-        }
-    )
-    parsed = measured("Parquet", parquet_of(frame), planes)
-    assert (parsed.problem_count, parsed.frame.num_rows) == (0, ROWS)
-    assert parsed.frame.column("line")[ROWS - 1].as_py() == ROWS

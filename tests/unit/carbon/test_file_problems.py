@@ -45,11 +45,6 @@ def test_a_file_without_a_good_row_is_refused_in_any_case() -> None:
     assert places(error.problems) == [(2, "distance", "not_a_number"), (3, "distance", "not_a_number")]
 
 
-def test_a_file_of_the_wrong_kind_is_refused_in_any_case() -> None:
-    with pytest.raises(FileRefused):
-        units(csv("unit_id,distance", "A,1")).or_refused("it.csv", accept_valid=True)
-
-
 def test_a_unit_that_is_left_out_is_no_longer_above_others() -> None:
     parsed = units(csv("unit_id,parent_id,name", "A,,", "B,A,b")).or_refused("it.csv", accept_valid=True)
     assert parsed.frame.column("unit_id").to_pylist() == ["B"]

@@ -12,15 +12,7 @@ CASES = (
             {"unit_id": ["A", "B", "C"], "parent_id": [None, "A", "B"], "year": [2025] * 3, "line": [2, 3, 4]}
         ),
     ),
-    unit_file(
-        "below before above",
-        csv("unit_id,parent_id,name", "B,A,b", "A,,a"),
-        Taken({"parent_id": ["A", None]}),
-    ),
     unit_file("no column of parents", csv("unit_id,name", "A,a"), Taken({"parent_id": [None]})),
-    unit_file(
-        "above itself", csv("unit_id,parent_id,name", "A,,a", "B,B,b"), Refused([(3, "parent_id", "circle")])
-    ),
     unit_file(
         "a circle of three, and one below it",
         csv("unit_id,parent_id,name", "A,C,a", "B,A,b", "C,B,c", "D,C,d", "E,,e"),
@@ -46,11 +38,6 @@ CASES = (
             [(3, "unit_id", "duplicate"), (4, "unit_id", "duplicate")],
             ["also on line 4", "also on line 3"],
         ),
-    ),
-    unit_file(
-        "doubled, with another parent",
-        csv("unit_id,parent_id,name", "A,,a", "B,A,b", "B,,b"),
-        Refused([(3, "unit_id", "duplicate"), (4, "unit_id", "duplicate")]),
     ),
     unit_file(
         "nothing where something is needed",

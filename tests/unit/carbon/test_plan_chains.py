@@ -41,12 +41,6 @@ def test_a_file_of_factors_hands_its_chain_to_the_types_it_changed(world: World)
     assert due_for(world) == dict.fromkeys([f"{MODULES}:{TRAVEL}", f"{REPORT}:2025"], (first, second))
 
 
-def test_units_hand_their_chain_to_the_report(world: World) -> None:
-    chain = world.upload("units", says="reorganised").pipeline_id
-    world.work(world.verdict(TREE))
-    assert due_for(world) == {f"{REPORT}:2025": (chain,)}
-
-
 def test_several_files_that_wait_share_their_work(world: World) -> None:
     chains = {
         world.upload("plane", says="a").pipeline_id,
@@ -55,34 +49,12 @@ def test_several_files_that_wait_share_their_work(world: World) -> None:
     assert set(world.verdict(ENTRIES, PLANE).pipelines) == chains
 
 
-def test_the_first_calculation_ends_the_chains_of_all_it_is_made_from() -> None:
-    world = World()
-    chains = {world.upload("plane").pipeline_id, world.upload("factors", says={"plane": 1}).pipeline_id}
-    for verdict in world.plan.due:
-        world.work(verdict)
-    assert set(world.verdict(MASSES, PLANE).pipelines) == chains
-
-
-def test_entries_emptied_on_purpose_hand_their_chain_on_as_well(world: World) -> None:
-    inputs = world.states[ENTRIES, PLANE].inputs
-    world.lose(ENTRIES, PLANE)
-    world.record(ENTRIES, PLANE, inputs, {"pipelines": ["an edit"]})
-    world.work(world.verdict(MASSES, PLANE))
-    assert world.verdict(REPORT).pipelines == ("an edit",)
-
-
 def test_a_report_that_waits_says_for_which_chains(world: World) -> None:
     chain = world.upload("factors", says={"plane": 2, "train": 2}).pipeline_id
     world.work(world.verdict(FACTS))
     world.work(world.verdict(MASSES, PLANE))
     verdict = world.verdict(REPORT)
     assert (verdict.state, verdict.pipelines) == ("waits", (chain,))
-
-
-def test_what_heals_belongs_to_no_chain(world: World) -> None:
-    for table, partition in ((FACTS, "2025"), (ENTRIES, PLANE), (MASSES, TRAIN), (REPORT, "2025")):
-        world.damage(table, partition)
-    assert {v.pipelines for v in world.plan.verdicts} == {()}
 
 
 # Locks
@@ -104,15 +76,6 @@ def test_in_a_locked_year_nothing_is_due_and_everything_is_explained(
     assert world.due() == set()
 
 
-def test_a_lock_touches_no_healthy_partition_and_no_other_year(world: World) -> None:
-    world.upload("plane", 2024, 2025, says="corrected")
-    world.locked[2025] = "published"
-    world.settle()
-    assert world.judged() == {f"{ENTRIES}:{PLANE}": "locked"}
-    assert world.contents[ENTRIES, "plane|2024"] == ["corrected"]
-    assert world.contents[ENTRIES, PLANE] == ["plane of 2025"]
-
-
 @pytest.mark.parametrize("done", [0, 1, 2])
 def test_a_lock_in_the_middle_of_a_chain_stops_it_there_and_unlocking_lets_it_go_on(
     world: World, done: int
@@ -129,13 +92,6 @@ def test_a_lock_in_the_middle_of_a_chain_stops_it_there_and_unlocking_lets_it_go
     assert world.due() == due
     world.settle()
     assert world.contents[REPORT, "2025"]["plane"] == [["corrected"], 1]
-
-
-def test_a_file_that_waits_for_an_unlocked_year_holds_back_no_other_year(world: World) -> None:
-    world.upload("plane", says="corrected")
-    world.locked[2025] = "published"
-    world.edit(REPORT, 2024)
-    assert world.due() == {f"{REPORT}:2024"}
 
 
 @pytest.mark.parametrize(

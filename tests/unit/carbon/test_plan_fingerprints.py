@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
-from dataclasses import replace
-
 import pytest
 
 from domain.carbon.jobs import ASKED, FEED_ENTRIES, INBOX_FILES, JOBS, KIND_OF, KINDS, PRIORITY
 from domain.carbon.pipelines import PHASES
-from domain.carbon.plan import Verdict, plan
+from domain.carbon.plan import Verdict
 from domain.carbon.tables import TABLES
 from tests.unit.carbon.world import ENTRIES, FACTS, MASSES, MODULES, REPORT, TREE, TYPES, World, a_catalogue
 
 PLANE = "plane|2025"
-PLACES = [
-    (TREE, "2025"),
-    (FACTS, "2025"),
-    (ENTRIES, PLANE),
-    (MASSES, PLANE),
-    (MODULES, "travel|2025"),
-    (REPORT, "2025"),
-]
 
 
 @pytest.fixture
@@ -30,64 +18,10 @@ def world() -> World:
     return World.reported()
 
 
-def lost(world: World, table: str, partition: str) -> None:
-    world.lose(table, partition)
-
-
-def corrupt(world: World, table: str, partition: str) -> None:
-    world.damage(table, partition)
-
-
-def edited(world: World, table: str, partition: str) -> None:
-    world.edit(table, partition)
-
-
-def edited_otherwise(world: World, table: str, partition: str) -> None:
-    world.edit(table, partition, "by another hand")
-
-
-def made_from_something_else(world: World, table: str, partition: str) -> None:
-    state = world.states[table, partition]
-    world.states[table, partition] = replace(state, inputs={**state.inputs, next(iter(state.inputs)): "0"})
-
-
-def made_from_a_third_thing(world: World, table: str, partition: str) -> None:
-    made_from_something_else(world, table, partition)
-    edited(world, table, partition)
-    world.record(table, partition, world.states[table, partition].inputs)
-
-
-REASONS = (lost, corrupt, edited, edited_otherwise, made_from_something_else, made_from_a_third_thing)
-
-
 def request(world: World, table: str, partition: str) -> Verdict:
     verdict = world.verdict(table, partition)
     assert verdict.due
     return verdict
-
-
-@pytest.mark.parametrize(("table", "partition"), PLACES)
-@pytest.mark.parametrize("breaks", REASONS)
-def test_the_same_facts_have_the_same_fingerprint_wherever_they_are_seen(
-    table: str, partition: str, breaks: Callable[[World, str, str], None]
-) -> None:
-    prints = set()
-    for _ in range(2):
-        world = World.reported()
-        breaks(world, table, partition)
-        prints.add(request(world, table, partition).fingerprint)
-    assert len(prints) == 1
-    assert prints != {""}
-
-
-@pytest.mark.parametrize(("table", "partition"), PLACES)
-def test_other_facts_have_another(table: str, partition: str) -> None:
-    found = set()
-    for breaks in REASONS:
-        world = World.reported()
-        breaks(world, table, partition)
-        found.add(request(world, table, partition).fingerprint)
-    assert len(found) == len(REASONS)
 
 
 @pytest.mark.parametrize(
@@ -136,22 +70,6 @@ def test_what_the_work_is_doing_does_not_change_the_reason(world: World) -> None
         assert request(world, MASSES, PLANE) == first
     world.refused.add(first.key)
     assert request(world, MASSES, PLANE) == first
-
-
-def test_a_plan_depends_on_no_order(world: World) -> None:
-    world.upload("plane", says="a")
-    world.upload("plane", says="b", institution="hospital")
-    world.upload("factors", 2024, 2025, says={"plane": 2})
-    world.edit(MASSES, "train|2025")
-    world.edit(REPORT)
-    seen = world.observed
-    first = plan(world.catalogue, seen)
-    for seed in range(5):
-        chance = random.Random(seed)
-        states, uploads = list(seen.states.items()), list(seen.uploads)
-        chance.shuffle(states)
-        chance.shuffle(uploads)
-        assert plan(world.catalogue, replace(seen, states=dict(states), uploads=uploads)) == first
 
 
 def test_it_speaks_of_each_partition_once_and_upstream_first(world: World) -> None:

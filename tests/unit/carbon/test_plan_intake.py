@@ -11,7 +11,6 @@ from domain.carbon.plan import plan
 from tests.unit.carbon.world import (
     ENTRIES,
     FACTS,
-    MASSES,
     NOON,
     PAST,
     TREE,
@@ -28,17 +27,6 @@ def world() -> World:
     return World.reported()
 
 
-def test_where_nothing_arrived_nothing_is_judged() -> None:
-    assert World().plan.verdicts == ()
-
-
-def test_when_all_is_done_everything_is_healthy_and_nothing_is_due(world: World) -> None:
-    assert world.judged() == {}
-    assert {v.table for v in world.plan.verdicts} == {
-        "units", "factors", "data_entries", "data_entry_emissions", "carbon_report_modules", "carbon_reports",
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize(("table", "partition", "what"), FILLED)
 def test_an_upload_makes_its_partition_due_and_no_other(
     world: World, table: str, partition: str, what: str
@@ -48,12 +36,6 @@ def test_an_upload_makes_its_partition_due_and_no_other(
     verdict = world.verdict(table, partition)
     assert (verdict.reason_code, verdict.why) == ("uploaded", "1 uploaded files wait to be taken in")
     assert verdict.pipelines == (one.pipeline_id,)
-
-
-@pytest.mark.parametrize(("table", "partition", "what"), FILLED)
-def test_the_first_upload_of_a_year_makes_it_due(world: World, table: str, partition: str, what: str) -> None:
-    world.upload(what, 2031, says={"plane": 2})
-    assert world.due() == {f"{table}:{partition.replace('2025', '2031')}"}
 
 
 def test_a_file_of_several_years_makes_each_of_them_due() -> None:
@@ -78,29 +60,6 @@ def test_of_a_place_the_newest_file_counts_and_waits_alone(world: World) -> None
     assert world.verdict(ENTRIES, PLANE).pipelines == (newest.pipeline_id,)
     world.settle()
     assert world.contents[ENTRIES, PLANE] == ["second"]
-
-
-def test_institutions_and_sources_stand_beside_each_other(world: World) -> None:
-    world.upload("plane", says="of the hospital", institution="hospital")
-    world.upload("plane", says="of the api", source="api")
-    world.settle()
-    assert world.contents[ENTRIES, PLANE] == ["plane of 2025", "of the hospital", "of the api"]
-    world.upload("plane", says="of the hospital, again", institution="hospital")
-    world.settle()
-    assert world.contents[ENTRIES, PLANE] == ["plane of 2025", "of the api", "of the hospital, again"]
-
-
-def test_files_of_factors_are_added_one_to_the_other(world: World) -> None:
-    world.upload("factors", says={"plane": 2})
-    world.upload("factors", says={"train": 3})
-    world.settle()
-    assert world.contents[FACTS, "2025"] == {"plane": 2, "train": 3, "power": 1}
-
-
-def test_a_file_taken_in_twice_is_not_due_a_third_time(world: World) -> None:
-    world.upload("plane", says="plane of 2025")
-    world.settle()
-    assert world.settle() == 0
 
 
 @pytest.mark.parametrize(("table", "partition", "what"), [*FILLED, (PAST, "2025", "factors")])
@@ -129,42 +88,6 @@ def test_what_was_committed_and_not_recorded_is_taken_in_again(
     verdict = world.verdict(table, partition)
     assert (verdict.state, verdict.reason_code) == ("due", "changed")
     assert verdict.pipelines == (one.pipeline_id,), "the file still waits"
-
-
-def test_the_first_rows_of_a_year_that_nobody_recorded_are_taken_in_again() -> None:
-    world = World()
-    world.upload("units")
-    world.work(world.verdict(TREE), dies=True)
-    assert world.verdict(TREE).reason_code == "unrecorded"
-    world.settle()
-    assert world.judged() == {}
-
-
-def test_a_damaged_partition_waits_for_no_upload_to_say_so(world: World) -> None:
-    world.upload("plane", says="newer")
-    world.damage(ENTRIES, PLANE)
-    assert world.verdict(ENTRIES, PLANE).reason_code == "damaged"
-    world.settle()
-    assert world.contents[ENTRIES, PLANE] == ["newer"]
-
-
-def test_a_missing_history_of_factors_is_called_missing_not_uploaded(world: World) -> None:
-    del world.states[PAST, "2025"]
-    assert (world.verdict(FACTS).reason_code, world.verdict(FACTS).why) == ("missing", "never taken in")
-
-
-def test_another_formula_makes_the_type_s_entries_due_and_only_those(world: World) -> None:
-    world.catalogue = a_catalogue(changed=frozenset({"plane"}))
-    assert world.verdict(ENTRIES, PLANE).reason_code == "rules_changed"
-    assert world.due() == {f"{ENTRIES}:{PLANE}", f"{MASSES}:{PLANE}"}
-    world.settle()
-    assert world.judged() == {}
-
-
-def test_files_of_a_type_that_the_catalogue_lost_ask_for_nothing(world: World) -> None:
-    world.upload("plane")
-    world.catalogue = a_catalogue(lost=frozenset({"plane"}))
-    assert not any("plane" in v.partition for v in world.plan.due)
 
 
 def test_entries_of_a_type_that_the_catalogue_lost_are_told_to_be_in_no_report(world: World) -> None:
@@ -224,18 +147,3 @@ def test_plan__uploads_not_indexed__imports_wait(world: World) -> None:
     assert judged() == ("healthy", "")
     world.lose(ENTRIES, PLANE)
     assert judged() == ("waits", "not_indexed")
-
-
-def test_rows_that_a_stranger_put_there_are_explained_and_not_used() -> None:
-    world = World()
-    world.upload("plane", 2031)
-    world.put(FACTS, 2031, {"plane": 9})
-    world.settle()
-    assert world.judged() == {"factors:2031": "waits", "data_entry_emissions:plane|2031": "waits"}
-    assert (MASSES, "plane|2031") not in world.states
-
-
-def test_entries_of_a_changed_formula_without_files_are_explained(world: World) -> None:
-    world.forget_upload(*world.uploads)
-    world.catalogue = a_catalogue(changed=frozenset({"plane"}))
-    assert world.verdict(ENTRIES, PLANE).state == "waits"

@@ -7,10 +7,9 @@ from datetime import timedelta
 import pytest
 
 from domain.carbon.patience import PATIENCE
-from tests.unit.carbon.world import ENTRIES, FACTS, MASSES, MODULES, REPORT, TYPES, World
+from tests.unit.carbon.world import ENTRIES, FACTS, MASSES, REPORT, TYPES, World
 
 STEP = timedelta(seconds=15)
-SUMS = (MODULES, REPORT)
 
 
 @pytest.fixture
@@ -58,23 +57,6 @@ def test_a_report_that_waits_no_longer_names_the_types_that_are_old(world: World
     world.work(found)
     assert "train" in world.report_state().outdated
     assert world.report_state().notes[0].startswith("old in this report: ")
-
-
-def test_a_burst_is_summed_once_however_old_the_report(world: World) -> None:
-    summed = []
-    for number, name in enumerate(TYPES * 3):
-        world.upload(name, says=f"burst {number}")
-        for table in (ENTRIES, MASSES, *SUMS):
-            due = [v for v in world.plan.due if v.table == table]
-            for verdict in due[: 1 if number < 8 else None]:
-                world.work(verdict)
-                summed += [verdict.key] * (verdict.table == REPORT)
-            if number < 8:
-                world.upload("factors", says={name: number})
-        world.wait(minutes=1)
-    assert summed == []
-    world.settle()
-    assert world.report_state().current
 
 
 @pytest.mark.parametrize("how", ["lose", "damage"])

@@ -53,12 +53,6 @@ def test_a_recalculation_that_changed_nothing_sums_nothing(world: World) -> None
     assert world.judged() == {}
 
 
-def test_other_units_make_the_report_due_and_no_module(world: World) -> None:
-    world.upload("units", says="reorganised")
-    world.work(world.verdict(TREE))
-    assert world.due() == {f"{REPORT}:2025"}
-
-
 def test_other_scopes_make_all_sums_due(world: World) -> None:
     world.catalogue = a_catalogue(lost=frozenset({"train"}))
     assert world.due() == {
@@ -68,27 +62,11 @@ def test_other_scopes_make_all_sums_due(world: World) -> None:
     }
 
 
-@pytest.mark.parametrize(("table", "partition"), [(MODULES, TRAVEL), (REPORT, "2025")])
-@pytest.mark.parametrize("hurt", ["lose", "damage", "edit"])
-def test_sums_that_were_hurt_are_made_again(world: World, table: str, partition: str, hurt: str) -> None:
-    before = world.contents[table, partition]
-    getattr(world, hurt)(table, partition)
-    assert world.due() == {f"{table}:{partition}"}
-    world.settle()
-    assert world.contents[table, partition] == before
-
-
 def test_they_wait_while_a_calculation_of_their_year_is_due(halfway: World) -> None:
     assert sums(halfway) == {f"{MODULES}:{TRAVEL}": "waits", f"{REPORT}:2025": "waits"}
     verdict = halfway.verdict(REPORT)
     assert verdict.why.endswith("it waits for the calculations of 2025")
     assert verdict.fingerprint == ""
-
-
-@pytest.mark.parametrize("status", ["queued", "running"])
-def test_they_wait_while_a_calculation_of_their_year_is(halfway: World, status: str) -> None:
-    halfway.statuses[f"{MASSES}:{TRAIN}"] = status
-    assert set(sums(halfway).values()) == {"waits"}
 
 
 @pytest.mark.parametrize("status", ["queued", "running"])
@@ -113,50 +91,12 @@ def test_they_do_not_wait_for_a_calculation_that_the_ledger_refuses(halfway: Wor
     assert set(sums(halfway).values()) == {"due"}
 
 
-def test_they_wait_for_a_calculation_that_failed_once_and_is_wanted_for_another_reason(
-    halfway: World,
-) -> None:
-    """New factors came after the failure: it will be tried again."""
-    halfway.statuses[f"{MASSES}:{TRAIN}"] = "failed"
-    assert set(sums(halfway).values()) == {"waits"}
-
-
-def test_one_put_off_does_not_hide_another_that_runs(halfway: World) -> None:
-    halfway.statuses[f"{MASSES}:{TRAIN}"] = "deferred"
-    halfway.statuses[f"{MASSES}:power|2025"] = "running"
-    assert set(sums(halfway).values()) == {"waits"}
-
-
 def test_they_wait_for_files_of_their_year_that_are_to_be_taken_in(world: World) -> None:
     world.edit(REPORT)
     for what in ("units", "factors", "plane"):
         waiting = World(**vars(world) | {"uploads": list(world.uploads), "says": dict(world.says)})
         waiting.upload(what, says={"power": 9})
         assert waiting.verdict(REPORT).state == "waits"
-
-
-def test_they_wait_for_a_running_calculation_although_its_entries_cannot_be_judged(halfway: World) -> None:
-    halfway.work(halfway.verdict(MASSES, TRAIN))
-    halfway.damage(ENTRIES, TRAIN)
-    halfway.statuses = {f"{ENTRIES}:{TRAIN}": "deferred", f"{MASSES}:{TRAIN}": "running"}
-    assert set(sums(halfway).values()) == {"waits"}
-
-
-def test_another_year_does_not_hold_them_back(halfway: World) -> None:
-    halfway.edit(REPORT, 2024)
-    assert halfway.verdict(REPORT, 2024).due
-
-
-def test_work_of_a_type_that_the_catalogue_lost_does_not_hold_them_back(world: World) -> None:
-    world.catalogue = a_catalogue(lost=frozenset({"train"}))
-    world.statuses[f"{MASSES}:{TRAIN}"] = "queued"
-    assert world.verdict(REPORT).due
-
-
-def test_an_aggregation_under_way_does_not_hold_back_itself(world: World) -> None:
-    world.edit(REPORT)
-    world.statuses |= {f"{REPORT}:2025": "running", f"{MODULES}:{TRAVEL}": "queued"}
-    assert world.verdict(REPORT).due
 
 
 @pytest.mark.parametrize("hurt", ["lose", "damage"])
@@ -170,29 +110,6 @@ def test_what_is_gone_is_not_summed_even_if_its_calculation_was_put_off(world: W
     assert sums(world) == {f"{MODULES}:{TRAVEL}": "waits", f"{REPORT}:2025": "waits"}
     world.settle()
     assert world.judged() == {}
-
-
-def test_a_module_does_not_mind_units_that_are_gone_and_the_report_does(world: World) -> None:
-    world.upload("plane", says="corrected")
-    world.work(world.verdict(ENTRIES, PLANE))
-    world.work(world.verdict(MASSES, PLANE))
-    world.damage(TREE)
-    world.statuses["units:2025"] = "deferred"
-    assert sums(world) == {f"{MODULES}:{TRAVEL}": "due", f"{REPORT}:2025": "waits"}
-
-
-def test_a_report_made_while_a_recalculation_committed_is_due_again(halfway: World) -> None:
-    halfway.work(halfway.verdict(MASSES, TRAIN))
-    verdict = halfway.verdict(REPORT)
-    made = halfway.build(REPORT, "2025")
-    assert made is not None
-    halfway.upload("power", says="corrected")
-    halfway.work(halfway.verdict(ENTRIES, "power|2025"))
-    halfway.work(halfway.verdict(MASSES, "power|2025"))
-    halfway.commit(verdict, made)
-    assert halfway.verdict(REPORT).why == "out of date: power is not what it was made from"
-    halfway.settle()
-    assert halfway.contents[REPORT, "2025"]["power"] == [["corrected"], 1]
 
 
 def test_a_year_without_a_single_emission_has_no_report() -> None:

@@ -51,12 +51,6 @@ def test_a_factor_in_another_unit_is_exact_and_rounded_once(
     assert to_milligrams(factor_unit(f"{mass}/{per}"), unit(quantity))(value) == float(exact)
 
 
-@given(st.decimals(0, 1_000_000, places=4))
-def test_grams_and_kilograms_are_the_same_to_the_last_bit(number: object) -> None:
-    by_kilogram = to_milligrams(factor_unit("kg/km"), unit("mi"))(float(f"{number}"))
-    assert to_milligrams(factor_unit("g/km"), unit("mi"))(float(f"{number}e3")) == by_kilogram
-
-
 @pytest.mark.parametrize(
     ("written", "name"),
     [

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from domain.shared.error import InvalidInput
 from sandbox import faults
 from sandbox.endpoints import ENDPOINTS
-from sandbox.exchange import Exchange
 from sandbox.faults import Fault, Faults
-from sandbox.market.market import Columns
 from sandbox.query import Query, parse
 
-NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
 DAY = date(2026, 11, 17)
 
 
@@ -119,62 +115,3 @@ def test_a_script_is_read_from_json_and_yaml(tmp_path: Path, name: str) -> None:
         Fault("daily", "stall", seconds=1.0),
         Fault("*", "html", day=DAY),
     ]
-
-
-# Data -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def columns(exchange: Exchange) -> Columns:
-    return exchange.rows(query(), NOW).columns
-
-
-def spoilt(columns: Columns, kind: str, **values: object) -> Columns:
-    return faults.apply(Fault.from_json({"api": "daily", "kind": kind, **values}), query(), columns)
-
-
-@pytest.mark.parametrize("keep", [0.0, 0.5, 0.95, 1.0])
-def test_a_partial_day_keeps_the_same_part_each_time(columns: Columns, keep: float) -> None:
-    once, twice = spoilt(columns, "partial_day", keep=keep), spoilt(columns, "partial_day", keep=keep)
-    assert once["ts_code"].tolist() == twice["ts_code"].tolist()
-    assert len(once["ts_code"]) / len(columns["ts_code"]) == pytest.approx(keep, abs=0.02)
-
-
-def test_less_is_kept_of_the_same_rows(columns: Columns) -> None:
-    half = set(spoilt(columns, "partial_day", keep=0.5)["ts_code"].tolist())
-    assert half < set(spoilt(columns, "partial_day", keep=0.8)["ts_code"].tolist())
-
-
-def test_an_empty_day_has_no_rows(columns: Columns) -> None:
-    assert len(spoilt(columns, "empty_day")["ts_code"]) == 0
-
-
-def test_another_day_in_the_same_answer_is_untouched(columns: Columns) -> None:
-    assert len(spoilt(columns, "empty_day", day="2026-11-16")["ts_code"]) == len(columns["ts_code"])
-
-
-def test_a_revised_day_has_other_numbers_in_some_rows_only(columns: Columns) -> None:
-    revised = spoilt(columns, "revised_day")
-    changed = revised["vol"] != columns["vol"]
-    assert 0.02 < changed.mean() < 0.1
-    assert revised["ts_code"].tolist() == columns["ts_code"].tolist()
-    assert np.array_equal(revised["close"], columns["close"])
-    assert np.array_equal(revised["vol"], spoilt(columns, "revised_day")["vol"])
-    assert not np.array_equal(revised["vol"], spoilt(columns, "revised_day", seed=1)["vol"])
-
-
-def test_duplicated_rows_are_whole_rows(columns: Columns) -> None:
-    doubled = spoilt(columns, "duplicate_rows")
-    codes, counts = np.unique(doubled["ts_code"], return_counts=True)
-    assert set(codes) == set(columns["ts_code"])
-    assert counts.max() == 2
-    assert 0 < (counts == 2).mean() < 0.05
-
-
-@pytest.mark.parametrize("kind", ["revised_day", "duplicate_rows"])
-def test_even_a_single_row_can_be_spoilt(columns: Columns, kind: str) -> None:
-    one = {name: values[:1] for name, values in columns.items()}
-    after = spoilt(one, kind)
-    assert {name: values.tolist() for name, values in after.items()} != {
-        name: values.tolist() for name, values in one.items()
-    }

@@ -45,22 +45,6 @@ def test_wrong_parameters_are_refused(api: str, params: dict[str, str]) -> None:
     assert "参数校验失败" in caught.value.message
 
 
-def test_unknown_parameters_are_ignored_because_the_stock_client_sends_its_own() -> None:
-    asked = parse(ENDPOINTS["daily"], {"trade_date": "20261117", "ts_type_name": "http://x"}, "")
-    assert asked == parse(ENDPOINTS["daily"], {"trade_date": "20261117"}, "")
-
-
-def test_fields_come_in_the_callers_order_and_unknown_ones_are_left_out() -> None:
-    asked = parse(ENDPOINTS["daily"], {}, "close, ts_code,nonsense,close")
-    assert [field.name for field in asked.fields] == ["close", "ts_code"]
-
-
-def test_the_stock_list_sends_its_rarer_fields_only_if_asked() -> None:
-    usual = {field.name for field in parse(ENDPOINTS["stock_basic"], {}, "").fields}
-    assert {"ts_code", "symbol", "name", "area", "industry", "cnspell", "market", "list_date"} <= usual
-    assert not usual & {"fullname", "enname", "exchange", "curr_type", "list_status", "delist_date", "is_hs"}
-
-
 # Pages ------------------------------------------------------------------------------------------
 
 
@@ -84,27 +68,6 @@ def test_no_page_exceeds_the_cap_whatever_the_limit(exchange: Exchange) -> None:
     assert page.has_more
 
 
-def test_a_limit_and_an_offset_cut_a_day(exchange: Exchange) -> None:
-    whole = ask(exchange, "daily", trade_date="20261117").columns["ts_code"].tolist()
-    part = ask(exchange, "daily", trade_date="20261117", limit=10, offset=5)
-    assert part.columns["ts_code"].tolist() == whole[5:15]
-    assert part.has_more
-
-
-def test_some_stocks_over_some_days(exchange: Exchange) -> None:
-    page = ask(
-        exchange, "daily", ts_code="600000.SH,000001.SZ,999999.SH", start_date="20261101", end_date="20261110"
-    )
-    assert set(page.columns["ts_code"].tolist()) == {"600000.SH", "000001.SZ"}
-    days = {day.strftime("%Y%m%d") for day in exchange.open_days(date(2026, 11, 1), date(2026, 11, 10))}
-    assert set(page.columns["trade_date"].tolist()) == days
-
-
-def test_a_code_asked_twice_comes_once(exchange: Exchange) -> None:
-    page = ask(exchange, "daily", ts_code="000001.SZ,000001.SZ", trade_date="20261117")
-    assert len(page) == 1
-
-
 def test_stock_lists_by_status(exchange: Exchange) -> None:
     listed = ask(exchange, "stock_basic")
     assert set(listed.columns["list_status"].tolist()) == {"L"}
@@ -116,17 +79,6 @@ def test_stock_lists_by_status(exchange: Exchange) -> None:
     assert len(ask(exchange, "stock_basic", list_status="P")) == 0
     assert len(ask(exchange, "stock_basic", list_status="G")) < 50
     assert set(ask(exchange, "stock_basic", exchange="BSE").columns["market"].tolist()) == {"北交所"}
-
-
-def test_resumptions_only(exchange: Exchange) -> None:
-    page = ask(exchange, "suspend_d", start_date="20261101", suspend_type="R")
-    assert set(page.columns["suspend_type"].tolist()) == {"R"}
-
-
-def test_open_days_only(exchange: Exchange) -> None:
-    page = ask(exchange, "trade_cal", exchange="SSE", start_date="20261001", end_date="20261031", is_open="1")
-    days = [day.strftime("%Y%m%d") for day in exchange.open_days(date(2026, 10, 1), date(2026, 10, 31))]
-    assert page.columns["cal_date"].tolist() == days[::-1]
 
 
 # Publication --------------------------------------------------------------------------------------
@@ -185,12 +137,6 @@ def test_points_decide_the_calls_per_minute_and_api(token: str, calls: int) -> N
     gate.check(token, ENDPOINTS["adj_factor"])
     clock.now += timedelta(minutes=1)
     gate.check(token, ENDPOINTS["daily"])
-
-
-def test_benchmarks_are_never_refused() -> None:
-    gate = Gate(clock=Minutes())
-    for _ in range(5000):
-        gate.check("sandbox-unlimited", ENDPOINTS["daily"])
 
 
 @pytest.mark.parametrize("api", ["daily_basic", "moneyflow"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,12 +29,6 @@ def test_missing_numbers_are_null(scaled: list[int | None]) -> None:
     values = np.array([np.nan if n is None else n / 100 for n in scaled])
     expected = [[None if n is None else n / 100] for n in scaled]
     assert json.loads(rows.encode([(values, 2)])) == expected
-
-
-@pytest.mark.parametrize("count", [0, 1, 3])
-def test_texts_and_numbers_stand_in_their_columns(count: int) -> None:
-    codes, values = np.array(["000001.SZ"] * count, dtype="<U9"), np.arange(count)
-    assert json.loads(rows.encode([(codes, None), (values, 0)])) == [["000001.SZ", n] for n in range(count)]
 
 
 def test_the_result_is_compact() -> None:

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from domain.shared.clock import machine_clock, stopped_at
+from domain.shared.clock import stopped_at
 
 EVENING = datetime(2026, 11, 17, 18, 30, tzinfo=ZoneInfo("Asia/Shanghai"))
-
-
-def test_the_machine_s_clock_shows_now_in_utc() -> None:
-    before, shown, after = datetime.now(UTC), machine_clock(), datetime.now(UTC)
-    assert before <= shown <= after
-    assert shown.tzinfo is UTC
-
-
-def test_a_stopped_clock_shows_the_same_moment_for_ever() -> None:
-    clock = stopped_at(EVENING)
-    assert clock() == clock() == EVENING
 
 
 def test_a_stopped_clock_speaks_utc() -> None:

@@ -24,12 +24,6 @@ def test_the_collector_looks_rarely_inside_and_as_usual_after(usual: tuple[int, 
     assert gc.get_threshold() == usual
 
 
-def test_an_error_inside_leaves_the_collector_as_it_was(usual: tuple[int, int, int]) -> None:
-    with pytest.raises(ValueError, match="broken"), collected_rarely():
-        raise ValueError("broken")
-    assert gc.get_threshold() == usual
-
-
 def test_the_last_of_overlapping_threads_gives_it_back(usual: tuple[int, int, int]) -> None:
     both_inside, seen_by_last = Barrier(2), []
     first_out = Barrier(2)

@@ -9,8 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from domain.market import reckoning
-from domain.shared.compute import connection, packaged, query
+from domain.shared.compute import connection, query
 
 NUMBERS = pa.table({"n": [3, 1, 2]})
 
@@ -26,22 +25,10 @@ def test_parameters_are_bound_and_not_pasted() -> None:
     assert answer.to_pylist() == [{"word": "'; DROP", "day": date(2026, 11, 17)}]
 
 
-def test_no_rows_keep_their_columns() -> None:
-    answer = query("SELECT n FROM numbers WHERE n > 9", {"numbers": NUMBERS})
-    assert (answer.num_rows, answer.column_names) == (0, ["n"])
-
-
 def test_one_query_sees_nothing_of_another() -> None:
     query("SELECT * FROM numbers", {"numbers": NUMBERS})
     with pytest.raises(duckdb.CatalogException):
         query("SELECT * FROM numbers", {})
-
-
-def test_variables_of_the_program_are_not_in_sight() -> None:
-    unseen = NUMBERS
-    assert unseen.num_rows
-    with pytest.raises(duckdb.CatalogException):
-        query("SELECT * FROM unseen", {})
 
 
 @pytest.mark.parametrize("sql", ["SELECT * FROM read_csv('{file}')", "COPY (SELECT 1) TO '{file}'"])
@@ -58,12 +45,3 @@ def test_the_connection_is_closed_afterwards_even_after_an_error() -> None:
         con.sql("SELEC")
     with pytest.raises(duckdb.ConnectionException):
         con.sql("SELECT 1")
-
-
-def test_packaged_sql_lies_beside_its_module() -> None:
-    assert "listed_less_suspended" in packaged(reckoning.__file__, "expected")
-
-
-def test_sql_that_is_not_packaged_is_an_error() -> None:
-    with pytest.raises(FileNotFoundError):
-        packaged(reckoning.__file__, "nothing")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date
 from typing import Any
 
@@ -24,19 +23,9 @@ def test_it_never_changes() -> None:
     assert digest({"table": "normalized_daily", "rows": 1, "name": "平安银行"}) == "cee161f2a5b60753"
 
 
-@given(JSON)
-def test_it_is_sixteen_hexadecimal_digits(value: Any) -> None:
-    assert re.fullmatch("[0-9a-f]{16}", digest(value))
-
-
 @given(st.dictionaries(st.text(max_size=3), JSON, max_size=5))
 def test_the_order_of_keys_does_not_matter(value: dict[str, Any]) -> None:
     assert digest(dict(reversed(value.items()))) == digest(value)
-
-
-@given(st.lists(st.integers(), min_size=2, unique=True))
-def test_the_order_of_a_list_matters(value: list[int]) -> None:
-    assert digest(value[::-1]) != digest(value)
 
 
 @pytest.mark.parametrize(

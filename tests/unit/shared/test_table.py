@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -22,10 +22,6 @@ PRICES = Table(
 )
 
 
-def test_a_name_is_a_namespace_and_a_table() -> None:
-    assert (PRICES.namespace, PRICES.table) == ("market", "normalized_daily")
-
-
 def test_the_schema_has_the_columns_in_order_with_types_and_nulls() -> None:
     assert PRICES.schema.names == ["trade_date", "close"]
     assert PRICES.schema.types == [pa.date32(), pa.float64()]
@@ -35,21 +31,6 @@ def test_the_schema_has_the_columns_in_order_with_types_and_nulls() -> None:
 def test_descriptions_and_units_travel_with_the_schema() -> None:
     assert PRICES.schema.field("close").metadata == {b"description": b"Closing price", b"unit": b"CNY"}
     assert PRICES.schema.field("trade_date").metadata == {b"description": b"Trading day"}
-
-
-def test_rows_are_sorted_by_the_key_unless_told_otherwise() -> None:
-    assert PRICES.sort_order == ("trade_date",)
-    assert replace(PRICES, sort=("close",)).sort_order == ("close",)
-
-
-def test_a_table_is_a_value_nobody_changes() -> None:
-    with pytest.raises(FrozenInstanceError):
-        PRICES.name = "other"  # type: ignore[misc]
-
-
-def test_versions_are_equal_when_the_content_is() -> None:
-    assert Version(3, "abc") == Version(3, "abc")
-    assert len({Version(3, "abc"), Version(3, "abd"), Version(4, "abc"), ABSENT}) == 4
 
 
 def test_a_damaged_partition_equals_no_healthy_one() -> None:

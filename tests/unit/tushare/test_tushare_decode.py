@@ -48,13 +48,6 @@ def test_a_day_becomes_typed_columns_in_the_order_asked_for() -> None:
     ]
 
 
-def test_no_rows_are_a_table_with_the_wanted_schema() -> None:
-    schema = pa.schema([("ts_code", pa.string()), ("is_open", pa.bool_())])
-    table = table_of(schema, ["ts_code", "is_open"], [])
-    assert table.schema.equals(schema)
-    assert table.num_rows == 0
-
-
 @pytest.mark.parametrize(
     ("wanted", "raw", "read"),
     [
@@ -116,12 +109,6 @@ def test_a_field_that_must_have_a_value_may_not_be_empty() -> None:
     schema = pa.schema([pa.field("ts_code", pa.string(), nullable=False)])
     with pytest.raises(BadAnswer, match="ts_code is empty in 1 of 2 rows"):
         table_of(schema, ["ts_code"], [["600000.SH"], [None]])
-
-
-def test_missing_fields_are_named() -> None:
-    schema = pa.schema([("open", pa.float64()), ("close", pa.float64()), ("vol", pa.float64())])
-    with pytest.raises(BadAnswer, match=r"daily: the answer lacks the field close, vol"):
-        table_of(schema, ["open"], [[1.0]])
 
 
 @pytest.mark.parametrize(

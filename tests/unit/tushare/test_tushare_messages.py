@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.shared.error import InfrastructureError, PermanentRunnerError, TransientResourceError
+from domain.shared.error import InfrastructureError, TransientResourceError
 from resources.tushare.errors import (
     NotPermitted,
     QuotaUsedUp,
@@ -76,14 +76,6 @@ def test_only_what_a_short_wait_can_help_is_retried_inside_the_run(message: str,
     error = classified(1, message)
     assert isinstance(error, TransientResourceError)
     assert error.retry_in_run is in_run
-
-
-def test_what_a_person_must_change_names_the_setting() -> None:
-    for code in (40101, 2002):
-        error = classified(code, "")
-        assert isinstance(error, PermanentRunnerError)
-        assert "TUSHARE_TOKEN" in error.remedy
-    assert "points" in classified(2002, "").remedy
 
 
 @pytest.mark.parametrize(

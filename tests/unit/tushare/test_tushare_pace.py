@@ -31,14 +31,6 @@ def test_points_decide_how_many_calls_a_minute_has(points: int, calls: int) -> N
     assert calls_per_minute(points) == calls
 
 
-def test_calls_within_the_limit_do_not_wait(engine: sa.Engine, time_: Any) -> None:
-    pacer = pacer_of(engine, time_, 50)
-    for _ in range(50):
-        pacer.take()
-    assert time_.naps == []
-    assert windows(engine) == {FIRST: 50}
-
-
 def test_the_call_after_the_last_one_waits_for_the_next_minute(engine: sa.Engine, time_: Any) -> None:
     time_.now += timedelta(seconds=20)
     pacer = pacer_of(engine, time_, 50)
@@ -75,16 +67,6 @@ def test_the_database_is_asked_once_per_block(engine: sa.Engine, time_: Any) -> 
     for _ in range(100):
         pacer.take()
     assert sum(text.startswith("INSERT INTO pace") for text in asked) == 10
-
-
-def test_what_a_block_did_not_use_is_lost_with_its_minute(engine: sa.Engine, time_: Any) -> None:
-    pacer = pacer_of(engine, time_, 50)
-    pacer.take()
-    time_.now += timedelta(minutes=1)
-    for _ in range(50):
-        pacer.take()
-    assert time_.naps == []
-    assert windows(engine) == {FIRST: 5, FIRST + timedelta(minutes=1): 50}
 
 
 def test_no_call_starts_on_the_edge_of_a_minute(engine: sa.Engine, time_: Any) -> None:
@@ -159,15 +141,3 @@ def test_threads_of_one_process_share_the_limit(engine: sa.Engine, time_: Any) -
     assert len(taken) == 200
     assert time_.naps == []
     assert windows(engine) == {FIRST: 200}
-
-
-def test_an_unlimited_pacer_never_waits() -> None:
-    pacer = Pacer.unlimited()
-    for _ in range(5000):
-        pacer.take()
-    pacer.mark_used_up()
-
-
-def test_a_limit_without_calls_is_refused(engine: sa.Engine) -> None:
-    with pytest.raises(ValueError, match="0 calls per minute"):
-        Pacer(engine, per_minute=0)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from domain.shared.parallel import WORKERS, in_parallel, one_ahead
+from domain.shared.parallel import in_parallel, one_ahead
 
 
-def test_answers_come_in_the_order_of_their_pieces_whatever_is_done_first() -> None:
+def test_in_parallel__pieces_end_in_any_order__answers_keep_their_order() -> None:
     def slowest_first(number: int) -> int:
         time.sleep(0.02 if number == 0 else 0)
         return number * 10
@@ -18,17 +18,7 @@ def test_answers_come_in_the_order_of_their_pieces_whatever_is_done_first() -> N
     assert in_parallel(slowest_first, []) == []
 
 
-def test_as_many_are_at_work_as_there_are_workers() -> None:
-    meeting = threading.Barrier(WORKERS, timeout=10)
-
-    assert len(in_parallel(lambda _: meeting.wait(), range(WORKERS))) == WORKERS
-
-
-def test_a_single_piece_needs_no_thread() -> None:
-    assert in_parallel(lambda _: threading.current_thread(), [1]) == [threading.current_thread()]
-
-
-def test_of_several_failures_the_first_piece_tells_whoever_fails_first() -> None:
+def test_in_parallel__several_pieces_fail__raises_the_error_of_the_first() -> None:
     second_failed = threading.Event()
 
     def fails(number: int) -> None:
@@ -41,7 +31,7 @@ def test_of_several_failures_the_first_piece_tells_whoever_fails_first() -> None
         in_parallel(fails, range(2))
 
 
-def test_one_piece_is_made_while_the_one_before_is_worked_on_and_no_more() -> None:
+def test_one_ahead__first_piece_in_use__makes_the_second_and_no_more() -> None:
     made: list[int] = []
     second = threading.Event()
 
@@ -59,7 +49,7 @@ def test_one_piece_is_made_while_the_one_before_is_worked_on_and_no_more() -> No
         assert list(coming) == [1, 2, 3]
 
 
-def test_whoever_leaves_early_leaves_nothing_at_work() -> None:
+def test_one_ahead__block_is_left_early__stops_the_thread() -> None:
     begun, left = threading.Event(), threading.Event()
     done: list[int] = []
 
@@ -84,7 +74,7 @@ def test_whoever_leaves_early_leaves_nothing_at_work() -> None:
     assert done == [1]
 
 
-def test_a_piece_that_cannot_be_made_fails_in_its_turn() -> None:
+def test_one_ahead__piece_fails__raises_in_its_turn() -> None:
     def pieces() -> Iterator[int]:
         yield 0
         raise ValueError("piece 1")
