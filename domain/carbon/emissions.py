@@ -32,7 +32,9 @@ _PAIRS_AND_UNITS = """
     SELECT classification, unit, unit_id, count(*) AS entries FROM entries
     GROUP BY GROUPING SETS ((classification, unit), (unit_id)) ORDER BY ALL
 """
-_IMPLAUSIBLE = f"SELECT entry_key, exact_mg FROM ({FORMULA}) WHERE NOT abs(exact_mg) <= {MAX_MG} LIMIT 1"
+# Not `NOT abs(x) <= m`: from a file's statistics, which leave NaN out, DuckDB concludes that there is none.
+_TOO_LARGE = f"NOT isfinite(exact_mg) OR abs(exact_mg) > {MAX_MG}"
+_IMPLAUSIBLE = f"SELECT entry_key, exact_mg FROM ({FORMULA}) WHERE {_TOO_LARGE} LIMIT 1"
 
 
 class Written(Protocol):

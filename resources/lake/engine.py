@@ -101,8 +101,9 @@ class Engine:
             connection.register(name, rows)
             return f"SELECT {columns} FROM {name}"
         files = ", ".join(text_literal(self.store.sql_path(f.path)) for f in view.files)
-        schema = schema_map(view.table, view.metadata)
-        return f"SELECT {columns} FROM read_parquet([{files}], schema = {schema}, hive_partitioning = false)"
+        # By field ids only where names may differ: DuckDB then knows no row counts, and orders joins badly.
+        schema = f", schema = {schema_map(view.table, view.metadata)}" if view.metadata.evolved else ""
+        return f"SELECT {columns} FROM read_parquet([{files}]{schema}, hive_partitioning = false)"
 
     def read(self, view: View, files: Sequence[FileEntry], where: str = "true") -> pa.Table:
         """Rows of some files; raises DataCorrupt or DataUnavailable naming those that cannot be read."""

@@ -37,8 +37,9 @@ class DataUnavailable(TransientResourceError):
         """`what` is the file, or without an error the whole message."""
         message = what
         if error is not None:
-            lines = str(error).strip().splitlines() or [type(error).__name__]
-            message = f"{what} cannot be read now: {lines[-1]}"  # the last line of a stack is what happened
+            # The last line of a stack is what happened; DuckDB may add where in the statement.
+            lines = str(error).split("\nLINE ")[0].strip().splitlines() or [type(error).__name__]
+            message = f"{what} cannot be read now: {lines[-1]}"
         super().__init__(
             message,
             remedy="nothing, unless it lasts: then check the disk or the store, and this user's rights "

@@ -44,6 +44,8 @@ class TableMetadata:
     snapshots: Mapping[int, SnapshotInfo]
     log: tuple[tuple[int, int], ...]
     """(moment in ms, snapshot id) of every time the current snapshot changed, oldest first."""
+    evolved: bool = False
+    """Whether older files may lack columns, or have them under other names."""
 
     @property
     def current(self) -> SnapshotInfo | None:
@@ -98,6 +100,7 @@ def parse_metadata(name: str, location: str, content: bytes) -> TableMetadata:
         current_id=current if current in snapshots else None,
         snapshots=snapshots,
         log=tuple((e["timestamp-ms"], e["snapshot-id"]) for e in raw.get("snapshot-log", ())),
+        evolved=len(raw["schemas"]) > 1,
     )
 
 

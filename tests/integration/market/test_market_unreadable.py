@@ -146,4 +146,4 @@ def test_a_nights_care_passes_over_a_month_it_cannot_read(
     told = ended.asset_materializations_for_node("ops__lake_maintenance")[0].metadata
     assert path.name in str(told["skipped_files"].value)
     assert house.market.lake.snapshot_id(f"market.{TABLE}") != before, "the other month is compacted"
-    assert f"market.{TABLE}: file://{path} cannot be read now" in capfd.readouterr().err
+    assert f"file://{path} cannot be read now" in capfd.readouterr().err

@@ -159,4 +159,4 @@ def test_a_nights_care_names_the_files_it_cannot_read(
     told = ended.asset_materializations_for_node("ops__lake_maintenance")[0].metadata
     assert f"file://{newest}" in str(told["skipped_files"].value)
     [warning] = [line for line in capfd.readouterr().err.splitlines() if " WARNING " in line]
-    assert f"market.normalized_daily: these data files cannot be read: file://{newest}" in warning
+    assert f"file://{newest}" in warning
