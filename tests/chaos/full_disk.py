@@ -44,17 +44,18 @@ def full_disk(base: Baseline, luck: random.Random) -> Findings:
         if ended.failed_badly:
             found.complaints.append(f"the backfill ended with {ended.code}: {ended.text[-600:]}")
         if ended.code:  # else it was over, or had all it needed, before the disk was full
-            found.complaints += _unexplained(status.read_text())
+            found.complaints += _unexplained(ended.text, status.read_text())
         finish(base, home, found)
     return found
 
 
-def _unexplained(status: str) -> list[str]:
-    """Complaints if no finding of `status --json` names the cause."""
+def _unexplained(printed: str, status: str) -> list[str]:
+    """Complaints if neither the command nor a finding of `status --json` names the cause."""
     try:
         findings = json.loads(status)["findings"]
     except (json.JSONDecodeError, KeyError):
         return [f"status --json gave no document: {status[-300:]!r}"]
-    if any(reason in json.dumps(findings).lower() for reason in REASONS):
+    if any(reason in f"{printed} {json.dumps(findings)}".lower() for reason in REASONS):
         return []
-    return [f"status names no full disk: {sorted({f['reason_code'] for f in findings})}"]
+    reasons = sorted({f["reason_code"] for f in findings})
+    return [f"neither command nor status ({reasons}) names the full disk: {printed[-300:]}"]
