@@ -115,6 +115,8 @@ def test_more_rows_than_the_cap_are_split_by_day_without_loss(
         ("day_quota", QuotaUsedUp, "每天"),
         ("bad_token", TokenRefused, "40101"),
         ("no_permission", NotPermitted, "没有访问该接口的权限"),
+        ("rate_limit_by_name", RateLimited, "频率超限"),
+        ("no_permission_by_name", NotPermitted, "没有接口"),
     ],
 )
 def test_each_fault_has_its_type_and_passes(

@@ -96,12 +96,12 @@ def check_refusal(error: FileRefused, expected: Refused) -> None:
     assert places(error.problems) == list(expected.problems), str(error)
     assert error.total == (len(expected.problems) if expected.total is None else expected.total)
     assert error.reason_code == expected.problems[0][2]
-    told = "\n".join(map(str, error.problems))
+    text = "\n".join(map(str, error.problems))
     for words in expected.words:
-        assert words in told, told
-    assert told.isprintable() or "\n" in told
-    assert "Error" not in told
-    assert "Traceback" not in told
+        assert words in text, text
+    assert text.isprintable() or "\n" in text
+    assert "Error" not in text
+    assert "Traceback" not in text
 
 
 def places(problems: Sequence[Any]) -> list[Place]:

@@ -105,7 +105,7 @@ def entries(*rows: Mapping[str, Any]) -> pa.Table:
     return pa.Table.from_pylist(made, schema=pa.schema(list(zip(fields, types, strict=True))))
 
 
-def said(kind: EntryType, rows: pa.Table, known: pa.Table) -> list[tuple[str, str, int | None]]:
+def results_of(kind: EntryType, rows: pa.Table, known: pa.Table) -> list[tuple[str, str, int | None]]:
     """Kind of emissions, status and milligrams, in the order of the entries."""
     frame = emissions(kind, rows, known).sort_by([("entry_key", "ascending"), ("emission_type", "ascending")])
     assert frame.schema == EMISSIONS.schema
@@ -132,7 +132,7 @@ def said(kind: EntryType, rows: pa.Table, known: pa.Table) -> list[tuple[str, st
 def test_as_many_words_as_possible_are_kept_and_of_these_the_earlier(offered: list[str], value: int) -> None:
     known = factors(*keyed(*((text, number) for number, text in enumerate(offered, 1))))
     row = {"classification": canonical(words("x y z"))}
-    assert said(KEYED, entries(row), known) == [("direct", "matched", value * 1_000_000)]
+    assert results_of(KEYED, entries(row), known) == [("direct", "matched", value * 1_000_000)]
 
 
 def test_the_factor_and_its_version_are_told() -> None:
@@ -149,7 +149,7 @@ def test_the_factor_and_its_version_are_told() -> None:
 def test_emissions_that_some_factors_speak_of_are_unmatched_for_the_others() -> None:
     known = factors(*keyed(("x y z", 1), ("p q r", 2)), *keyed(("x y z", 3), emission="upstream"))
     row = {"classification": canonical(words("p q r"))}
-    assert said(KEYED, entries(row), known) == [
+    assert results_of(KEYED, entries(row), known) == [
         ("direct", "matched", 2_000_000),
         ("upstream", "unmatched", None),
     ]
@@ -178,9 +178,9 @@ def test_a_measured_mass_takes_the_place_of_all_and_needs_no_factor() -> None:
 def test_masses_are_whole_milligrams_halves_rounded_up(quantity: float, milligrams: int) -> None:
     """Nothing is a mass, too: an entry that causes nothing is matched all the same."""
     known = factors(("plain", "plain", {}, 1.0))
-    assert said(PLAIN, entries({"quantity": quantity}), known) == [("plain", "matched", milligrams)]
+    assert results_of(PLAIN, entries({"quantity": quantity}), known) == [("plain", "matched", milligrams)]
     measured = entries({"quantity": 0.0, "kg_co2eq": quantity})
-    assert said(PLAIN, measured, known) == [("plain", "overridden", milligrams)]
+    assert results_of(PLAIN, measured, known) == [("plain", "overridden", milligrams)]
 
 
 ABSURD = (MAX_MG / 1e6 * 1.001, 1e12, 9.3e18, 1e300, math.inf, -math.inf, -1e300, math.nan)
@@ -339,10 +339,10 @@ def test_what_a_calculation_comes_to_is_what_its_rows_add_up_to(count: int) -> N
     for *group, mg in zip(*(found.frame[name].to_pylist() for name in names), strict=True):
         so_far = wanted.setdefault(tuple(group), [0, 0])
         wanted[tuple(group)] = [so_far[0] + 1, so_far[1] + (mg or 0)]
-    told: dict[tuple[Any, ...], list[int]] = {}
+    found_sums: dict[tuple[Any, ...], list[int]] = {}
     for row in sums_by_decision(found.sums).to_pylist():
         group = tuple(row[name] for name in names[:4])
         assert (row["mg_co2e"] is None) == (row["status"] == "unmatched")
-        so_far = told.setdefault(group, [0, 0])
-        told[group] = [so_far[0] + row["results"], so_far[1] + int(row["mg_co2e"] or 0)]
-    assert told == wanted
+        so_far = found_sums.setdefault(group, [0, 0])
+        found_sums[group] = [so_far[0] + row["results"], so_far[1] + int(row["mg_co2e"] or 0)]
+    assert found_sums == wanted

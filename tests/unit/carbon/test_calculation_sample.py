@@ -27,7 +27,7 @@ MG = ("own_mg", "total_mg")
 
 
 @dataclass
-class Told:
+class Year:
     """One year, by the product and by the other."""
 
     files: Files
@@ -44,14 +44,14 @@ def files_of(folder: Path, year: int) -> Files:
     return Files(year, units, factors, data)
 
 
-def told(folder: Path, year: int) -> Told:
+def calculated_year(folder: Path, year: int) -> Year:
     files = files_of(folder, year)
     known = taken(files, catalogue())
     product = calculated(catalogue(), year, known)
     factors = factors_of(rows(files.factors))
     others = [r for name, content in files.data.items() for r in results(BOOK, name, rows(content), factors)]
     parents = {row["unit_id"]: row["parent_id"] for row in rows(files.units)}
-    return Told(files, known, product, product.masses(known.entries), others, parents)
+    return Year(files, known, product, product.masses(known.entries), others, parents)
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +62,8 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def year(sample: Path) -> Told:
-    return told(sample, YEARS[-1])
+def year(sample: Path) -> Year:
+    return calculated_year(sample, YEARS[-1])
 
 
 # What the sample is
@@ -80,11 +80,14 @@ def test_every_type_and_column_of_the_catalogue_is_in_the_sample(sample: Path) -
 def test_every_sample_file_is_accepted_without_a_problem(sample: Path) -> None:
     for year in YEARS:
         for name, parsed in read(files_of(sample, year), catalogue()).items():
-            told = [str(p) for p in parsed.problems[:3]]
-            assert (parsed.problem_count, parsed.bad_rows, list(parsed.warnings)) == (0, 0, []), (name, told)
+            problems = [str(p) for p in parsed.problems[:3]]
+            assert (parsed.problem_count, parsed.bad_rows, list(parsed.warnings)) == (0, 0, []), (
+                name,
+                problems,
+            )
 
 
-def test_the_sample_holds_what_is_rare(year: Told) -> None:
+def test_the_sample_holds_what_is_rare(year: Year) -> None:
     """Overrides, rows without a factor, fallbacks, units of every kind: else it would prove little."""
     seen = {(r.kind, r.status) for r in year.results}
     assert len([kind for kind, status in seen if status == "overridden"]) > 2
@@ -99,7 +102,7 @@ def test_the_sample_holds_what_is_rare(year: Told) -> None:
 # What it proves
 
 
-def check_masses(year: Told) -> None:
+def check_masses(year: Year) -> None:
     """Each result within a milligram; which have none and which were measured, exactly."""
     expected = {(r.kind, r.entry_id, r.emission): r for r in year.results}
     assert year.masses.keys() == expected.keys()
@@ -112,14 +115,14 @@ def check_masses(year: Told) -> None:
             assert mg == other.mg, place
 
 
-def check_sums(year: Told) -> None:
+def check_sums(year: Year) -> None:
     """Modules and report are the sums of the product's own results, to the milligram."""
     check_modules(year)
     lines = report_lines(year.product.report)
     assert lines == report(BOOK, as_results(year.product.emissions), year.parents)
 
 
-def check_modules(year: Told) -> None:
+def check_modules(year: Year) -> None:
     expected: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for one in as_results(year.product.emissions):
         line = expected[BOOK.module_of[one.kind], one.unit_id, one.kind, one.emission]
@@ -141,7 +144,7 @@ def check_modules(year: Told) -> None:
     assert found == expected
 
 
-def check_report(year: Told) -> None:
+def check_report(year: Year) -> None:
     """Against the other's report: at most a milligram for each result that is in a line; counts exactly."""
     lines = report_lines(year.product.report)
     others = report(BOOK, year.results, year.parents)
@@ -169,15 +172,15 @@ def as_results(emissions: pa.Table) -> Iterator[Result]:
         yield Result(*row)
 
 
-def test_every_mass_is_the_other_s_within_a_milligram(year: Told) -> None:
+def test_every_mass_is_the_other_s_within_a_milligram(year: Year) -> None:
     check_masses(year)
 
 
-def test_modules_and_report_are_the_sums_of_the_masses_exactly(year: Told) -> None:
+def test_modules_and_report_are_the_sums_of_the_masses_exactly(year: Year) -> None:
     check_sums(year)
 
 
-def test_the_report_is_the_other_s_within_a_milligram_per_entry(year: Told) -> None:
+def test_the_report_is_the_other_s_within_a_milligram_per_entry(year: Year) -> None:
     check_report(year)
 
 
@@ -185,7 +188,7 @@ def test_the_report_is_the_other_s_within_a_milligram_per_entry(year: Told) -> N
 @pytest.mark.parametrize("number", YEARS)
 def test_the_sample_at_full_scale(number: int, tmp_path: Path) -> None:
     write(tmp_path, 1.0, years=[number])
-    year = told(tmp_path, number)
+    year = calculated_year(tmp_path, number)
     assert len(year.results) > 60_000
     check_masses(year)
     check_sums(year)
@@ -212,7 +215,7 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
         con.execute(f"SET threads TO {THREADS}")
 
 
-def test_the_same_numbers_by_any_number_of_threads_and_in_any_order(year: Told, threads: int) -> None:
+def test_the_same_numbers_by_any_number_of_threads_and_in_any_order(year: Year, threads: int) -> None:
     for seed in range(2):
         mixed = Taken(
             shuffled(year.taken.units, seed),

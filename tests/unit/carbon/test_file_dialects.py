@@ -167,8 +167,8 @@ def test_lines_stay_right_where_pieces_of_a_file_meet(around: int) -> None:
     assert parsed.frame.column("line").to_pylist()[-1] == first + 1
 
 
-CELL = st.text(st.sampled_from([*"aé ,;|\t'=\n\r", '"', "\u2028"]), max_size=6)
-ROW = st.tuples(st.booleans(), CELL) | st.sampled_from(["", ",", " , "])
+VALUE = st.text(st.sampled_from([*"aé ,;|\t'=\n\r", '"', "\u2028"]), max_size=6)
+ROW = st.tuples(st.booleans(), VALUE) | st.sampled_from(["", ",", " , "])
 
 
 @given(st.lists(ROW, max_size=30), st.sampled_from(["\n", "\r\n", "\r"]))

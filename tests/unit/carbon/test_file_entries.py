@@ -122,7 +122,7 @@ YEARS = (
     ),
 )
 
-CELLS = (
+VALUES = (
     entry_file(
         "a unit nobody knows",
         csv("unit_id,distance", "A,1", "C,1"),
@@ -300,17 +300,17 @@ DOUBLED = (
 
 
 @parameters(*TYPES, *[Case(f"year: {c.name}", c.content, c.expected, c.read) for c in YEARS])
-def test_type_and_year_are_told_once_and_agree(case: Case) -> None:
+def test_read_entries__type_and_year__are_given_once_and_agree(case: Case) -> None:
     check(case)
 
 
-@parameters(*CELLS, *QUANTITIES)
-def test_every_cell_is_read_or_told(case: Case) -> None:
+@parameters(*VALUES, *QUANTITIES)
+def test_read_entries__any_value__is_read_or_refused(case: Case) -> None:
     check(case)
 
 
 @parameters(*DOUBLED)
-def test_an_entry_stands_in_a_file_once(case: Case) -> None:
+def test_read_entries__repeated_entry__is_merged_or_refused(case: Case) -> None:
     check(case)
 
 

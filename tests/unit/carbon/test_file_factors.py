@@ -264,17 +264,17 @@ DOUBLED = (
 
 
 @parameters(*SPELLINGS, *MISTAKES)
-def test_what_a_factor_is_for_has_one_spelling(case: Case) -> None:
+def test_read_factors__classification__has_one_spelling(case: Case) -> None:
     check(case)
 
 
 @parameters(*CELLS)
-def test_every_cell_is_read_or_told(case: Case) -> None:
+def test_read_factors__any_value__is_read_or_refused(case: Case) -> None:
     check(case)
 
 
 @parameters(*DOUBLED)
-def test_a_factor_stands_in_a_file_once(case: Case) -> None:
+def test_read_factors__repeated_factor__is_merged_or_refused(case: Case) -> None:
     check(case)
 
 

@@ -14,7 +14,7 @@ def world() -> World:
     return World.reported(2024, 2025)
 
 
-def taken_in(world: World, what: str, *years: int, **more: object) -> None:
+def import_upload(world: World, what: str, *years: int, **more: object) -> None:
     """An upload, and what takes it in; nothing that follows from it."""
     world.upload(what, *years, **more)
     for verdict in world.plan.due:
@@ -26,7 +26,7 @@ def recalculated(world: World) -> set[str]:
 
 
 def test_new_entries_recalculate_their_type_and_year(world: World) -> None:
-    taken_in(world, "plane", says="corrected")
+    import_upload(world, "plane", says="corrected")
     assert world.due() == {f"{MASSES}:{PLANE}"}
     assert world.verdict(MASSES, PLANE).why == "out of date: entries is not what it was made from"
 
@@ -35,7 +35,7 @@ def test_new_entries_recalculate_their_type_and_year(world: World) -> None:
 def test_new_factors_recalculate_exactly_the_types_they_belong_to(
     world: World, changed: tuple[str, ...]
 ) -> None:
-    taken_in(world, "factors", says=dict.fromkeys(changed, 2))
+    import_upload(world, "factors", says=dict.fromkeys(changed, 2))
     assert world.due() == {f"{MASSES}:{name}|2025" for name in changed}
     assert world.verdict(MASSES, f"{changed[0]}|2025").reason_code == "inputs_changed"
 
@@ -45,9 +45,9 @@ def test_a_type_without_factors_is_calculated_once_and_again_when_it_gets_some()
     world.upload("plane")
     world.settle()
     assert world.states[MASSES, PLANE].inputs["factors"] == "none"
-    taken_in(world, "factors", says={"train": 1})
+    import_upload(world, "factors", says={"train": 1})
     assert recalculated(world) == set()
-    taken_in(world, "factors", says={"plane": 1})
+    import_upload(world, "factors", says={"plane": 1})
     assert recalculated(world) == {PLANE}
 
 

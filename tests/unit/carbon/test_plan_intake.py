@@ -63,16 +63,16 @@ def test_of_a_place_the_newest_file_counts_and_waits_alone(world: World) -> None
 
 
 @pytest.mark.parametrize(("table", "partition", "what"), [*FILLED, (PAST, "2025", "factors")])
-@pytest.mark.parametrize("hurt", ["lose", "damage", "edit"])
+@pytest.mark.parametrize("damage", ["lose", "damage", "edit"])
 def test_what_was_hurt_is_taken_in_again(
-    world: World, table: str, partition: str, what: str, hurt: str
+    world: World, table: str, partition: str, what: str, damage: str
 ) -> None:
     before = world.contents[table, partition]
-    getattr(world, hurt)(table, partition)
+    getattr(world, damage)(table, partition)
     key = f"{FACTS if table == PAST else table}:{partition}"
     assert world.due() == {key}
     [verdict] = world.plan.due
-    assert verdict.reason_code == {"lose": "missing", "damage": "damaged", "edit": "changed"}[hurt]
+    assert verdict.reason_code == {"lose": "missing", "damage": "damaged", "edit": "changed"}[damage]
     assert verdict.pipelines == (), "no chain is behind it"
     world.work(verdict)
     assert world.judged() == {}
@@ -100,8 +100,8 @@ def test_entries_of_a_type_that_the_catalogue_lost_are_told_to_be_in_no_report(w
         "unknown_type",
     )
     world.settle()
-    [told] = findings(world.plan, (), NOON, NOON)
-    assert (told.subject, told.health) == (f"{ENTRIES}:{PLANE}", "explained")
+    [finding] = findings(world.plan, (), NOON, NOON)
+    assert (finding.subject, finding.health) == (f"{ENTRIES}:{PLANE}", "explained")
 
 
 # Files that the ledger forgot: nothing deletes them, but a database may be restored, or cleaned by hand.

@@ -1,8 +1,7 @@
-"""The plan beside an oracle that remembers what was done to an office, in any order.
+"""Compares the plan with an oracle over random uploads, failures and damage.
 
-The oracle keeps, partition by partition, what lies there, what was recorded and of what it was made; it never
-looks at cells or verdicts. At every moment the plan must want exactly what the oracle says was hurt or is out
-of date: nothing less (complete), nothing more (minimal), and the same again at the next look (stable).
+The oracle keeps for each partition its content, its record and its inputs; it never reads states or verdicts.
+The plan must be complete, minimal and the same for the same observation.
 
 A failure prints its steps, and a blob: put `@reproduce_failure(...)` on `PlanModel` to replay it, or run
 with the `--hypothesis-seed` it names.
@@ -45,7 +44,7 @@ STEPS = 25
 YEARS = (2024, 2025)
 TYPES_OF = {"travel": ("plane", "train"), "buildings": ("power",)}
 
-Place = tuple[str, str]
+PartitionId = tuple[str, str]
 EMPTY: tuple[Any, ...] = ()
 BROKEN = ("unreadable",)
 
@@ -58,10 +57,10 @@ SOME_FACTORS = st.dictionaries(st.sampled_from(TYPES), st.integers(1, 3), min_si
 
 @dataclass
 class Known:
-    """What the oracle remembers of one partition; `told` None: nobody ever recorded it."""
+    """What the oracle remembers of one partition; `recorded` None: it has no record."""
 
     held: Any = EMPTY
-    told: Any = None
+    recorded: Any = None
     made_from: Any = None
     made_at: int = 0
     since: int = 0
@@ -69,15 +68,15 @@ class Known:
 
     @property
     def whole(self) -> bool:
-        return self.told is not None and self.held == self.told
+        return self.recorded is not None and self.held == self.recorded
 
     @property
     def never(self) -> bool:
-        return self.told is None and self.held == EMPTY
+        return self.recorded is None and self.held == EMPTY
 
     @property
     def lost(self) -> bool:
-        return self.held == BROKEN or (self.held == EMPTY and self.told not in (None, EMPTY))
+        return self.held == BROKEN or (self.held == EMPTY and self.recorded not in (None, EMPTY))
 
     def fault(self) -> str | None:
         if self.whole:
@@ -86,7 +85,7 @@ class Known:
             return "damaged"
         if self.held == EMPTY:
             return "missing"
-        return "unrecorded" if self.told is None else "changed"
+        return "unrecorded" if self.recorded is None else "changed"
 
 
 @dataclass(frozen=True)
@@ -112,17 +111,17 @@ class Oracle:
     """What must be due, from memory alone."""
 
     files: list[File] = field(default_factory=list)
-    known: dict[Place, Known] = field(default_factory=dict)
+    known: dict[PartitionId, Known] = field(default_factory=dict)
     changed: frozenset[str] = frozenset()
     locked: set[int] = field(default_factory=set)
     statuses: dict[str, str] = field(default_factory=dict)
-    failed: dict[Place, Want] = field(default_factory=dict)
+    failed: dict[PartitionId, Want] = field(default_factory=dict)
     now: int = 0
 
     def at(self, table: str, partition: object) -> Known:
         return self.known.get((table, str(partition)), Known())
 
-    def now_holds(self, place: Place, held: Any) -> None:
+    def now_holds(self, place: PartitionId, held: Any) -> None:
         known = self.known.setdefault(place, Known())
         known.held = held
         if known.never:
@@ -147,7 +146,7 @@ class Oracle:
         masses = {t: self.at(MASSES, f"{t}|{year}").held for t in sorted(types)}
         return tuple((t, mass) for t, mass in masses.items() if mass != EMPTY)
 
-    def made_from(self, place: Place) -> Any:
+    def made_from(self, place: PartitionId) -> Any:
         """Of what it is to be made; None if that is not whole."""
         table, partition = place
         name, year = partition.split("|", 1)[0], year_of(partition)
@@ -164,7 +163,7 @@ class Oracle:
             return entries.held, dict(factors.held).get(name), name in self.changed
         return self.sums(*place), self.at(TREE, year).held if table == REPORT else None
 
-    def content(self, place: Place) -> Any:
+    def content(self, place: PartitionId) -> Any:
         """What it holds once it is made."""
         table, partition = place
         name, year = partition.split("|", 1)[0], year_of(partition)
@@ -179,7 +178,7 @@ class Oracle:
 
     # What is to be said of them
 
-    def wants(self) -> dict[Place, Want]:
+    def wants(self) -> dict[PartitionId, Want]:
         found = {place: want for place in self._intake() if (want := self._filled(place))}
         found |= {
             place: want
@@ -193,7 +192,7 @@ class Oracle:
                 found[place] = self._unless_locked(place, self._unless_early(place, want, moving))
         return found
 
-    def _intake(self) -> set[Place]:
+    def _intake(self) -> set[PartitionId]:
         places = {p for p in self.known if p[0] in (TREE, FACTS, ENTRIES)}
         places |= {(FACTS, partition) for table, partition in self.known if table == PAST}
         for one in self.files:
@@ -202,16 +201,16 @@ class Oracle:
             places |= {(table, f"{prefix}{year}") for year in one.years}
         return places
 
-    def _masses(self) -> set[Place]:
+    def _masses(self) -> set[PartitionId]:
         return {(MASSES, partition) for table, partition in self._intake() if table == ENTRIES}
 
-    def _sums(self) -> set[Place]:
+    def _sums(self) -> set[PartitionId]:
         years = {year_of(p) for table, p in self.known if table in (MASSES, MODULES, REPORT)}
         modules = {(MODULES, f"{m}|{year}") for m in TYPES_OF for year in years}
         judged = {p for p in modules if self.sums(*p) or self.at(*p).held != EMPTY}
         return judged | {(REPORT, str(year)) for year in years}
 
-    def _filled(self, place: Place) -> Want | None:
+    def _filled(self, place: PartitionId) -> Want | None:
         table, partition = place
         tables = [FACTS, PAST] if table == FACTS else [table]
         knowns = [self.at(t, partition) for t in tables]
@@ -219,7 +218,7 @@ class Oracle:
         numbers = set(wanted[0] if table == ENTRIES else wanted)
         old = knowns[0].made_from or ((), None)
         fresh = numbers - set(old[0] if table == ENTRIES else knowns[0].made_from or ())
-        records = (*((k.held, k.told) for k in knowns), wanted)
+        records = (*((k.held, k.recorded) for k in knowns), wanted)
         for known in knowns:
             if known.never and fresh:
                 return Want("due", "uploaded", records)
@@ -229,25 +228,25 @@ class Oracle:
             return None
         return Want("due", "uploaded" if fresh else "rules_changed", records)
 
-    def _derived(self, place: Place) -> Want | None:
+    def _derived(self, place: PartitionId) -> Want | None:
         known, wanted = self.at(*place), self.made_from(place)
-        records = (known.held, known.told, wanted)
+        records = (known.held, known.recorded, wanted)
         if fault := known.fault():
             return Want("due", fault, records)
         return Want("due", "inputs_changed", records) if known.made_from != wanted else None
 
-    def _kept_back(self, place: Place) -> Want | None:
+    def _kept_back(self, place: PartitionId) -> Want | None:
         """Taken in, not calculated since, and now something of it is hurt."""
-        taken, known = self.at(ENTRIES, place[1]).told, self.at(*place)
+        taken, known = self.at(ENTRIES, place[1]).recorded, self.at(*place)
         calculated = known.made_from[0] if known.made_from else None
         return Want("waits", "input_missing", ()) if taken is not None and taken != calculated else None
 
-    def _unless_locked(self, place: Place, want: Want) -> Want:
+    def _unless_locked(self, place: PartitionId, want: Want) -> Want:
         if year_of(place[1]) in self.locked:
             return Want("locked", "year_locked", ())
         return want
 
-    def _unless_early(self, place: Place, want: Want, moving: set[int]) -> Want:
+    def _unless_early(self, place: PartitionId, want: Want, moving: set[int]) -> Want:
         year = year_of(place[1])
         types = TYPES if place[0] == REPORT else TYPES_OF[place[1].split("|", 1)[0]]
         sources = [self.at(MASSES, f"{t}|{year}") for t in types]
@@ -258,7 +257,7 @@ class Oracle:
             replace(want, state="waits", records=()) if year in moving and self._is_patient(place) else want
         )
 
-    def _is_patient(self, place: Place) -> bool:
+    def _is_patient(self, place: PartitionId) -> bool:
         """Nothing that it lacks has waited for ten minutes, counted from its last summing at the earliest."""
         known, (masses, tree) = self.at(*place), self.made_from(place)
         had, had_tree = known.made_from or ((), EMPTY)
@@ -269,16 +268,16 @@ class Oracle:
         since = [max(one.since, known.made_at) for one in lacking if one.whole]
         return not since or self.now - min(since) < 10
 
-    def since(self, place: Place, held: Any) -> int:
+    def since(self, place: PartitionId, held: Any) -> int:
         """Of what is about to be recorded."""
         known = self.at(*place)
         if place[0] != MASSES:
-            return known.since if known.told == held else self.now
+            return known.since if known.recorded == held else self.now
         report = self.at(REPORT, year_of(place[1])).made_from or ((), EMPTY)
         has = dict(report[0]).get(place[1].split("|", 1)[0])
-        return self.now if has == (known.told if known.told != EMPTY else None) else known.since
+        return self.now if has == (known.recorded if known.recorded != EMPTY else None) else known.since
 
-    def _moving(self, upstream: dict[Place, Want]) -> set[int]:
+    def _moving(self, upstream: dict[PartitionId, Want]) -> set[int]:
         soon = {
             year_of(place[1])
             for place, want in upstream.items()
@@ -300,9 +299,9 @@ class PlanModel(RuleBasedStateMachine):
         self.world = World()
         self.oracle = Oracle()
         self.failed: dict[str, str] = {}
-        self.sums: dict[Place, tuple[Verdict, Made, Any, Any]] = {}
-        self.fingerprints: dict[tuple[Place, str], tuple[Any, ...]] = {}
-        self.told: dict[tuple[Place, tuple[Any, ...]], str] = {}
+        self.sums: dict[PartitionId, tuple[Verdict, Made, Any, Any]] = {}
+        self.fingerprints: dict[tuple[PartitionId, str], tuple[Any, ...]] = {}
+        self.fingerprint_of: dict[tuple[PartitionId, tuple[Any, ...]], str] = {}
 
     @initialize(years=SOME_YEARS, whole=st.sampled_from([True, True, True, False]))
     def it_begins(self, years: tuple[int, ...], whole: bool) -> None:
@@ -343,7 +342,7 @@ class PlanModel(RuleBasedStateMachine):
         self.world.lose(*place)
         self.world.record(*place, inputs)
         known = self.oracle.known[place]
-        known.held = known.told = EMPTY
+        known.held = known.recorded = EMPTY
 
     @rule(year=st.sampled_from(YEARS))
     def a_year_is_locked_or_unlocked(self, year: int) -> None:
@@ -373,7 +372,7 @@ class PlanModel(RuleBasedStateMachine):
         places = sorted(self.oracle.known)
         self._hurt(places[pick % len(places)], how, words)
 
-    def _hurt(self, place: Place, how: str, words: str) -> None:
+    def _hurt(self, place: PartitionId, how: str, words: str) -> None:
         if how == "edit":
             self.world.edit(*place, words)
         else:
@@ -515,8 +514,8 @@ class PlanModel(RuleBasedStateMachine):
             place = verdict.table, verdict.partition
             made = self.world.build(*place) if verdict.table in (MODULES, REPORT) else None
             if made is not None:
-                told = self.oracle.made_from(place), self.oracle.content(place)
-                self.sums[place] = (verdict, made, *told)
+                expected = self.oracle.made_from(place), self.oracle.content(place)
+                self.sums[place] = (verdict, made, *expected)
 
     @precondition(lambda self: self.sums)
     @rule(dies=st.booleans())
@@ -610,8 +609,8 @@ class PlanModel(RuleBasedStateMachine):
         said = {(v.table, v.partition): (v.state, v.reason_code) for v in found.verdicts}
         ill = {place: what for place, what in said.items() if what[0] != "healthy"}
         assert ill == {place: (want.state, want.reason) for place, want in wants.items()}
-        self._fingerprints_stand_for_the_facts(found, wants)
-        self._looking_twice_is_looking_once(found)
+        self._fingerprints_match_the_records(found, wants)
+        self._same_observation_makes_the_same_plan(found)
 
     @invariant()
     def a_report_that_is_called_up_to_date_is_what_the_files_say(self) -> None:
@@ -623,15 +622,17 @@ class PlanModel(RuleBasedStateMachine):
             if not ill:
                 self._report_is_right(year)
 
-    def _fingerprints_stand_for_the_facts(self, found: Plan, wants: dict[Place, Want]) -> None:
+    def _fingerprints_match_the_records(self, found: Plan, wants: dict[PartitionId, Want]) -> None:
         """Over the whole history: the same facts have the same fingerprint, other facts another one."""
         for verdict in found.due:
             place = verdict.table, verdict.partition
             records = (wants[place].reason, *wants[place].records)
-            assert self.told.setdefault((place, records), verdict.fingerprint) == verdict.fingerprint
+            assert (
+                self.fingerprint_of.setdefault((place, records), verdict.fingerprint) == verdict.fingerprint
+            )
             assert self.fingerprints.setdefault((place, verdict.fingerprint), records) == records
 
-    def _looking_twice_is_looking_once(self, found: Plan) -> None:
+    def _same_observation_makes_the_same_plan(self, found: Plan) -> None:
         seen = self.world.observed
         backwards = replace(
             seen,

@@ -39,14 +39,6 @@ def sums(world: World) -> dict[str, str]:
     return {key: state for key, state in world.judged().items() if "carbon_report" in key}
 
 
-def test_a_recalculated_type_makes_its_module_and_the_year_s_report_due(world: World) -> None:
-    world.upload("plane", says="corrected")
-    world.work(world.verdict(ENTRIES, PLANE))
-    world.work(world.verdict(MASSES, PLANE))
-    assert world.due() == {f"{MODULES}:{TRAVEL}", f"{REPORT}:2025"}
-    assert world.verdict(REPORT).why == "out of date: plane is not what it was made from"
-
-
 def test_a_recalculation_that_changed_nothing_sums_nothing(world: World) -> None:
     world.edit(MASSES, PLANE)
     world.work(world.verdict(MASSES, PLANE))

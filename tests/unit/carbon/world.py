@@ -1,7 +1,6 @@
-"""A carbon office as values: files that arrived, tables that hold what was made of them, and their records.
+"""Carbon accounting in memory: uploads, tables and their records.
 
-Everything is healthy until a test breaks it; `World.work` does what a plan asks, as the assets would. What a
-partition holds is said in words: two partitions of the same words have the same version.
+`World.work` does what the asset of a due verdict would do. Equal contents have equal versions.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ class Made:
 
 @dataclass
 class World:
-    """Contents are what lies in the lake, cells what a look sees of them."""
+    """`contents` is what the lake holds, `states` what the plan observes."""
 
     catalogue: Catalogue = field(default_factory=a_catalogue)
     uploads: list[CurrentUpload] = field(default_factory=list)
@@ -154,7 +153,7 @@ class World:
         self.contents[place] = content
         self.states[place] = replace(self.states.get(place, PartitionState()), version=holding(content))
         if self.states[place].recorded is None and not content:
-            del self.states[place]  # neither there nor ever there: no look finds it
+            del self.states[place]  # neither there nor ever there
 
     def lose(self, table: str, partition: object = 2025) -> None:
         self.put(table, partition, None)
@@ -168,7 +167,7 @@ class World:
         self.states[place] = replace(self.states[place], version=BROKEN)
 
     def withhold(self, table: str, partition: object = 2025) -> None:
-        """The disk does not give its file: what lies there is as it was."""
+        """Make its file unavailable; its content stays."""
         self.states[table, str(partition)] = replace(self.states[table, str(partition)], version=UNREAD)
 
     def give_back(self, table: str, partition: object = 2025) -> None:
@@ -196,7 +195,7 @@ class World:
             detail=dict(detail or {}),
         )
 
-    # What a look sees
+    # Observation
 
     @property
     def observed(self) -> Observed:
@@ -243,11 +242,11 @@ class World:
     # What the assets do
 
     def settle(self) -> int:
-        """Work until nothing is due; the number of looks it took."""
-        for looks in range(10):
+        """Work until nothing is due and return the number of passes."""
+        for passes in range(10):
             due = self.plan.due
             if not due:
-                return looks
+                return passes
             for verdict in due:
                 self.work(verdict)
         raise AssertionError(f"the plan never ends: {self.due()}")

@@ -26,7 +26,7 @@ class Source:
     source: str = "tushare.daily"
 
 
-def told(source: Source, now: datetime, calendar: TradingCalendar = CALENDAR) -> tuple[str, str]:
+def status_and_reason(source: Source, now: datetime, calendar: TradingCalendar = CALENDAR) -> tuple[str, str]:
     fresh = freshness(source, calendar, now)
     return fresh.status, fresh.reason
 
@@ -36,24 +36,27 @@ HOUR = timedelta(hours=1)
 
 
 def test_a_source_nobody_asked_is_never_ingested() -> None:
-    assert told(Source(), NOW) == ("never_ingested", "never asked successfully")
+    assert status_and_reason(Source(), NOW) == ("never_ingested", "never asked successfully")
 
 
 def test_a_source_that_only_ever_failed_is_an_error() -> None:
-    assert told(Source(last_failure=NOW - HOUR, last_error="HTTP 502"), NOW) == ("error", "HTTP 502")
+    assert status_and_reason(Source(last_failure=NOW - HOUR, last_error="HTTP 502"), NOW) == (
+        "error",
+        "HTTP 502",
+    )
 
 
 def test_a_failure_after_the_last_success_is_an_error_however_fresh_the_success() -> None:
     source = Source(last_success=NOW - HOUR, last_failure=NOW - HOUR + INSTANT, last_error="HTTP 502")
-    assert told(source, NOW) == ("error", "HTTP 502")
+    assert status_and_reason(source, NOW) == ("error", "HTTP 502")
 
 
-def test_a_failure_without_words_says_at_least_that_it_failed() -> None:
-    assert told(Source(last_failure=NOW), NOW) == ("error", "the last attempt failed")
+def test_freshness__failure_without_message__has_a_reason() -> None:
+    assert status_and_reason(Source(last_failure=NOW), NOW) == ("error", "the last attempt failed")
 
 
 def test_a_success_after_a_failure_heals_and_the_old_error_is_not_shown() -> None:
-    assert told(Source(NOW - HOUR, NOW - 2 * HOUR, "HTTP 502"), NOW) == ("healthy", "")
+    assert status_and_reason(Source(NOW - HOUR, NOW - 2 * HOUR, "HTTP 502"), NOW) == ("healthy", "")
 
 
 @pytest.mark.parametrize(
@@ -87,14 +90,14 @@ def test_age_decides_in_open_days(age: timedelta, status: str) -> None:
     ],
 )
 def test_weekends_and_holidays_make_nothing_stale(success: str, now: str, status: str) -> None:
-    assert told(Source(last_success=shanghai_time(success)), shanghai_time(now))[0] == status
+    assert status_and_reason(Source(last_success=shanghai_time(success)), shanghai_time(now))[0] == status
 
 
 def test_silence_is_an_error_after_seven_open_days_not_seven_days() -> None:
     source = Source(last_success=shanghai_time("2026-11-02 18:40"))
-    assert told(source, shanghai_time("2026-11-10 18:40"))[0] == "stale"
-    assert told(source, shanghai_time("2026-11-11 18:40"))[0] == "stale"  # exactly seven
-    assert told(source, shanghai_time("2026-11-11 18:41")) == ("error", "silent")
+    assert status_and_reason(source, shanghai_time("2026-11-10 18:40"))[0] == "stale"
+    assert status_and_reason(source, shanghai_time("2026-11-11 18:40"))[0] == "stale"  # exactly seven
+    assert status_and_reason(source, shanghai_time("2026-11-11 18:41")) == ("error", "silent")
 
 
 def test_where_the_calendar_says_nothing_weekdays_count() -> None:

@@ -87,7 +87,7 @@ def test_a_healthy_market_has_no_findings(market: Market) -> None:
 # From the plan
 
 
-def test_a_gap_nobody_works_on_yet_is_healing_now(gap: Market) -> None:
+def test_findings__gap_without_work__is_healing(gap: Market) -> None:
     finding = only(gap)
     assert (finding.domain, finding.subject, finding.health) == ("market", KEY, "healing")
     assert (finding.reason_code, finding.next_attempt) == ("missing", gap.now)
@@ -95,7 +95,7 @@ def test_a_gap_nobody_works_on_yet_is_healing_now(gap: Market) -> None:
     assert finding.reason == "its 1,000 rows are gone, 1,000 rows expected"
 
 
-def test_a_gap_whose_work_a_person_called_off_is_explained_not_healing(gap: Market) -> None:
+def test_findings__work_cancelled_by_a_person__is_explained(gap: Market) -> None:
     due = gap.verdict(PRICES, TUESDAY)
     at = shanghai_time("2026-11-17 19:00").astimezone(UTC)
     finding = only(gap, Row("cancelled", fingerprint=due.fingerprint, finished_at=at))
@@ -109,7 +109,7 @@ def test_a_gap_whose_work_a_person_called_off_is_explained_not_healing(gap: Mark
     )
 
 
-def test_of_several_rows_the_one_counts_that_tells_of_the_present(gap: Market) -> None:
+def test_findings__several_work_items__the_current_one_counts(gap: Market) -> None:
     wanted = gap.verdict(PRICES, TUESDAY).fingerprint
     failed = Row("failed", id=1, fingerprint="before", error="no right")
     off = Row("cancelled", id=2, fingerprint=wanted)
@@ -120,7 +120,7 @@ def test_of_several_rows_the_one_counts_that_tells_of_the_present(gap: Market) -
     assert only(gap, running, off).work_id == 4
 
 
-def test_what_cannot_be_read_names_the_file_and_the_remedy(market: Market) -> None:
+def test_findings__partition_unavailable__names_the_file_and_the_remedy(market: Market) -> None:
     market.states[PRICES, str(TUESDAY)] = unavailable(market.states[PRICES, str(TUESDAY)])
     cause, *waiting = found(market)
     assert (cause.health, cause.reason_code, cause.reason) == (
@@ -134,7 +134,7 @@ def test_what_cannot_be_read_names_the_file_and_the_remedy(market: Market) -> No
     }
 
 
-def test_a_partial_day_that_waits_is_healing_and_wants_nobody(market: Market) -> None:
+def test_findings__partial_day__is_healing(market: Market) -> None:
     market.put(PRICES, TUESDAY, 950)
     market.settle()
     finding = only(market)
@@ -156,7 +156,7 @@ def test_a_day_the_source_confirmed_is_explained(market: Market) -> None:
 # From the ledger
 
 
-def test_work_put_off_says_why_since_when_and_until_when(gap: Market) -> None:
+def test_findings__work_deferred__has_reason_and_next_attempt(gap: Market) -> None:
     later = gap.now + timedelta(minutes=8)
     finding = only(
         gap,
@@ -177,26 +177,28 @@ def test_work_put_off_says_why_since_when_and_until_when(gap: Market) -> None:
     assert finding.action == actions("market")["source_down"]
 
 
-def test_work_given_up_is_broken_and_has_no_next_attempt(gap: Market) -> None:
+def test_findings__work_failed__is_broken_without_next_attempt(gap: Market) -> None:
     finding = only(gap, Row("failed", reason_code="unclassified", error="KeyError: 'x'"))
     assert (finding.health, finding.next_attempt) == ("broken", None)
     assert finding.action == actions("market")["unclassified"].replace("ID", "7")
 
 
-def test_work_under_way_wants_nobody(gap: Market) -> None:
+def test_findings__work_running__needs_no_action(gap: Market) -> None:
     finding = only(gap, Row("running", lease_until=gap.now + timedelta(seconds=60)))
     assert (finding.health, finding.next_attempt) == ("healing", None)
     assert finding.action == "nothing; it is being worked on"
 
 
 @pytest.mark.parametrize(("ago", "reason"), [(0, "missing"), (1, "worker_lost")])
-def test_a_worker_whose_lease_ran_out_is_lost(gap: Market, ago: int, reason: str) -> None:
+def test_findings__lease_expired__is_worker_lost(gap: Market, ago: int, reason: str) -> None:
     row = Row("running", lease_until=gap.now.astimezone(UTC) - timedelta(microseconds=ago), run_id="abc")
     finding = only(gap, row)
     assert finding.reason_code == reason
     if reason == "worker_lost":
-        told = "the run that had it, abc, shows no sign of life; its lease ended at 2026-11-17 11:59:59 UTC"
-        assert finding.reason == told
+        subjects = (
+            "the run that had it, abc, shows no sign of life; its lease ended at 2026-11-17 11:59:59 UTC"
+        )
+        assert finding.reason == subjects
         assert (finding.next_attempt, finding.action) == (gap.now, not_started("market"))
 
 
@@ -205,14 +207,14 @@ def test_finished_work_does_not_hide_a_gap(gap: Market) -> None:
     assert (finding.work_id, finding.reason_code) == (None, "missing")
 
 
-def test_work_on_a_day_that_left_the_window_is_still_told(market: Market) -> None:
+def test_findings__work_outside_the_window__is_shown(market: Market) -> None:
     key = f"{PRICES}:2026-03-02"
     assert only(market, Row("deferred", key=key, error="HTTP 502")).subject == key
     assert only(market, Row("failed", key=key, error="HTTP 502")).health == "broken"
     assert not found(market, Row("completed", key=key))
 
 
-def test_an_old_failure_of_a_day_that_is_healthy_now_is_not_told(market: Market) -> None:
+def test_findings__old_failure_of_a_healthy_day__is_not_shown(market: Market) -> None:
     assert not found(market, Row("failed", error="HTTP 502"))
 
 
@@ -240,14 +242,14 @@ def test_every_error_of_the_source_has_its_action(
         (Source(shanghai_time("2026-10-12 12:00")), "broken", "source_error"),
     ],
 )
-def test_a_source_that_is_not_fresh_is_told(
+def test_findings__source_not_fresh__is_shown(
     market: Market, source: Source, health: str, reason_code: str
 ) -> None:
     finding = only(market, sources=(source,))
     assert (finding.subject, finding.health, finding.reason_code) == ("tushare.daily", health, reason_code)
 
 
-def test_a_failing_source_says_its_error_its_last_success_and_since_when(market: Market) -> None:
+def test_findings__source_fails__has_error_and_since(market: Market) -> None:
     failed = shanghai_time("2026-11-17 19:00")
     finding = only(market, sources=(Source(shanghai_time("2026-11-16 18:31"), failed, "HTTP 502"),))
     assert finding.reason == "HTTP 502; last success 2026-11-16 10:31 UTC"
@@ -264,10 +266,10 @@ def test_older_gaps_are_one_finding_with_its_remedy(market: Market) -> None:
     assert finding.action == "run `perennial market backfill --gaps`"
 
 
-def test_every_verdict_that_is_due_is_told_once() -> None:
+def test_findings__empty_lake__one_for_each_due_verdict() -> None:
     market = Market(shanghai_time("2026-11-17 20:00"))
-    told = [f.subject for f in found(market)]
-    assert sorted(told) == sorted(market.due())
+    subjects = [f.subject for f in found(market)]
+    assert sorted(subjects) == sorted(market.due())
 
 
 def test_a_lease_is_judged_on_the_machine_s_clock(gap: Market) -> None:
@@ -279,7 +281,7 @@ def test_a_lease_is_judged_on_the_machine_s_clock(gap: Market) -> None:
     assert lost.reason_code == "worker_lost"
 
 
-def test_what_is_derived_names_the_trouble_of_its_day_and_comes_after_it(market: Market) -> None:
+def test_findings__derived_table_waits__names_its_cause(market: Market) -> None:
     market.drop(PRICES, TUESDAY)
     cause, effect = found(market)
     assert (cause.subject, cause.caused_by) == (f"{PRICES}:{TUESDAY}", None)

@@ -28,13 +28,13 @@ from tests.unit.market.world import (
 )
 
 
-def looked_at(now: str, **settings: Any) -> list[str]:
+def window_of(now: str, **settings: Any) -> list[str]:
     market = Market(shanghai_time(now), rules=replace(RULES, **settings))
     return [str(day) for day in market.window]
 
 
 def test_the_window_is_the_last_seven_days_up_to_today() -> None:
-    assert looked_at("2026-11-17 20:00") == [
+    assert window_of("2026-11-17 20:00") == [
         "2026-11-10", "2026-11-11", "2026-11-12", "2026-11-13", "2026-11-16", "2026-11-17",
     ]  # fmt: skip
 
@@ -57,8 +57,8 @@ def test_an_earlier_daily_hour_waits_for_the_publication_of_each_table() -> None
 
 
 def test_on_the_first_day_after_a_long_holiday_the_days_before_it_stay_in_sight() -> None:
-    assert looked_at("2026-10-09 12:00") == ["2026-09-28", "2026-09-29", "2026-09-30", "2026-10-09"]
-    assert looked_at("2026-10-09 18:30") == ["2026-09-29", "2026-09-30", "2026-10-09"]
+    assert window_of("2026-10-09 12:00") == ["2026-09-28", "2026-09-29", "2026-09-30", "2026-10-09"]
+    assert window_of("2026-10-09 18:30") == ["2026-09-29", "2026-09-30", "2026-10-09"]
 
 
 def test_a_gap_before_a_fortnight_of_holidays_is_healed_after_it() -> None:
@@ -136,8 +136,8 @@ def test_any_day_can_be_judged_by_itself() -> None:
     """A backfill judges days far outside the window by the same rules."""
     market = Market(shanghai_time("2026-11-17 20:00"))
     [day] = days("2025-06-03")
-    told = judge_day(CATALOGUE, day, market.observed, market.now, RULES)
-    assert {(v.table, v.state) for v in told} == {(name, "gap") for name in DAILY}
+    verdicts = judge_day(CATALOGUE, day, market.observed, market.now, RULES)
+    assert {(v.table, v.state) for v in verdicts} == {(name, "gap") for name in DAILY}
 
 
 @given(

@@ -1,9 +1,7 @@
-"""The plan beside an oracle that remembers what was done to a market, in any order and over weeks.
+"""Compares the plan with an oracle over weeks of random changes to a market.
 
-The oracle keeps, partition by partition, what lies in the lake, what was recorded and when the source was
-asked; it never looks at cells or verdicts. At every moment the plan must want exactly what the oracle says
-was hurt, is out of date or is due: nothing less (complete), nothing more (minimal), and the same again at
-the next look (stable).
+The oracle keeps for each partition its content, its record and the time of its last fetch; it never reads
+states or verdicts. The plan must be complete, minimal and the same for the same observation.
 
 A failure prints its steps, and a blob: put `@reproduce_failure(...)` on `PlanModel` to replay it, or run
 with the `--hypothesis-seed` it names.
@@ -52,14 +50,14 @@ from tests.unit.market.world import (
 EXAMPLES = 70
 STEPS = 25
 
-Place = tuple[str, str]
+PartitionId = tuple[str, str]
 GONE: tuple[int, str] = (0, "")
 BROKEN = (0, "unreadable")
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 MOST = 1_200
 FAR = timedelta(days=70)
-"""Further back no rule of a test looks."""
+"""No rule of a test reaches further back."""
 PUBLISHED = {
     "normalized_daily": time(16),
     "normalized_adj_factor": time(9, 30),
@@ -87,7 +85,7 @@ class Known:
     """What the oracle remembers of one partition. Contents are (rows, words)."""
 
     held: tuple[int, str] = GONE
-    told: tuple[int, str] | None = None
+    recorded: tuple[int, str] | None = None
     asked: datetime | None = None
     same: int = 0
     fetches: int = 0
@@ -95,7 +93,7 @@ class Known:
 
     @property
     def whole(self) -> bool:
-        return self.told is not None and self.held == self.told
+        return self.recorded is not None and self.held == self.recorded
 
     def fault(self) -> str | None:
         if self.whole:
@@ -104,7 +102,7 @@ class Known:
             return "damaged"
         if self.held == GONE:
             return "missing"
-        return "unrecorded" if self.told is None else "changed"
+        return "unrecorded" if self.recorded is None else "changed"
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,7 @@ class Oracle:
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
-        self.known: dict[Place, Known] = {}
+        self.known: dict[PartitionId, Known] = {}
         self.listed: int | None = LISTED
         self.lost_years: set[int] = set()
         self.revised: set[str] = set()
@@ -130,7 +128,7 @@ class Oracle:
     def at(self, table: str, partition: str) -> Known:
         return self.known.get((table, partition), Known())
 
-    def due(self, now: datetime) -> dict[Place, Want]:
+    def due(self, now: datetime) -> dict[PartitionId, Want]:
         wants = self._references(now)
         published = self.published(now)
         for day in map(str, self.window(now)):
@@ -171,14 +169,14 @@ class Oracle:
     def _moment(day: date, hour: time) -> datetime:
         return datetime.combine(day, hour, tzinfo=SHANGHAI)
 
-    def _references(self, now: datetime) -> dict[Place, Want]:
+    def _references(self, now: datetime) -> dict[PartitionId, Want]:
         today = now.astimezone(SHANGHAI).date()
         nine = self._moment(today, time(9))
         hour = nine if nine <= now else nine - DAY
         wants = {}
         for place in [(CALENDAR, str(year)) for year in self.years(now)] + [(STOCKS, ALL)]:
             known = self.at(*place)
-            records = (known.held, known.told, self.rules.configuration)
+            records = (known.held, known.recorded, self.rules.configuration)
             if fault := known.fault():
                 wants[place] = Want("refresh", fault, records)
             elif known.asked is None or known.asked < hour:
@@ -201,7 +199,7 @@ class Oracle:
             return None
         known = self.at(table, day)
         share = self.share(table, known.held[0])
-        records = (known.held, known.told, self.rules.configuration)
+        records = (known.held, known.recorded, self.rules.configuration)
         if fault := known.fault():
             return Want("gap", "incomplete" if share == "too little" else fault, records)
         if share in ("too little", "nothing"):
@@ -224,13 +222,13 @@ class Oracle:
     def covered_from(self, day: str) -> tuple[Any, ...] | None:
         """All that coverage says of a day: what lies there, how whole it is, out of how many."""
         tables = [self.at(table, day) for table in DAILY]
-        if all(known.told is None and known.held == GONE for known in tables):
+        if all(known.recorded is None and known.held == GONE for known in tables):
             return None
         return tuple(
             (
                 known.held,
                 "missing"
-                if known.held == GONE and known.told != GONE
+                if known.held == GONE and known.recorded != GONE
                 else self.share(table, known.held[0])
                 if known.held != BROKEN
                 else "broken",
@@ -240,7 +238,7 @@ class Oracle:
             for table, known in zip(DAILY, tables, strict=True)
         )
 
-    def _derived(self, day: str) -> dict[Place, Want]:
+    def _derived(self, day: str) -> dict[PartitionId, Want]:
         wants = {}
         for table, made_from in ((ADJUSTED, self.adjusted_from(day)), (COVERED, self.covered_from(day))):
             known = self.at(table, day)
@@ -262,11 +260,11 @@ class Oracle:
         return sorted(moment for moment in moments if moment > now)
 
 
-def wanted(found: Plan) -> dict[Place, tuple[str, str]]:
+def wanted(found: Plan) -> dict[PartitionId, tuple[str, str]]:
     return {(v.table, v.partition): (v.state, v.reason_code) for v in found.due}
 
 
-def said(wants: dict[Place, Want]) -> dict[Place, tuple[str, str]]:
+def as_pairs(wants: dict[PartitionId, Want]) -> dict[PartitionId, tuple[str, str]]:
     return {place: (want.state, want.reason) for place, want in wants.items()}
 
 
@@ -275,8 +273,8 @@ class PlanModel(RuleBasedStateMachine):
         super().__init__()
         self.market = Market(shanghai_time("2026-11-17 20:00"))
         self.oracle = Oracle(self.market.rules)
-        self.fingerprints: dict[tuple[Place, str], tuple[Any, ...]] = {}
-        self.told: dict[tuple[Place, tuple[Any, ...]], str] = {}
+        self.fingerprints: dict[tuple[PartitionId, str], tuple[Any, ...]] = {}
+        self.fingerprint_of: dict[tuple[PartitionId, tuple[Any, ...]], str] = {}
 
     @initialize(
         moment=MOMENTS,
@@ -351,13 +349,13 @@ class PlanModel(RuleBasedStateMachine):
         days = self.market.window
         return days[-1 - pick % len(days)]
 
-    def _places(self) -> list[Place]:
+    def _places(self) -> list[PartitionId]:
         """What was ever put there: references, then the newest days first."""
         references = [place for place in self.market.states if place[0] in (STOCKS, CALENDAR)]
         days = [place for place in self.market.states if place[0] not in (STOCKS, CALENDAR)]
         return sorted(references) + sorted(days, key=lambda place: (place[1], place[0]), reverse=True)
 
-    def _a_place(self, pick: int) -> tuple[Place, Known]:
+    def _a_place(self, pick: int) -> tuple[PartitionId, Known]:
         places = self._places()
         place = places[pick % len(places)]
         return place, self.oracle.known[place]
@@ -390,9 +388,9 @@ class PlanModel(RuleBasedStateMachine):
     def a_backup_is_played_back(self, pick: int) -> None:
         """What was fetched is there again: nothing to do."""
         place, known = self._a_place(pick)
-        if known.told is not None:
+        if known.recorded is not None:
             self.market.change(*place, version=self.market.states[place].recorded)
-            known.held = known.told
+            known.held = known.recorded
             self._readable(place)
 
     @precondition(lambda self: self.market.states)
@@ -401,7 +399,7 @@ class PlanModel(RuleBasedStateMachine):
         """Killed between the two commits, or the ledger is new: rows that nobody vouches for."""
         place, known = self._a_place(pick)
         self.market.change(*place, recorded=None, checked_at=None, seen_count=0, inputs={}, detail={})
-        known.told, known.asked, known.same, known.fetches, known.made_from = None, None, 0, 0, None
+        known.recorded, known.asked, known.same, known.fetches, known.made_from = None, None, 0, 0, None
 
     @precondition(lambda self: self.market.window)
     @rule(pick=PICK)
@@ -411,7 +409,7 @@ class PlanModel(RuleBasedStateMachine):
             self.market.states.pop((table, day), None)
             self.oracle.known.pop((table, day), None)
 
-    def _unreadable(self, place: Place) -> None:
+    def _unreadable(self, place: PartitionId) -> None:
         """Rules that read a reference do without it now."""
         table, partition = place
         if table == STOCKS:
@@ -420,7 +418,7 @@ class PlanModel(RuleBasedStateMachine):
             self.oracle.lost_years.add(int(partition))
             self._read_calendar()
 
-    def _readable(self, place: Place) -> None:
+    def _readable(self, place: PartitionId) -> None:
         table, partition = place
         if table == STOCKS and self.oracle.listed is None:
             self.market.listed = self.oracle.listed = self.oracle.known[place].held[0]
@@ -474,19 +472,19 @@ class PlanModel(RuleBasedStateMachine):
                 known.made_from, rows = self.oracle.adjusted_from(partition), LISTED
             else:
                 known.made_from, rows = self.oracle.covered_from(partition), len(DAILY)
-            known.held = known.told = (rows, "")
+            known.held = known.recorded = (rows, "")
             known.asked = now
             return
         rows = self.market.source.get(
             place, 365 if table == CALENDAR else whole if table in (*JUDGED, STOCKS) else 0
         )
-        if known.told not in (None, (rows, "")) and table in DAILY:
+        if known.recorded not in (None, (rows, "")) and table in DAILY:
             # The source revised the day: what was believed before is to be kept.
             self.market.revised.add(date.fromisoformat(partition))
             self.oracle.revised.add(partition)
-        known.same = known.same + 1 if known.told == (rows, "") else 1
+        known.same = known.same + 1 if known.recorded == (rows, "") else 1
         known.fetches += 1
-        known.held = known.told = (rows, "")
+        known.held = known.recorded = (rows, "")
         known.asked = now
         self._readable(place)
 
@@ -541,24 +539,26 @@ class PlanModel(RuleBasedStateMachine):
     def the_plan_wants_what_was_hurt_and_nothing_else(self) -> None:
         found = self.market.plan
         wants = self.oracle.due(self.market.now)
-        assert wanted(found) == said(wants)
+        assert wanted(found) == as_pairs(wants)
         fetched = {(v.table, v.partition) for v in found.verdicts if v.table in DAILY}
         days = self.oracle.window(self.market.now)
         assert fetched == {(table, str(day)) for table in DAILY for day in days}, (
             "each day in sight is judged"
         )
-        self._fingerprints_stand_for_the_facts(found, wants)
-        self._looking_twice_is_looking_once(found)
+        self._fingerprints_match_the_records(found, wants)
+        self._same_observation_makes_the_same_plan(found)
 
-    def _fingerprints_stand_for_the_facts(self, found: Plan, wants: dict[Place, Want]) -> None:
+    def _fingerprints_match_the_records(self, found: Plan, wants: dict[PartitionId, Want]) -> None:
         """Over the whole history: the same facts have the same fingerprint, other facts another one."""
         for verdict in found.due:
             place = verdict.table, verdict.partition
             records = (wants[place].reason, *wants[place].records)
-            assert self.told.setdefault((place, records), verdict.fingerprint) == verdict.fingerprint
+            assert (
+                self.fingerprint_of.setdefault((place, records), verdict.fingerprint) == verdict.fingerprint
+            )
             assert self.fingerprints.setdefault((place, verdict.fingerprint), records) == records
 
-    def _looking_twice_is_looking_once(self, found: Plan) -> None:
+    def _same_observation_makes_the_same_plan(self, found: Plan) -> None:
         seen = self.market.observed
         backwards = replace(
             seen,

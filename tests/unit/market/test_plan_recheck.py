@@ -88,7 +88,7 @@ def test_a_revision_waits_while_a_fill_of_its_day_is_under_way(day: date) -> Non
     assert not market.due()
 
 
-def test_a_second_revision_of_a_day_is_another_wish() -> None:
+def test_plan__second_revision_of_a_day__has_another_fingerprint() -> None:
     """Else the second would be lost where keeping the first has failed for good."""
     market = Market.healthy("2026-11-17 20:00")
     market.revised.add(TUESDAY)

@@ -39,7 +39,7 @@ def partitions(taken: Iterable[Verdict]) -> list[str]:
     return list(dict.fromkeys(v.partition for v in taken))
 
 
-def test_days_given_up_hide_no_older_day() -> None:
+def test_take__newest_days_failed_for_good__takes_older_days() -> None:
     """A table the account may not read fails for good on the newest days; older gaps have their turn."""
     market = Market.healthy("2026-11-17 20:00")
     for day in SIX_DAYS[:3]:
@@ -57,7 +57,7 @@ def test_take__one_day__takes_all_its_due_tables(live: tuple[str, ...]) -> None:
     assert {v.table for v in taken if v.partition == str(TUESDAY)} == set(DAILY)
 
 
-def test_references_never_take_a_day_s_place(broken: Market) -> None:
+def test_take__references_due__do_not_count_as_days(broken: Market) -> None:
     for key in reference_keys(broken.now):
         table, partition = key.split(":")
         broken.forget(table, partition)
@@ -66,7 +66,7 @@ def test_references_never_take_a_day_s_place(broken: Market) -> None:
     assert partitions(v for v in taken if v.state != "refresh") == SIX_DAYS[:3]
 
 
-def test_every_wish_has_a_known_kind_a_priority_and_a_fingerprint() -> None:
+def test_work_request__any_verdict__has_kind_priority_and_fingerprint() -> None:
     kinds = {kind.name for kind in KINDS}
     assert kinds == {FILL, REFRESH}
     for verdict in take(Market(shanghai_time("2026-11-17 20:00"))):

@@ -19,7 +19,7 @@ NOW = shanghai_time("2026-11-17 20:00")
 Held = dict[tuple[str, date], set[str]]
 
 
-def told(
+def coverage_rows(
     exchange: Exchange,
     held: Held,
     states: dict[tuple[str, str], PartitionState] | None = None,
@@ -62,7 +62,7 @@ def test_stocks_missing_and_unexpected_are_those_found_one_by_one(
     exchange: Exchange, data: st.DataObject
 ) -> None:
     held = data.draw(holdings(exchange))
-    rows = told(exchange, held)
+    rows = coverage_rows(exchange, held)
     assert set(rows) == {(t, d) for t in DAILY for d in exchange.days}, "one row per day and table"
     for (table, day), row in rows.items():
         if table not in JUDGED:
@@ -84,34 +84,34 @@ EVERY = {s["ts_code"] for s in TEN.stocks}
 PRICES = ("normalized_daily", FIRST)
 
 
-def word(rows: int, seen: int = 1) -> object:
+def status(rows: int, seen: int = 1) -> object:
     held = {PRICES: set(sorted(EVERY)[:rows])}
     states = {(PRICES[0], str(FIRST)): state(rows, NOW, seen=seen)}
-    return told(TEN, held, states)[PRICES]["status"]
+    return coverage_rows(TEN, held, states)[PRICES]["status"]
 
 
-def test_the_words_follow_the_judgement() -> None:
-    assert [word(rows) for rows in (100, 99, 98, 90, 89, 0)] == [
+def test_coverage__number_of_rows__decides_the_status() -> None:
+    assert [status(rows) for rows in (100, 99, 98, 90, 89, 0)] == [
         "complete", "complete", "partial", "partial", "incomplete", "missing",
     ]  # fmt: skip
-    assert word(98, seen=2) == "explained"
+    assert status(98, seen=2) == "explained"
 
 
 def test_only_the_first_few_missing_stocks_are_named() -> None:
-    row = told(TEN, {PRICES: set()})[PRICES]
+    row = coverage_rows(TEN, {PRICES: set()})[PRICES]
     assert row["missing_stocks"] == 100
     assert row["missing_sample"] == " ".join(sorted(EVERY)[:10])
 
 
-def test_a_damaged_day_is_told_with_no_rows_and_every_stock_missing() -> None:
-    row = told(TEN, {}, {(PRICES[0], str(FIRST)): corrupt(state(100, NOW))})[PRICES]
+def test_coverage__corrupt_day__has_no_rows_and_every_stock_missing() -> None:
+    row = coverage_rows(TEN, {}, {(PRICES[0], str(FIRST)): corrupt(state(100, NOW))})[PRICES]
     assert (row["status"], row["rows"], row["missing_stocks"]) == ("damaged", 0, 100)
 
 
 def test_the_row_of_a_table_that_may_be_empty_proves_that_it_was_asked() -> None:
     place = ("suspensions", FIRST)
-    assert told(TEN, {})[place]["status"] == "missing"
-    asked = told(TEN, {}, {("suspensions", str(FIRST)): state(0, NOW)})[place]
+    assert coverage_rows(TEN, {})[place]["status"] == "missing"
+    asked = coverage_rows(TEN, {}, {("suspensions", str(FIRST)): state(0, NOW)})[place]
     assert (asked["status"], asked["rows"], asked["expected"], asked["ratio"]) == ("asked", 0, None, None)
     assert asked["missing_stocks"] is None
 
@@ -120,5 +120,5 @@ def test_a_table_below_its_fixed_number_tells_the_number_and_the_ratio() -> None
     by_floor = replace(CATALOGUE.by_name("suspensions"), may_be_empty=False, floor=4_000)
     catalogue = replace(CATALOGUE, daily=(*CATALOGUE.daily[:3], by_floor))
     states = {("suspensions", str(FIRST)): state(1_000, NOW)}
-    row = told(TEN, {}, states, catalogue)["suspensions", FIRST]
+    row = coverage_rows(TEN, {}, states, catalogue)["suspensions", FIRST]
     assert (row["status"], row["expected"], row["ratio"]) == ("incomplete", 4_000, 0.25)

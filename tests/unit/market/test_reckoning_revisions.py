@@ -30,7 +30,7 @@ def price_row(code: str, **values: float | None) -> dict[str, Any]:
     return {"trade_date": FIRST, "ts_code": code, **dict.fromkeys(VALUES, 1.0), **values}
 
 
-def told(endpoint: Endpoint, old: Rows, new: Rows) -> Rows:
+def revision_rows(endpoint: Endpoint, old: Rows, new: Rows) -> Rows:
     schema = endpoint.table.schema
     table = revisions(endpoint, FIRST, SEEN, arrow(old, schema), arrow(new, schema))
     assert table.schema == REVISIONS.schema
@@ -64,23 +64,27 @@ def by_hand(old: Mapping[str, dict[str, Any]], new: Mapping[str, dict[str, Any]]
     return found
 
 
-BELIEFS = st.dictionaries(
+CONTENTS = st.dictionaries(
     st.sampled_from(CODES),
     st.fixed_dictionaries({name: st.sampled_from([None, 1.0, 2.5]) | PRICES for name in VALUES}),
 )
 
 
-@given(BELIEFS, BELIEFS)
+@given(CONTENTS, CONTENTS)
 @settings(max_examples=12, deadline=None)
-def test_they_are_those_found_row_by_row(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_revisions__any_two_contents__are_those_found_row_by_row(
+    old: dict[str, Any], new: dict[str, Any]
+) -> None:
     # Some rows stay: else nearly everything differs.
     new = {code: old[code] if code in old and n % 2 else row for n, (code, row) in enumerate(new.items())}
     rows = [[price_row(code, **values) for code, values in side.items()] for side in (old, new)]
-    assert told(DAILY, *rows) == by_hand(old, new)
+    assert revision_rows(DAILY, *rows) == by_hand(old, new)
 
 
 def test_the_smallest_difference_is_kept_exactly() -> None:
-    [row] = told(DAILY, [price_row("600000.SH", close=0.1 + 0.2)], [price_row("600000.SH", close=0.3)])
+    [row] = revision_rows(
+        DAILY, [price_row("600000.SH", close=0.1 + 0.2)], [price_row("600000.SH", close=0.3)]
+    )
     assert (row["old"], row["new"]) == ({"close": 0.1 + 0.2}, {"close": 0.3})
 
 
@@ -89,7 +93,7 @@ def suspended(timing: str | None, kind: str) -> dict[str, Any]:
 
 
 def test_a_key_column_without_a_value_joins_with_itself() -> None:
-    [row] = told(
+    [row] = revision_rows(
         SUSPENSIONS,
         [suspended(None, "S"), suspended("09:30-10:00", "S")],
         [suspended(None, "R"), suspended("09:30-10:00", "S")],
@@ -100,7 +104,7 @@ def test_a_key_column_without_a_value_joins_with_itself() -> None:
 
 
 def test_what_else_a_key_has_tells_the_rows_of_one_stock_apart() -> None:
-    rows = told(SUSPENSIONS, [], [suspended(None, "S"), suspended("09:30-10:00", "S")])
+    rows = revision_rows(SUSPENSIONS, [], [suspended(None, "S"), suspended("09:30-10:00", "S")])
     assert [(r["ts_code"], r["row_key"]) for r in rows] == [("600000.SH", ""), ("600000.SH", "09:30-10:00")]
 
 
@@ -125,7 +129,7 @@ DAY, CODE = 'trade_date: ["date!", "", D]', 'ts_code: ["string!", "", C]'
 
 def test_a_table_of_one_row_a_day_has_revisions_without_a_stock() -> None:
     flow = endpoint(f'{{{DAY}, north: [float64, "", N]}}', "[trade_date]")
-    [row] = told(flow, [{"trade_date": FIRST, "north": 1.5}], [{"trade_date": FIRST, "north": 2.5}])
+    [row] = revision_rows(flow, [{"trade_date": FIRST, "north": 1.5}], [{"trade_date": FIRST, "north": 2.5}])
     assert (row["ts_code"], row["change"], row["old"], row["new"]) == (
         "",
         "changed",
@@ -136,7 +140,7 @@ def test_a_table_of_one_row_a_day_has_revisions_without_a_stock() -> None:
 
 def test_a_table_of_nothing_but_its_key_has_rows_added_and_removed() -> None:
     members = endpoint(f"{{{DAY}, {CODE}}}", "[trade_date, ts_code]")
-    rows = told(
+    rows = revision_rows(
         members,
         [{"trade_date": FIRST, "ts_code": code} for code in CODES[:2]],
         [{"trade_date": FIRST, "ts_code": code} for code in CODES[1:3]],
@@ -162,22 +166,22 @@ def test_values_of_every_type_come_back_from_the_record(
 ) -> None:
     table = endpoint(f'{{{DAY}, {CODE}, value: [{kind}, "", V]}}', "[trade_date, ts_code]")
     key = {"trade_date": FIRST, "ts_code": "600000.SH"}
-    [row] = told(table, [{**key, "value": old}], [{**key, "value": new}])
+    [row] = revision_rows(table, [{**key, "value": old}], [{**key, "value": new}])
     assert row["old"] == {"value": shown}
 
 
-def test_keys_of_other_types_are_told_as_text() -> None:
+def test_revisions__keys_of_other_types__are_text() -> None:
     table = endpoint(
         f'{{{DAY}, {CODE}, ann_date: ["date!", "", A], rank: ["int64!", "", R]}}',
         "[trade_date, ts_code, ann_date, rank]",
     )
-    [row] = told(
+    [row] = revision_rows(
         table, [], [{"trade_date": FIRST, "ts_code": "600000.SH", "ann_date": date(2026, 1, 2), "rank": 3}]
     )
     assert row["row_key"] == "2026-01-02 3"
 
 
-def test_two_beliefs_need_not_be_sorted_or_in_one_chunk() -> None:
+def test_revisions__unsorted_chunks__are_sorted() -> None:
     schema = DAILY.table.schema
     old = pa.concat_tables([arrow([price_row(code)], schema) for code in reversed(CODES)])
     new = arrow([price_row(code, close=2.0) for code in CODES], schema)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.market.trading import TradingCalendar, at, due_at, newest_published, published_at, shanghai
+from domain.market.trading import TradingCalendar, due_at, newest_published, published_at, shanghai
 from tests.unit.market.world import CATALOGUE, TUESDAY, days, shanghai_time, trading_calendar
 
 HALF_PAST_SIX = time(18, 30)
@@ -28,17 +28,6 @@ def test_it_answers_as_a_plain_list_of_days_would(
     assert held.between(first, last) == tuple(d for d in plain if first <= d <= last)
     assert held.newest(count, last) == tuple([d for d in plain if d <= last][-count:] if count else [])
     assert held.is_open(first) == (first in plain)
-
-
-def test_it_knows_the_years_it_was_told_and_no_others() -> None:
-    assert calendar("2026-11-17").knows(date(2026, 1, 1))
-    assert not calendar("2026-11-17").knows(date(2027, 1, 1))
-
-
-def test_an_empty_calendar_has_no_days() -> None:
-    empty = TradingCalendar.of((), ())
-    assert empty.between(date.min, date.max) == empty.newest(3, date.max) == ()
-    assert not empty.is_open(TUESDAY)
 
 
 @pytest.mark.parametrize(
@@ -72,10 +61,6 @@ def test_the_day_is_shanghai_s_wherever_the_machine_stands() -> None:
         newest_published(trading_calendar(), late_utc + timedelta(hours=11, minutes=30), HALF_PAST_SIX)
         == TUESDAY
     )
-
-
-def test_an_hour_of_a_day_is_eight_hours_ahead_of_greenwich() -> None:
-    assert at(TUESDAY, HALF_PAST_SIX) == datetime(2026, 11, 17, 10, 30, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(

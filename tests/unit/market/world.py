@@ -1,6 +1,6 @@
-"""A market as values: a calendar with real holidays, and days that are fetched, or not, as a test wants.
+"""A market in memory: a calendar with real holidays, and partitions that a test may damage.
 
-Everything is healthy until a test breaks it; `Market.work` does what a plan asks, as the assets would.
+`Market.work` does what the asset of a due verdict would do.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def state(
     fetches: int = 1,
     inputs: Mapping[str, str] | None = None,
 ) -> PartitionState:
-    """A partition that was fetched, or derived, and that nobody has touched since."""
+    """The state of a partition whose version is its record."""
     version = content(rows, words)
     return PartitionState(
         version=version,
@@ -103,7 +103,7 @@ def unavailable(healthy: PartitionState) -> PartitionState:
 
 @dataclass
 class Market:
-    """A lake and its records in memory. `source` says how many rows a table's day has, where not all."""
+    """A lake and its records in memory. `source` holds the number of rows where it is not all."""
 
     now: datetime
     rules: Rules = RULES
@@ -143,7 +143,7 @@ class Market:
         return window(self.observed, self.now, self.rules)
 
     def at(self, now: str) -> Market:
-        """The same market, looked at at another moment."""
+        """The same market at another time."""
         return replace(self, now=shanghai_time(now))
 
     def verdict(self, table: str, partition: date | str) -> Verdict:
@@ -157,7 +157,7 @@ class Market:
         self.states[table, str(partition)] = replace(self.states[table, str(partition)], **records)
 
     def drop(self, table: str, partition: date | str) -> None:
-        """The rows are gone; that they were there is still recorded."""
+        """Delete the rows and keep their record."""
         self.change(table, partition, version=ABSENT)
 
     def forget(self, table: str, partition: date | str) -> None:
@@ -167,11 +167,11 @@ class Market:
         self.states[table, str(partition)] = state(rows, records.pop("checked", self.now), **records)
 
     def settle(self) -> int:
-        """Work until nothing is due; the number of looks it took."""
-        for looks in range(10):
+        """Work until nothing is due and return the number of passes."""
+        for passes in range(10):
             due = self.plan.due
             if not due:
-                return looks
+                return passes
             for verdict in due:
                 self.work(verdict)
         raise AssertionError(f"the plan never ends: {self.due()}")
