@@ -74,7 +74,7 @@ def connect(sandbox: SandboxServer) -> Iterator[Connect]:
         client.close()
 
 
-def test_a_day_of_prices_arrives_typed(connect: Connect) -> None:
+def test_fetch__a_day_of_prices__has_the_schema(connect: Connect) -> None:
     table = connect().fetch(DAILY)
     assert table.schema.equals(DAILY_SCHEMA)
     assert table.num_rows > 5000
@@ -83,7 +83,7 @@ def test_a_day_of_prices_arrives_typed(connect: Connect) -> None:
     assert len(set(table["ts_code"].to_pylist())) == table.num_rows
 
 
-def test_more_rows_than_the_cap_are_split_by_day_without_loss(
+def test_fetch__more_rows_than_the_cap__is_split_without_loss(
     connect: Connect, sandbox: SandboxServer
 ) -> None:
     days = ["20261116", "20261117"]
@@ -119,7 +119,7 @@ def test_more_rows_than_the_cap_are_split_by_day_without_loss(
         ("no_permission_by_name", NotPermitted, "没有接口"),
     ],
 )
-def test_each_fault_has_its_type_and_passes(
+def test_fetch__any_fault_of_the_source__has_its_type_and_passes(
     connect: Connect, sandbox: SandboxServer, kind: str, error: type[Exception], text: str
 ) -> None:
     client = connect()
@@ -129,7 +129,7 @@ def test_each_fault_has_its_type_and_passes(
     assert client.fetch(DAILY).num_rows > 5000
 
 
-def test_the_waits_the_source_asks_for_are_passed_on(connect: Connect, sandbox: SandboxServer) -> None:
+def test_fetch__source_asks_to_wait__error_carries_the_wait(connect: Connect, sandbox: SandboxServer) -> None:
     client = connect()
     waits = {}
     for kind in ("http_429", "http_503", "rate_limit", "hour_quota", "day_quota"):
@@ -181,7 +181,7 @@ class Time:
 @pytest.mark.parametrize(
     ("token", "points"), [("sandbox-120", 120), ("sandbox-2000", 2000), ("sandbox-5000", 5000)]
 )
-def test_a_paced_client_never_meets_the_rate_limit_of_its_points(
+def test_pacer__paced_client__never_meets_the_rate_limit(
     exchange: Exchange, engine: sa.Engine, token: str, points: int
 ) -> None:
     time = Time()
@@ -195,7 +195,7 @@ def test_a_paced_client_never_meets_the_rate_limit_of_its_points(
     assert time.naps == [55.0]
 
 
-def test_an_unpaced_client_meets_it_and_so_closes_the_minute_for_its_home(
+def test_pacer__rate_limit_met__closes_the_minute_for_all_processes(
     exchange: Exchange, engine: sa.Engine
 ) -> None:
     time = Time()

@@ -1,4 +1,4 @@
-"""A fingerprint stands for the reason of a wish: the ledger asks again, or not, by it."""
+"""A fingerprint stands for the reason of a work request: the ledger tries again when it changes."""
 
 from __future__ import annotations
 

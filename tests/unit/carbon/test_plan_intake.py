@@ -28,7 +28,7 @@ def world() -> World:
 
 
 @pytest.mark.parametrize(("table", "partition", "what"), FILLED)
-def test_an_upload_makes_its_partition_due_and_no_other(
+def test_plan__upload__makes_only_its_partition_due(
     world: World, table: str, partition: str, what: str
 ) -> None:
     one = world.upload(what, says={"plane": 2})
@@ -38,14 +38,14 @@ def test_an_upload_makes_its_partition_due_and_no_other(
     assert verdict.pipelines == (one.pipeline_id,)
 
 
-def test_a_file_of_several_years_makes_each_of_them_due() -> None:
+def test_plan__upload_of_several_years__makes_each_due() -> None:
     world = World()
     world.upload("plane", 2023, 2024)
     world.upload("units", 2023, 2024)
     assert world.due() == {f"{ENTRIES}:plane|2023", f"{ENTRIES}:plane|2024", "units:2023", "units:2024"}
 
 
-def test_a_newer_file_of_one_year_leaves_the_other_years_of_an_older_file_alone() -> None:
+def test_plan__newer_upload_of_one_year__leaves_other_years() -> None:
     world = World()
     world.upload("plane", 2023, 2024)
     world.upload("factors", 2023, 2024, says={"plane": 1})
@@ -54,7 +54,7 @@ def test_a_newer_file_of_one_year_leaves_the_other_years_of_an_older_file_alone(
     assert world.due() == {f"{ENTRIES}:plane|2024"}
 
 
-def test_of_a_place_the_newest_file_counts_and_waits_alone(world: World) -> None:
+def test_plan__two_uploads_of_a_scope__newest_counts(world: World) -> None:
     world.upload("plane", says="first")
     newest = world.upload("plane", says="second")
     assert world.verdict(ENTRIES, PLANE).pipelines == (newest.pipeline_id,)
@@ -64,7 +64,7 @@ def test_of_a_place_the_newest_file_counts_and_waits_alone(world: World) -> None
 
 @pytest.mark.parametrize(("table", "partition", "what"), [*FILLED, (PAST, "2025", "factors")])
 @pytest.mark.parametrize("damage", ["lose", "damage", "edit"])
-def test_what_was_hurt_is_taken_in_again(
+def test_plan__imported_partition_damaged__is_imported_again(
     world: World, table: str, partition: str, what: str, damage: str
 ) -> None:
     before = world.contents[table, partition]
@@ -80,7 +80,7 @@ def test_what_was_hurt_is_taken_in_again(
 
 
 @pytest.mark.parametrize(("table", "partition", "what"), FILLED)
-def test_what_was_committed_and_not_recorded_is_taken_in_again(
+def test_plan__committed_without_record__is_imported_again(
     world: World, table: str, partition: str, what: str
 ) -> None:
     one = world.upload(what, says={"plane": 2})
@@ -90,7 +90,7 @@ def test_what_was_committed_and_not_recorded_is_taken_in_again(
     assert verdict.pipelines == (one.pipeline_id,), "the file still waits"
 
 
-def test_entries_of_a_type_that_the_catalogue_lost_are_told_to_be_in_no_report(world: World) -> None:
+def test_findings__type_removed_from_catalogue__entries_are_explained(world: World) -> None:
     """The next report is smaller. Whoever took the type away meant it; whoever reads the report is told."""
     world.catalogue = a_catalogue(lost=frozenset({"plane"}))
     [verdict] = [v for v in world.plan.verdicts if "plane" in v.partition]
@@ -108,7 +108,9 @@ def test_entries_of_a_type_that_the_catalogue_lost_are_told_to_be_in_no_report(w
 
 
 @pytest.mark.parametrize(("table", "partition", "what"), FILLED)
-def test_a_forgotten_file_unmakes_nothing(world: World, table: str, partition: str, what: str) -> None:
+def test_plan__upload_deleted_from_ledger__changes_nothing(
+    world: World, table: str, partition: str, what: str
+) -> None:
     world.upload(what, says={"power": 2}, institution="hospital")
     world.settle()
     first = world.uploads[0], *(u for u in world.uploads if u.topic == "plane" and u.institution == "main")
@@ -118,7 +120,7 @@ def test_a_forgotten_file_unmakes_nothing(world: World, table: str, partition: s
     assert world.judged() == {}
 
 
-def test_factors_of_a_forgotten_file_stay_when_others_are_added(world: World) -> None:
+def test_plan__factors_upload_deleted__its_factors_stay(world: World) -> None:
     world.forget_upload(*[u for u in world.uploads if u.kind == "factors"])
     world.upload("factors", says={"plane": 5})
     world.settle()
@@ -126,7 +128,7 @@ def test_factors_of_a_forgotten_file_stay_when_others_are_added(world: World) ->
     assert world.judged() == {}
 
 
-def test_what_is_hurt_and_has_no_file_any_more_is_explained_and_not_asked_for_in_vain(world: World) -> None:
+def test_plan__corrupt_without_upload__waits_for_one(world: World) -> None:
     world.forget_upload(*world.uploads)
     world.damage(ENTRIES, PLANE)
     verdict = world.verdict(ENTRIES, PLANE)

@@ -54,7 +54,7 @@ def test_other_scopes_make_all_sums_due(world: World) -> None:
     }
 
 
-def test_they_wait_while_a_calculation_of_their_year_is_due(halfway: World) -> None:
+def test_plan__calculation_due__report_waits(halfway: World) -> None:
     assert sums(halfway) == {f"{MODULES}:{TRAVEL}": "waits", f"{REPORT}:2025": "waits"}
     verdict = halfway.verdict(REPORT)
     assert verdict.why.endswith("it waits for the calculations of 2025")
@@ -62,20 +62,20 @@ def test_they_wait_while_a_calculation_of_their_year_is_due(halfway: World) -> N
 
 
 @pytest.mark.parametrize("status", ["queued", "running"])
-def test_they_wait_for_work_that_is_not_due_any_more_and_yet_under_way(halfway: World, status: str) -> None:
+def test_plan__calculation_in_progress__report_waits(halfway: World, status: str) -> None:
     halfway.work(halfway.verdict(MASSES, TRAIN))
     halfway.statuses[f"{MASSES}:{TRAIN}"] = status
     assert set(sums(halfway).values()) == {"waits"}
 
 
-def test_they_do_not_wait_for_a_calculation_that_was_put_off(halfway: World) -> None:
+def test_plan__calculation_deferred__report_is_due(halfway: World) -> None:
     halfway.statuses[f"{MASSES}:{TRAIN}"] = "deferred"
     assert set(sums(halfway).values()) == {"due"}
     assert halfway.verdict(MASSES, TRAIN).due, "it is still wanted, and the report says that it is old"
 
 
 @pytest.mark.parametrize("how", ["failed", "cancelled"])
-def test_they_do_not_wait_for_a_calculation_that_the_ledger_refuses(halfway: World, how: str) -> None:
+def test_plan__calculation_refused_by_ledger__report_is_due(halfway: World, how: str) -> None:
     key = f"{MASSES}:{TRAIN}"
     halfway.refused.add(key)
     if how == "failed":  # of what was called off an observation says nothing
@@ -83,7 +83,7 @@ def test_they_do_not_wait_for_a_calculation_that_the_ledger_refuses(halfway: Wor
     assert set(sums(halfway).values()) == {"due"}
 
 
-def test_they_wait_for_files_of_their_year_that_are_to_be_taken_in(world: World) -> None:
+def test_plan__upload_waits__report_waits(world: World) -> None:
     world.edit(REPORT)
     for what in ("units", "factors", "plane"):
         waiting = World(**vars(world) | {"uploads": list(world.uploads), "says": dict(world.says)})
@@ -92,7 +92,7 @@ def test_they_wait_for_files_of_their_year_that_are_to_be_taken_in(world: World)
 
 
 @pytest.mark.parametrize("hurt", ["lose", "damage"])
-def test_what_is_gone_is_not_summed_even_if_its_calculation_was_put_off(world: World, hurt: str) -> None:
+def test_plan__emissions_lost__report_waits_even_if_deferred(world: World, hurt: str) -> None:
     """The report as it was says more than one without the type."""
     world.upload("train", says="corrected")
     world.work(world.verdict(ENTRIES, TRAIN))

@@ -1,4 +1,4 @@
-"""What is computed from a day is due exactly when its inputs are not those it was made from."""
+"""Derived partitions are due when their inputs are not those of their record."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def derived(market: Market) -> set[str]:
 
 
 @pytest.mark.parametrize("table", [PRICES, FACTORS])
-def test_a_revised_input_makes_adjusted_prices_due(market: Market, table: str) -> None:
+def test_plan__input_revised__adjusted_prices_are_due(market: Market, table: str) -> None:
     market.put(table, TUESDAY, 1_000, words="revised")
     verdict = market.verdict(ADJUSTED, TUESDAY)
     assert (verdict.state, verdict.reason_code) == ("derive", "inputs_changed")
@@ -41,7 +41,7 @@ def test_a_revised_input_makes_adjusted_prices_due(market: Market, table: str) -
 
 
 @pytest.mark.parametrize("table", [PRICES, FACTORS])
-def test_what_is_derived_waits_for_what_cannot_be_read_and_says_so(market: Market, table: str) -> None:
+def test_plan__input_unavailable__derived_tables_wait(market: Market, table: str) -> None:
     place = table, str(TUESDAY)
     market.states[place] = unavailable(market.states[place])
     for derived_table in (ADJUSTED, COVERED):
@@ -55,7 +55,7 @@ def test_what_is_derived_waits_for_what_cannot_be_read_and_says_so(market: Marke
 
 
 @pytest.mark.parametrize("table", [ADJUSTED, COVERED])
-def test_a_derived_partition_that_cannot_be_read_is_left_alone(market: Market, table: str) -> None:
+def test_plan__derived_partition_unavailable__is_not_due(market: Market, table: str) -> None:
     place = table, str(TUESDAY)
     market.states[place] = unavailable(market.states[place])
     market.put("suspensions", TUESDAY, 3)
@@ -64,7 +64,7 @@ def test_a_derived_partition_that_cannot_be_read_is_left_alone(market: Market, t
 
 
 @pytest.mark.parametrize("table", [ADJUSTED, COVERED])
-def test_a_derived_partition_that_was_touched_is_made_again(market: Market, table: str) -> None:
+def test_plan__derived_partition_changed__is_due(market: Market, table: str) -> None:
     for breaking, reason in (
         ({"version": ABSENT}, "missing"),
         ({"version": content(7)}, "changed"),
@@ -79,7 +79,7 @@ def test_a_derived_partition_that_was_touched_is_made_again(market: Market, tabl
         assert not derived(broken)
 
 
-def test_inputs_recorded_under_other_names_count_as_changed(market: Market) -> None:
+def test_plan__input_names_changed__is_due(market: Market) -> None:
     inputs = dict(market.states[ADJUSTED, str(TUESDAY)].inputs)
     market.change(ADJUSTED, TUESDAY, inputs={**inputs, "normalized_old": "1:1"})
     assert market.verdict(ADJUSTED, TUESDAY).why == "out of date: normalized_old is not what it was made from"
@@ -102,13 +102,15 @@ def test_inputs_recorded_under_other_names_count_as_changed(market: Market) -> N
         (1_000, 1, None, "unjudged"),
     ],
 )
-def test_the_word_of_a_table_of_stocks(rows: int, seen: int, expected: int | None, status: str) -> None:
+def test_coverage_status__rows_and_expected__decide(
+    rows: int, seen: int, expected: int | None, status: str
+) -> None:
     prices = CATALOGUE.by_name(PRICES)
     held = state(rows, Market.healthy("2026-11-17 20:00").now, seen=seen)
     assert coverage_status(prices, held, expected) == status
 
 
-def test_the_word_of_a_table_that_may_be_empty(market: Market) -> None:
+def test_coverage_status__table_may_be_empty__needs_a_record(market: Market) -> None:
     suspensions = CATALOGUE.by_name("suspensions")
     assert coverage_status(suspensions, state(0, market.now), None) == "asked"
     assert coverage_status(suspensions, state(3, market.now), None) == "complete"

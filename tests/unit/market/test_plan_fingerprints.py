@@ -1,4 +1,4 @@
-"""A fingerprint stands for the reason of a wish: the ledger asks again, or not, by it."""
+"""A fingerprint stands for the reason of a work request: the ledger tries again when it changes."""
 
 from __future__ import annotations
 
@@ -66,19 +66,19 @@ REASONS = (missing, corrupt_day, edited, outgrown, partial, due_for_a_recheck)
 
 
 @pytest.mark.parametrize("breaks", REASONS)
-def test_it_stays_while_nothing_changes(market: Market, breaks: Callable[[Market], None]) -> None:
+def test_fingerprint__nothing_changes__is_the_same(market: Market, breaks: Callable[[Market], None]) -> None:
     breaks(market)
     assert request(market).fingerprint == request(market.at("2026-11-17 20:05")).fingerprint
 
 
 @pytest.mark.parametrize("breaks", REASONS)
-def test_it_changes_with_what_a_person_sets(market: Market, breaks: Callable[[Market], None]) -> None:
+def test_fingerprint__setting_changes__is_another(market: Market, breaks: Callable[[Market], None]) -> None:
     """Work that failed for good (a wrong token) is asked for again when the setting changes."""
     breaks(market)
     assert request(market).fingerprint != request(reconfigured(market)).fingerprint
 
 
-def test_references_change_with_what_a_person_sets_too() -> None:
+def test_fingerprint__setting_changes__references_have_another() -> None:
     market = Market(shanghai_time("2026-11-17 20:00"))
     for verdict in market.plan.due:
         assert (
@@ -86,7 +86,7 @@ def test_references_change_with_what_a_person_sets_too() -> None:
         )
 
 
-def test_each_reason_has_its_own(market: Market) -> None:
+def test_fingerprint__each_reason__has_its_own(market: Market) -> None:
     found = set()
     for breaks in REASONS:
         broken = replace(market, states=dict(market.states))
@@ -95,7 +95,7 @@ def test_each_reason_has_its_own(market: Market) -> None:
     assert len(found) == len(REASONS)
 
 
-def test_a_reference_s_changes_every_day_and_not_within_it() -> None:
+def test_fingerprint__reference__changes_once_a_day() -> None:
     market = Market.healthy("2026-11-16 20:00")
     prints = [
         market.at(moment).verdict(STOCKS, "ALL").fingerprint
@@ -105,7 +105,7 @@ def test_a_reference_s_changes_every_day_and_not_within_it() -> None:
 
 
 @pytest.mark.parametrize("table", [ADJUSTED, COVERED])
-def test_what_is_derived_changes_with_its_inputs(market: Market, table: str) -> None:
+def test_fingerprint__inputs_change__derived_table_has_another(market: Market, table: str) -> None:
     market.put(PRICES, TUESDAY, 1_000, words="revised")
     first = request(market, table).fingerprint
     assert request(market.at("2026-11-17 20:05"), table).fingerprint == first
@@ -114,7 +114,7 @@ def test_what_is_derived_changes_with_its_inputs(market: Market, table: str) -> 
 
 
 @pytest.mark.parametrize("table", [ADJUSTED, COVERED, REVISED])
-def test_what_is_derived_does_not_ask_the_source_and_ignores_its_settings(market: Market, table: str) -> None:
+def test_fingerprint__setting_changes__derived_table_keeps_its_own(market: Market, table: str) -> None:
     market.put(PRICES, TUESDAY, 1_000, words="revised")
     market.revised.add(TUESDAY)
     assert request(market, table).fingerprint == request(reconfigured(market), table).fingerprint

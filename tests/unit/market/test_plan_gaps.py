@@ -1,4 +1,4 @@
-"""What makes a table of a due day a gap, and what does not."""
+"""Which verdict a market partition has."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_plan__partition_differs_from_its_record__is_a_gap(
 
 
 @pytest.mark.parametrize("recorded", [True, False])
-def test_what_cannot_be_read_is_neither_healthy_nor_work(market: Market, recorded: bool) -> None:
+def test_plan__partition_unavailable__is_neither_healthy_nor_due(market: Market, recorded: bool) -> None:
     place = PRICES, str(TUESDAY)
     market.states[place] = unavailable(market.states[place])
     if not recorded:
@@ -67,7 +67,7 @@ def test_what_cannot_be_read_is_neither_healthy_nor_work(market: Market, recorde
 
 
 @pytest.mark.parametrize(("reference", "waiting"), [(("suspensions", str(TUESDAY)), 2), ((STOCKS, ALL), 3)])
-def test_a_day_is_not_judged_by_what_cannot_be_read(
+def test_plan__reference_unavailable__day_waits(
     market: Market, reference: tuple[str, str], waiting: int
 ) -> None:
     """Judged by nothing a thin day would be called whole, and an answer of the source would be refused."""
@@ -80,26 +80,26 @@ def test_a_day_is_not_judged_by_what_cannot_be_read(
     assert market.verdict(*reference).reason_code == "lake_unreadable"
 
 
-def test_a_table_that_may_be_empty_must_have_been_asked(market: Market) -> None:
+def test_plan__table_that_may_be_empty__must_have_been_fetched(market: Market) -> None:
     assert judged(market, "suspensions") == ("healthy", "")
     market.forget("suspensions", TUESDAY)
     assert judged(market, "suspensions") == ("gap", "missing")
 
 
-def test_a_day_on_which_nothing_was_listed_is_whole_without_rows() -> None:
+def test_plan__nothing_listed__empty_day_is_healthy() -> None:
     market = Market.healthy(EVENING, listed=0)
     market.put(PRICES, TUESDAY, 0)
     market.settle()
     assert judged(market) == ("healthy", "")
 
 
-def test_a_day_accepted_once_is_a_gap_when_the_stock_list_grew(market: Market) -> None:
+def test_plan__stock_list_grew__day_is_incomplete(market: Market) -> None:
     grown = replace(market, listed=1_200)
     assert judged(grown) == ("gap", "incomplete")
     assert grown.verdict(PRICES, TUESDAY).why == "1,000 of 1,200 rows (83.3%)"
 
 
-def test_without_a_stock_list_a_fetched_day_is_left_alone_and_a_missing_one_is_a_gap(market: Market) -> None:
+def test_plan__no_stock_list__only_missing_days_are_gaps(market: Market) -> None:
     blind = replace(market, listed=None)
     assert {v.state for v in blind.plan.verdicts if v.table in DAILY} == {"healthy"}
     blind.forget(PRICES, TUESDAY)
@@ -108,7 +108,7 @@ def test_without_a_stock_list_a_fetched_day_is_left_alone_and_a_missing_one_is_a
 
 
 @pytest.mark.parametrize(("rows", "state"), [(899, "gap"), (900, "early"), (989, "early"), (990, "healthy")])
-def test_the_thresholds_of_a_fetched_day(market: Market, rows: int, state: str) -> None:
+def test_plan__fetched_rows__decide_the_state(market: Market, rows: int, state: str) -> None:
     market.put(PRICES, TUESDAY, rows)
     assert judged(market)[0] == state
 
@@ -117,7 +117,7 @@ def test_the_thresholds_of_a_fetched_day(market: Market, rows: int, state: str) 
 
 
 @pytest.mark.parametrize(("fetches", "hours"), [(1, 1), (2, 6), (3, 24), (4, 24), (9, 24)])
-def test_a_partial_day_is_asked_for_again_later_and_later(fetches: int, hours: int) -> None:
+def test_plan__partial_day__is_fetched_again_after_1_6_and_24_hours(fetches: int, hours: int) -> None:
     market = Market.healthy("2026-11-13 20:00")
     [friday] = market.window[-1:]
     market.put(PRICES, friday, 950, fetches=fetches)
@@ -128,7 +128,7 @@ def test_a_partial_day_is_asked_for_again_later_and_later(fetches: int, hours: i
         assert (verdict.state, verdict.reason_code) == (state, "partial")
 
 
-def test_a_partial_day_the_source_confirms_is_explained_and_no_gap_any_more(market: Market) -> None:
+def test_plan__partial_day_confirmed_by_the_source__is_explained(market: Market) -> None:
     market.source[PRICES, str(TUESDAY)] = 950
     market.forget(PRICES, TUESDAY)
     market.settle()

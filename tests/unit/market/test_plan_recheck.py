@@ -31,18 +31,18 @@ def rechecked(market: Market) -> set[str]:
 # Revisions by the source
 
 
-def test_the_two_days_before_are_asked_for_once_more_at_the_daily_look() -> None:
+def test_plan__daily_hour__two_days_before_are_rechecked() -> None:
     market = Market.healthy("2026-11-16 20:00")
     assert not rechecked(market.at("2026-11-17 18:29"))
     assert rechecked(market.at("2026-11-17 18:30")) == {"2026-11-13", "2026-11-16"}
 
 
-def test_a_day_asked_for_at_the_very_minute_of_the_daily_look_is_not_asked_for_again() -> None:
+def test_plan__fetched_at_the_daily_hour__is_not_rechecked() -> None:
     market = Market.healthy("2026-11-17 18:30")
     assert not rechecked(market.at("2026-11-17 18:31"))
 
 
-def test_every_day_is_asked_for_three_times_in_all_and_then_left_alone() -> None:
+def test_plan__following_days__fetch_each_day_three_times() -> None:
     market = Market.healthy("2026-11-16 20:00")
     for evening in ("2026-11-17", "2026-11-18", "2026-11-19", "2026-11-20"):
         market = market.at(f"{evening} 20:00")
@@ -50,7 +50,7 @@ def test_every_day_is_asked_for_three_times_in_all_and_then_left_alone() -> None
     assert market.states[PRICES, "2026-11-17"].detail["fetches"] == 3
 
 
-def test_after_a_long_holiday_the_days_before_it_are_rechecked() -> None:
+def test_plan__after_a_holiday__days_before_it_are_rechecked() -> None:
     market = Market.healthy("2026-09-30 20:00")
     assert rechecked(market.at("2026-10-09 18:30")) == {"2026-09-29", "2026-09-30"}
 
@@ -62,7 +62,7 @@ def test_how_many_days_are_rechecked_is_a_setting() -> None:
     assert len(rechecked(wide.at("2026-11-17 18:30"))) == 4
 
 
-def test_a_recheck_yields_to_every_gap() -> None:
+def test_plan__recheck_and_gap__gap_has_priority() -> None:
     market = Market.healthy("2026-11-16 20:00").at("2026-11-17 18:30")
     recheck, gap = market.verdict(PRICES, "2026-11-16"), market.verdict(PRICES, TUESDAY)
     assert (recheck.state, gap.state) == ("recheck", "gap")
@@ -72,7 +72,7 @@ def test_a_recheck_yields_to_every_gap() -> None:
 # Keeping what the source changed
 
 
-def test_a_revised_day_is_derived_until_its_old_values_are_kept() -> None:
+def test_plan__pending_revision__is_due_until_kept() -> None:
     market = Market.healthy("2026-11-17 20:00")
     market.revised.add(TUESDAY)
     assert market.due() == {f"{REVISED}:{TUESDAY}"}
@@ -81,7 +81,7 @@ def test_a_revised_day_is_derived_until_its_old_values_are_kept() -> None:
 
 
 @pytest.mark.parametrize("day", [TUESDAY, date(2026, 3, 2)])
-def test_a_revision_waits_while_a_fill_of_its_day_is_under_way(day: date) -> None:
+def test_plan__day_being_filled__revision_waits(day: date) -> None:
     market = Market.healthy("2026-11-17 20:00")
     market.revised.add(day)
     market.busy.add(day)
@@ -100,7 +100,7 @@ def test_plan__second_revision_of_a_day__has_another_fingerprint() -> None:
 # References
 
 
-def test_references_are_asked_for_once_a_day_from_nine() -> None:
+def test_plan__references__are_due_once_a_day_from_nine() -> None:
     market = Market.healthy("2026-11-16 20:00")
     assert not market.at("2026-11-17 08:59").due()
     morning = market.at("2026-11-17 09:00")
@@ -109,21 +109,21 @@ def test_references_are_asked_for_once_a_day_from_nine() -> None:
     assert not morning.at("2026-11-17 18:29").due()
 
 
-def test_a_reference_asked_for_exactly_at_its_hour_is_fresh() -> None:
+def test_plan__reference_fetched_at_nine__is_healthy_until_the_next_nine() -> None:
     market = Market.healthy("2026-11-17 09:00")
     assert market.verdict(STOCKS, ALL).state == "healthy"
     assert market.at("2026-11-18 08:59").verdict(STOCKS, ALL).state == "healthy"
     assert market.at("2026-11-18 09:00").verdict(STOCKS, ALL).reason_code == "daily_refresh"
 
 
-def test_references_are_another_kind_of_work_and_come_first() -> None:
+def test_plan__references__have_a_kind_of_their_own_and_priority() -> None:
     market = Market(shanghai_time("2026-11-17 20:00"))
     reference, gap = market.verdict(STOCKS, ALL).item(), market.verdict(PRICES, TUESDAY).item()
     assert (reference.kind, gap.kind) == (REFRESH, FILL)
     assert reference.priority > gap.priority
 
 
-def test_a_day_in_a_year_without_calendar_is_no_gap_until_the_calendar_is_there() -> None:
+def test_plan__year_without_calendar__its_days_wait_for_it() -> None:
     market = Market.healthy("2026-12-31 20:00")
     without = replace(
         market.at("2027-01-05 20:00"),

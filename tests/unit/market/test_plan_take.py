@@ -1,4 +1,4 @@
-"""What one look takes of a plan: a few days, the newest first, and what is already on its way."""
+"""Which due work one pass takes: the newest days up to the limit, and work already in the ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chains and locks: who asked for what follows, and what must not follow."""
+"""Pipelines and locks: which work carries which pipeline, and what a locked year stops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def due_for(world: World) -> dict[str, tuple[str, ...]]:
     return {v.key: v.pipelines for v in world.plan.due}
 
 
-def test_a_chain_is_handed_on_from_the_file_to_the_report(world: World) -> None:
+def test_plan__upload__carries_its_pipeline_to_the_report(world: World) -> None:
     chain = (world.upload("plane", says="corrected").pipeline_id,)
     for keys in ([f"{ENTRIES}:{PLANE}"], [f"{MASSES}:{PLANE}"], [f"{MODULES}:{TRAVEL}", f"{REPORT}:2025"]):
         assert due_for(world) == dict.fromkeys(keys, chain)
@@ -30,7 +30,7 @@ def test_a_chain_is_handed_on_from_the_file_to_the_report(world: World) -> None:
     assert world.plan.unfinished_pipelines == frozenset()
 
 
-def test_a_file_of_factors_hands_its_chain_to_the_types_it_changed(world: World) -> None:
+def test_plan__factors_upload__carries_its_pipeline_to_changed_types(world: World) -> None:
     first = world.upload("factors", says={"plane": 2}).pipeline_id
     world.work(world.verdict(FACTS))
     second = world.upload("factors", says={"train": 2}).pipeline_id
@@ -41,7 +41,7 @@ def test_a_file_of_factors_hands_its_chain_to_the_types_it_changed(world: World)
     assert due_for(world) == dict.fromkeys([f"{MODULES}:{TRAVEL}", f"{REPORT}:2025"], (first, second))
 
 
-def test_several_files_that_wait_share_their_work(world: World) -> None:
+def test_plan__several_uploads__share_work(world: World) -> None:
     chains = {
         world.upload("plane", says="a").pipeline_id,
         world.upload("plane", says="b", institution="hospital").pipeline_id,
@@ -49,7 +49,7 @@ def test_several_files_that_wait_share_their_work(world: World) -> None:
     assert set(world.verdict(ENTRIES, PLANE).pipelines) == chains
 
 
-def test_a_report_that_waits_says_for_which_chains(world: World) -> None:
+def test_plan__report_waits__names_its_pipelines(world: World) -> None:
     chain = world.upload("factors", says={"plane": 2, "train": 2}).pipeline_id
     world.work(world.verdict(FACTS))
     world.work(world.verdict(MASSES, PLANE))
@@ -64,9 +64,7 @@ def test_a_report_that_waits_says_for_which_chains(world: World) -> None:
     ("table", "partition"),
     [(TREE, "2025"), (FACTS, "2025"), (ENTRIES, PLANE), (MASSES, PLANE), (MODULES, TRAVEL), (REPORT, "2025")],
 )
-def test_in_a_locked_year_nothing_is_due_and_everything_is_explained(
-    world: World, table: str, partition: str
-) -> None:
+def test_plan__year_locked__nothing_is_due(world: World, table: str, partition: str) -> None:
     world.edit(table, partition)
     before = world.verdict(table, partition)
     world.locked[2025] = "published in May"
@@ -77,9 +75,7 @@ def test_in_a_locked_year_nothing_is_due_and_everything_is_explained(
 
 
 @pytest.mark.parametrize("done", [0, 1, 2])
-def test_a_lock_in_the_middle_of_a_chain_stops_it_there_and_unlocking_lets_it_go_on(
-    world: World, done: int
-) -> None:
+def test_plan__locked_mid_pipeline__continues_after_unlock(world: World, done: int) -> None:
     chain = world.upload("plane", says="corrected").pipeline_id
     for _ in range(done):
         for verdict in world.plan.due:
@@ -98,9 +94,7 @@ def test_a_lock_in_the_middle_of_a_chain_stops_it_there_and_unlocking_lets_it_go
     "hurt", [(FACTS, "2025"), (ENTRIES, PLANE), (TREE, "2025")], ids=lambda place: place[0]
 )
 @pytest.mark.parametrize("how", ["lose", "damage", "edit"])
-def test_a_chain_is_not_over_while_what_it_waits_for_is_hurt(
-    world: World, hurt: tuple[str, str], how: str
-) -> None:
+def test_plan__input_damaged__pipeline_is_unfinished(world: World, hurt: tuple[str, str], how: str) -> None:
     chain = world.upload("plane", says="corrected").pipeline_id
     world.work(world.verdict(ENTRIES, PLANE))
     getattr(world, how)(*hurt)
@@ -109,7 +103,7 @@ def test_a_chain_is_not_over_while_what_it_waits_for_is_hurt(
     assert chain not in world.plan.unfinished_pipelines
 
 
-def test_a_chain_is_not_over_while_the_report_waits_for_another(world: World) -> None:
+def test_plan__report_waits_for_another__pipeline_is_unfinished(world: World) -> None:
     chain = world.upload("plane", says="corrected").pipeline_id
     world.work(world.verdict(ENTRIES, PLANE))
     world.work(world.verdict(MASSES, PLANE))
@@ -120,7 +114,7 @@ def test_a_chain_is_not_over_while_the_report_waits_for_another(world: World) ->
 
 
 @pytest.mark.parametrize("done", [[], [ENTRIES], [ENTRIES, MASSES]], ids=len)
-def test_a_chain_that_a_lock_stops_is_told_with_its_year(world: World, done: list[str]) -> None:
+def test_plan__locked_year__pipeline_is_locked_with_its_year(world: World, done: list[str]) -> None:
     chain = world.upload("plane", says="corrected").pipeline_id
     for table in done:
         world.work(world.verdict(table, PLANE))
@@ -131,7 +125,7 @@ def test_a_chain_that_a_lock_stops_is_told_with_its_year(world: World, done: lis
     assert world.plan.locked_pipelines == {}
 
 
-def test_a_chain_of_two_years_goes_on_in_the_one_that_is_not_locked(world: World) -> None:
+def test_plan__two_years_one_locked__continues_in_the_other(world: World) -> None:
     chain = world.upload("plane", 2024, 2025, says="corrected").pipeline_id
     world.locked[2025] = "published"
     assert world.plan.locked_pipelines == {}

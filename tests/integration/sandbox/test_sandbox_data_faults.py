@@ -1,4 +1,4 @@
-"""Every fault, as a client meets it on the wire."""
+"""Faults in data, as a client meets them on the wire."""
 
 from __future__ import annotations
 
@@ -13,13 +13,6 @@ from tests.oracles.exchange import true_rows
 Ask = Callable[..., Any]
 DAY = date(2026, 11, 17)
 PARAMS = {"trade_date": "20261117"}
-
-
-def test_an_empty_day_is_a_success_without_rows(server: SandboxServer, ask: Ask) -> None:
-    server.faults.set("daily", "empty_day", day="2026-11-17")
-    answer = ask("daily", PARAMS)
-    assert (answer["code"], answer["data"]["items"]) == (0, [])
-    assert ask("daily", {"trade_date": "20261116"})["data"]["items"]
 
 
 def test_a_partial_day_is_partial_until_it_is_cleared(
