@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from domain.shared.table import Table
-from domain.shared.work import Kind
 from services.settings import StorageSettings
 
 if TYPE_CHECKING:
+    from domain.shared.table import Table
+    from domain.shared.work import Kind
     from resources.lake.client import Lake
     from resources.ledger.client import Ledger
 

@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING
 from orchestration.cli.output import say
 from orchestration.cli.runner import Runner, runner
 from orchestration.settings import Settings
-from services.carbon.findings import find_problems
-from services.carbon.reconcile import CarbonReconciler
-from services.run_until_idle import dispatch_again, run_until_idle
 
 if TYPE_CHECKING:
     from domain.carbon.plan import Plan
@@ -77,6 +74,7 @@ def drive_inbox(settings: Settings, carbon: CarbonService) -> None:
     from sensors.carbon.inbox import run_tags
     from services import inbox
     from services.carbon.inbox import open_inbox
+    from services.run_until_idle import dispatch_again
 
     folder = open_inbox(carbon.inbox_folder)
     before = {path: file.stamp for path, file in folder.scan().items()}
@@ -97,6 +95,10 @@ def drive_inbox(settings: Settings, carbon: CarbonService) -> None:
 
 def _driven(run: Runner, carbon: CarbonService) -> tuple[Plan, list[Finding]]:
     """The last plan, and what is unhealthy when nothing is left to do."""
+    from services.carbon.findings import find_problems
+    from services.carbon.reconcile import CarbonReconciler
+    from services.run_until_idle import run_until_idle
+
     observed = run_until_idle(CarbonReconciler(carbon), run, wait_for_others=True)
     found = find_problems(carbon, observed.seen)
     return observed.plan, [f for f in found if f.health in ("broken", "stale", "healing")]
