@@ -82,24 +82,6 @@ def test_without_a_calendar_no_day_is_judged_and_the_calendar_is_asked_for() -> 
     }
 
 
-@pytest.mark.parametrize(
-    ("now", "years"),
-    [
-        ("2026-11-30 23:59", (2026,)),
-        ("2026-12-01 00:00", (2026, 2027)),
-        ("2026-12-31 23:59", (2026, 2027)),
-        ("2027-01-01 00:00", (2026, 2027)),
-        ("2027-01-31 23:59", (2026, 2027)),
-        ("2027-02-01 00:00", (2027,)),
-    ],
-)
-def test_calendars_kept_are_this_year_s_and_around_the_turn_of_the_year_its_neighbour(
-    now: str, years: tuple[int, ...]
-) -> None:
-    assert years_wanted(shanghai_time(now), RULES) == years
-    assert Market(shanghai_time(now)).due() >= {f"{CALENDAR}:{year}" for year in years}
-
-
 def test_the_year_turns_in_shanghai() -> None:
     assert years_wanted(shanghai_time("2027-02-01 00:00").astimezone(UTC), RULES) == (2027,)
 
@@ -107,6 +89,11 @@ def test_the_year_turns_in_shanghai() -> None:
 @pytest.mark.parametrize(
     ("now", "window_days", "years"),
     [
+        ("2026-11-30 23:59", 7, (2026,)),
+        ("2026-12-01 00:00", 7, (2026, 2027)),
+        ("2027-01-01 00:00", 7, (2026, 2027)),
+        ("2027-01-31 23:59", 7, (2026, 2027)),
+        ("2027-02-01 00:00", 7, (2027,)),
         ("2027-02-10 12:00", 60, (2026, 2027)),
         ("2027-02-10 12:00", 41, (2026, 2027)),  # back to New Year's Eve
         ("2027-02-10 12:00", 40, (2027,)),
@@ -115,10 +102,12 @@ def test_the_year_turns_in_shanghai() -> None:
         ("2027-01-31 12:00", 0, (2026, 2027)),
     ],
 )
-def test_the_calendar_of_every_year_the_window_reaches_into_is_kept(
+def test_plan__window__wants_the_calendar_of_each_year_it_reaches(
     now: str, window_days: int, years: tuple[int, ...]
 ) -> None:
-    assert years_wanted(shanghai_time(now), replace(RULES, window_days=window_days)) == years
+    market = Market(shanghai_time(now), rules=replace(RULES, window_days=window_days))
+    assert years_wanted(market.now, market.rules) == years
+    assert market.due() >= {f"{CALENDAR}:{year}" for year in years}
 
 
 def test_a_new_warehouse_with_a_wide_window_finds_the_days_of_last_year() -> None:
