@@ -57,6 +57,12 @@ def test_plan__report_waits__names_its_pipelines(world: World) -> None:
     assert (verdict.state, verdict.pipelines) == ("waits", (chain,))
 
 
+def test_plan__damaged_partitions__belong_to_no_pipeline(world: World) -> None:
+    for table, partition in ((FACTS, "2025"), (ENTRIES, PLANE), (MASSES, TRAIN), (REPORT, "2025")):
+        world.damage(table, partition)
+    assert {v.pipelines for v in world.plan.verdicts} == {()}
+
+
 # Locks
 
 
