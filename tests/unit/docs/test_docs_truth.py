@@ -25,7 +25,14 @@ from orchestration.cli.main import app
 from orchestration.environments import load_settings
 from orchestration.settings import PROJECT_ROOT
 
-GUIDES = ("docs/guide.md", "docs/carbon.md", "docs/operations.md")
+GUIDES = (
+    "docs/guide.md",
+    "docs/carbon.md",
+    "docs/operations.md",
+    "docs/monitoring.md",
+    "docs/http-api.md",
+    "docs/recovery.md",
+)
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md", "docs/glossary.md", *GUIDES)
 DOCUMENTS = (
     *PAGES,
