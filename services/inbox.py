@@ -24,7 +24,6 @@ from urllib.parse import quote, unquote_to_bytes
 
 from domain.shared.error import InvalidInput, TransientResourceError
 from domain.shared.work import WorkRequest
-from resources.ledger.attention import attention
 from resources.ledger.client import Ledger
 from resources.ledger.model import WORKER, Dispatch, Work
 from resources.ledger.schema import FAILED, RUNNING, WAITING
@@ -167,7 +166,7 @@ def poll(inbox: Inbox, ledger: Ledger, before: Mapping[str, str], unfinished: Co
     """
     found = inbox.scan()
     complete = [file for file in found.values() if file.was_renamed or before.get(file.path) == file.stamp]
-    rows = attention(ledger.engine, (inbox.kind,))
+    rows = ledger.current((inbox.kind,))
     known = {(row.key, row.fingerprint) for row in rows}
     requests = [_request(inbox, file) for file in complete]
     ledger.enqueue([one for one in requests if (one.key, one.fingerprint) not in known])

@@ -23,9 +23,9 @@ from domain.shared.table import ABSENT, Table, Version
 from resources.lake.error import DataUnavailable
 from resources.lake.partition_writer import WrittenPartition
 from resources.lake.write import Commit
+from resources.ledger.model import REQUESTED
 from resources.ledger.outcome import cause_of
 from resources.ledger.provenance import PartitionRecord, Provenance
-from resources.ledger.standing import ASKED_FOR
 from services.partitions import Batch, Build, Built, NotBuilt, PartitionReport, Pass, Report, Request
 from services.states import state_of
 
@@ -76,11 +76,9 @@ class Materialization:
 
     def run(self, partitions: Sequence[str], build: Build) -> None:
         """Write these partitions. What is raised at the end names the first that was not written."""
-        retry_in = timedelta(seconds=self.this.wait)
+        retry_in = None if self.this.final else timedelta(seconds=self.this.wait)
         keys = [self._key(p) for p in partitions]
-        with self.ledger.lease(
-            self.kind, keys, self.this.run_id, final=self.this.final, retry_in=retry_in
-        ) as lease:
+        with self.ledger.lease(self.kind, keys, self.this.run_id, retry_in=retry_in) as lease:
             self._take_over(lease)
             requests = self._requests(lease, self._readable(lease))
             with closing(build(requests)) as batches:
@@ -132,7 +130,7 @@ class Materialization:
     def _requests(self, lease: Lease, partitions: Sequence[str]) -> list[Request]:
         rows = {p: lease.work[self._key(p)] for p in partitions}
         dispatched = [row.id for row in rows.values() if row.dispatch_id is not None]
-        asked = self.ledger.asked_for(dispatched) if dispatched else frozenset()
+        asked = self.ledger.requested_by_person(dispatched) if dispatched else frozenset()
         return [
             Request(p, row, row.dispatch_id is not None and row.id not in asked) for p, row in rows.items()
         ]
@@ -222,7 +220,7 @@ class Materialization:
             snapshot_id=commit.snapshot_id,
             seconds=seconds,
             attempts=work.attempts + self.this.retry,
-            reason=work.reason_code or ASKED_FOR,
+            reason=work.reason_code or REQUESTED,
             inputs=one.inputs,
             detail=one.detail,
             metadata=one.metadata,
@@ -266,7 +264,7 @@ class Materialization:
             return {}
         rows = {one.partition: lease.work[self._key(one.partition)] for one in built}
         for row in rows.values():
-            self.ledger.pipelines.hand_on(row)
+            self.ledger.pipelines.inherit_unfinished(row)
         of = self.ledger.pipelines.of([row.id for row in rows.values()])
         return {
             one.partition: {PIPELINES: sorted({*of.get(rows[one.partition].id, ()), *one.carried})}

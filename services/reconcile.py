@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from resources.ledger.attention import attention
 from resources.ledger.schema import RUNNING
 
 if TYPE_CHECKING:
@@ -159,7 +158,7 @@ def start_of(
     pipelines: Mapping[int, Sequence[str]] | None = None,
 ) -> RunStart:
     """The run that does all rows of a dispatch."""
-    counted = Counter(row.reason_code or "asked_for" for row in dispatch.rows)
+    counted = Counter(row.reason_code or "requested" for row in dispatch.rows)
     of = pipelines or {}
     return RunStart(
         dispatch_id=dispatch.id,
@@ -174,7 +173,7 @@ def start_of(
 
 def _rows(domain: Reconciler) -> dict[str, Work]:
     """By key, the work that is not done; of several rows the newest."""
-    return {row.key: row for row in attention(domain.ledger.engine, domain.kinds)}
+    return {row.key: row for row in domain.ledger.current(domain.kinds)}
 
 
 def _enqueue(domain: Reconciler, seen: Any, known: Collection[str], in_hand: Collection[str]) -> Any:

@@ -7,12 +7,11 @@ waited for, where the caller asks for it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from domain.shared.error import PerennialError
-from resources.ledger.attention import attention
 from resources.ledger.schema import QUEUED, RUNNING, WAITING
 from services.reconcile import Observation, Reconciler, RunStart, Unfinished, dispatch, observe_and_enqueue
 
@@ -58,16 +57,17 @@ def run_until_idle(
 
     `hurry` chooses waiting work that does not wait for its next attempt, as a person asks now.
     """
-    changed = time.monotonic()
+    changed, own = time.monotonic(), set[str]()
     for _ in range(ROUNDS):
         runs.sweep(domain.ledger)
-        dispatch_again(domain.ledger, domain.kinds, runs)
+        dispatch_again(domain.ledger, domain.kinds, runs, own)
         unfinished = runs.unfinished()
         observed = observe_and_enqueue(domain, unfinished)
         if hurry is not None:
             _make_due(domain, unfinished, hurry)
             hurry = None
-        if _run_all(domain, runs, observed, unfinished):
+        if started := _run_all(domain, runs, observed, unfinished):
+            own.update(started)
             changed = time.monotonic()
             continue
         rows = _rows(domain)
@@ -79,21 +79,21 @@ def run_until_idle(
     raise PerennialError(f"{ROUNDS} passes and still more to do", reason_code="no_end")
 
 
-def _run_all(domain: Reconciler, runs: Runs, observed: Observation, unfinished: Unfinished) -> int:
-    """Run what is due, one run after another; how many there were.
+def _run_all(domain: Reconciler, runs: Runs, observed: Observation, unfinished: Unfinished) -> list[str]:
+    """Run what is due, one run after another; return their dispatches.
 
     Dispatched one at a time: another process can do the next, and a death leaves little behind.
     """
-    count = 0
+    started: list[str] = []
     while starts := dispatch(domain, observed, unfinished, 1):
         for start in starts:
             runs.start(start)
-            count += 1
-    return count
+            started.append(start.dispatch_id)
+    return started
 
 
 def _rows(domain: Reconciler) -> list[Work]:
-    return attention(domain.ledger.engine, domain.kinds)
+    return domain.ledger.current(domain.kinds)
 
 
 def _make_due(domain: Reconciler, unfinished: Unfinished, hurry: Callable[[Work], bool]) -> None:
@@ -105,13 +105,18 @@ def _make_due(domain: Reconciler, unfinished: Unfinished, hurry: Callable[[Work]
             domain.ledger.retry(row.id)
 
 
-def dispatch_again(ledger: Ledger, kinds: tuple[str, ...], runs: Runs) -> None:
-    """Make work due whose run died before it claimed it. The ledger does so minutes later, and a person who
-    asks now is not to wait for that."""
-    now = ledger.clock()
-    for row in attention(ledger.engine, kinds):
-        dispatched = row.status == QUEUED and row.dispatch_id is not None and row.not_before > now
-        if dispatched and runs.has_died(row.dispatch_id or ""):
+def dispatch_again(
+    ledger: Ledger, kinds: tuple[str, ...], runs: Runs, own: Collection[str] = frozenset()
+) -> None:
+    """Make work due whose run ended without claiming it. The ledger does so minutes later, and a person who
+    asks now does not wait for that; but a run of our `own` would end like the one before."""
+    now, unfinished = ledger.clock(), runs.unfinished().dispatches
+    for row in ledger.current(kinds):
+        if row.status != QUEUED or not row.dispatches or row.dispatch_id is None:
+            continue
+        if row.dispatch_id in own or row.dispatch_id in unfinished:
+            continue
+        if row.not_before <= now or runs.has_died(row.dispatch_id):
             ledger.retry(row.id)
 
 

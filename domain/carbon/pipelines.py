@@ -26,8 +26,6 @@ PHASES: Mapping[Phase, tuple[str, ...]] = {
     phase: tuple(job.kind for job in JOBS if job.phase == phase) for phase in get_args(Phase)
 }
 """The kinds of work of each phase, in their order."""
-NOT_NEEDED = ("superseded", "done_meanwhile")
-"""Reason codes of work that ended because other work speaks for it, or because all was there already."""
 
 
 CARRIED = 20
@@ -119,7 +117,7 @@ def _span(rows: Sequence[Row]) -> Span:
 
 def _counting(rows: Sequence[Row]) -> list[Row]:
     """Of the work for one key the newest: what failed before it, it has tried again."""
-    needed = [r for r in rows if not (r.status == "cancelled" and r.reason_code in NOT_NEEDED)]
+    needed = [row for row in rows if row.status != "superseded"]
     # Sorting keeps the order of equals: of two rows of one moment the later one counts.
     return list({(r.kind, r.key): r for r in sorted(needed, key=lambda r: r.created_at)}.values())
 

@@ -125,7 +125,7 @@ def sql(
         str,
         typer.Argument(
             help="One reading statement. SHOW ALL TABLES lists the lake's; the ledger has "
-            "ops.work, ops.work_event, ops.partition_fact and the tables of the domains."
+            "ops.work, ops.work_event, ops.partition_record and the tables of the domains."
         ),
     ],
     as_of: Annotated[

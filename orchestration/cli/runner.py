@@ -94,7 +94,6 @@ class Runner:
         """Materialise tables of a domain: unpartitioned, one partition, or a range of days in one run."""
         import dagster as dg
 
-        from resources.ledger.pauses import end_of_run
         from sensors.work_sweep import ORIGIN
 
         all_tags = {ORIGIN: "command", **(tags or {})}
@@ -114,7 +113,6 @@ class Runner:
                 # Its events are in the instance; on a terminal they would bury the answer.
                 run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
             )
-        end_of_run(result.run_id)
         if _interrupted(result):
             raise Interrupted
         return RunEnd(result.run_id, result.success, tuple(_errors(result)))

@@ -14,7 +14,7 @@ from orchestration.services import open_ledger
 
 app = typer.Typer(no_args_is_help=True)
 
-STATUSES = ("queued", "running", "deferred", "completed", "failed", "skipped", "cancelled")
+STATUSES = ("queued", "running", "deferred", "completed", "failed", "skipped", "cancelled", "superseded")
 Id = Annotated[int, typer.Argument(min=1, max=2**63 - 1, help="The id of the work, as `work list` shows it.")]
 
 

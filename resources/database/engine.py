@@ -9,7 +9,7 @@ import random
 import sqlite3
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -127,13 +127,13 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 @contextmanager
-def writing_unchecked(engine: Engine) -> Iterator[Connection]:
-    """As `writing`, whatever the schema: for the migration itself."""
-    with (
-        engine.connect().execution_options(**{_WRITES: True}) as connection,
-        connection.begin(),
-    ):
-        yield connection
+def writing_unchecked(engine: Engine, prepare: Callable[[Any], None] | None = None) -> Iterator[Connection]:
+    """As `writing`, whatever the schema, for the migration itself. `prepare` gets the driver's connection."""
+    with engine.connect().execution_options(**{_WRITES: True}) as connection:
+        if prepare is not None:
+            prepare(connection.connection.driver_connection)
+        with connection.begin():
+            yield connection
 
 
 def schema_version(connection: Connection) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, inspect
 
@@ -73,22 +73,26 @@ def _upgrade(connection: Connection, engine: Engine, version: str | None) -> Non
 @contextmanager
 def _exclusive(engine: Engine) -> Iterator[Connection]:
     """One transaction, while no other process migrates."""
-    if engine.dialect.name == "sqlite":
-        from filelock import FileLock
-
-        path = Path(str(engine.url.database))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{path}.lock"):
-            # Kept in the file for ever after, but cannot be set while others are connected and writing.
-            raw = engine.raw_connection()
-            raw.cursor().execute("PRAGMA journal_mode = WAL")
-            raw.close()
-            with writing_unchecked(engine) as connection:
-                yield connection
+    if engine.dialect.name != "sqlite":
+        with writing_unchecked(engine) as connection:
+            lock_name(connection, "migration")
+            yield connection
         return
-    with writing_unchecked(engine) as connection:
-        lock_name(connection, "migration")
-        yield connection
+    from filelock import FileLock
+
+    path = Path(str(engine.url.database))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{path}.lock"):
+        with writing_unchecked(engine, _prepare_migration) as connection:
+            yield connection
+        engine.dispose()  # the connection, which has foreign keys off
+
+
+def _prepare_migration(driver: Any) -> None:
+    # The mode is kept in the file for ever after, but cannot be set while others are connected and writing.
+    driver.execute("PRAGMA journal_mode = WAL")
+    # A table that is built anew is dropped in between, which must not take the rows that refer to it along.
+    driver.execute("PRAGMA foreign_keys = OFF")
 
 
 def _alembic(connection: Connection, direction: str, revision: str) -> None:

@@ -1,4 +1,4 @@
-"""Taking keys for one run: create what is absent, claim what waits, adopt what the run has already."""
+"""Claiming named keys for a run: create what is absent, claim what waits, adopt what it has."""
 
 from __future__ import annotations
 
@@ -6,25 +6,30 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
 from domain.shared.error import PerennialError
 from domain.shared.work import Kind, WorkRequest
-from resources.database.engine import reading, writing
+from resources.database.engine import writing
 from resources.database.statements import lock_name
-from resources.ledger.model import Work
+from resources.ledger.context import LedgerContext
+from resources.ledger.model import WORKER, Work
 from resources.ledger.outcome import Outcome
 from resources.ledger.rows import Change, KeyState, create, read_keys, write
-from resources.ledger.schema import COMPLETED, DEFERRED, SKIPPED
-from resources.ledger.transitions import claimed, first_generation
-from resources.ledger.transitions import settled as settled_as
+from resources.ledger.schema import COMPLETED, DEFERRED, RUNNING, SKIPPED
+from resources.ledger.transitions import claimed, first_generation, settled
 
 
 @dataclass(slots=True)
 class Claims:
-    """What became of the asked keys. `done` names those this very run finished in an earlier pass, `settled`
-    those it gave up or put off then, or that were taken from it and called off. `refused` are those that the
-    kind's gate keeps anybody from: their work has ended, and is requested again when it may be done."""
+    """What became of the keys that a run wanted, by key.
+
+    held     ours to do
+    busy     another live run has it (its id)
+    done     this very run finished it in an earlier pass
+    settled  this run gave it up or deferred it in an earlier pass, or it was cancelled meanwhile
+    refused  the kind's gate keeps everybody from it; its row is skipped, and requested again in its time
+    """
 
     held: dict[str, Work] = field(default_factory=dict)
     busy: dict[str, str] = field(default_factory=dict)
@@ -35,13 +40,26 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
+    """Who claims, and until when the lease lasts. `attempt` False: the claims count as no attempt."""
+
     run_id: str
     now: datetime
     lease_until: datetime
+    attempt: bool = True
+
+    @property
+    def earlier_run(self) -> str | None:
+        """The run that an earlier pass may have belonged to; a worker, which goes from row to row under one
+        name, has no passes."""
+        return None if self.run_id.startswith(WORKER) else self.run_id
+
+    def claims(self, row: Work, event: str, *, attempt: bool) -> Change:
+        after = claimed(row, self.run_id, now=self.now, lease_until=self.lease_until, attempt=attempt)
+        return Change(row, after, event)
 
 
-def take(
-    engine: Engine,
+def claim_keys(
+    ledger: LedgerContext,
     kind: Kind,
     keys: Sequence[str],
     claimant: Claimant,
@@ -49,55 +67,31 @@ def take(
 ) -> Claims:
     if not keys:
         return Claims()
-    with reading(engine) as connection:
-        births = _absent(_read(connection, kind, keys, claimant, lock=False), claimant)
-    if not births:
-        with writing(engine) as connection:
-            refused = refusals(connection, kind, keys)
-            states = _read(connection, kind, keys, claimant, lock=True)
-            if not _absent(states, claimant):
-                return _claim(connection, kind, states, refused, claimant)
-    # Only the transaction that may create rows waits for others that do.
-    with writing(engine) as connection:
+    with writing(ledger.engine) as connection:
         refused = refusals(connection, kind, keys)
         lock_name(connection, kind.name)
-        states = _read(connection, kind, keys, claimant, lock=True)
-        absent = _absent(states, claimant)
-        rows = [_wished(kind, key, states[key].last_word, fingerprints, claimant.now) for key in absent]
-        for row in create(connection, rows, claimant.now):
+        states = read_keys(connection, kind.name, keys, lock=True, run_id=claimant.earlier_run)
+        absent = [
+            _by_hand(kind, key, state.last, fingerprints, claimant.now)
+            for key, state in states.items()
+            if state.waiting is None
+            and state.running is None
+            and state.finished_by(claimant.earlier_run) is None
+        ]
+        for row in create(connection, absent, claimant.now):
             states[row.key] = KeyState(waiting=row)
         return _claim(connection, kind, states, refused, claimant)
 
 
-def _read(
-    connection: Connection, kind: Kind, keys: Sequence[str], claimant: Claimant, *, lock: bool
-) -> dict[str, KeyState]:
-    return read_keys(connection, kind.name, keys, lock=lock, run_id=claimant.run_id)
+def _by_hand(kind: Kind, key: str, last: Work | None, fingerprints: Mapping[str, str], now: datetime) -> Work:
+    """A row for a key that no plan requested: a person runs it.
 
-
-def _absent(states: Mapping[str, KeyState], claimant: Claimant) -> list[str]:
-    return [
-        key
-        for key, state in states.items()
-        if state.waiting is None and state.running is None and state.had_by(claimant.run_id) is None
-    ]
-
-
-def _put_off_by(row: Work, claimant: Claimant) -> bool:
-    """An earlier pass of this same run has deferred it: the wait is not over because the run goes on."""
-    return row.status == DEFERRED and row.run_id == claimant.run_id and row.not_before > claimant.now
-
-
-def _wished(kind: Kind, key: str, last: Work | None, fingerprints: Mapping[str, str], now: datetime) -> Work:
-    """A row for a key nobody wished for: somebody runs it by hand.
-
-    It carries the last fingerprint where none is given: if it fails, the plan's old wish stays refused.
+    It carries the last fingerprint where none is given: if it fails, the plan's old request stays refused.
     """
     fingerprint = fingerprints.get(key, last.fingerprint if last else "")
     params = last.params if last and last.fingerprint == fingerprint else {}
-    item = WorkRequest(
-        kind=kind.name, key=key, fingerprint=fingerprint, params=params, once=last.once if last else False
-    )
+    once = last.once if last else False
+    item = WorkRequest(kind=kind.name, key=key, fingerprint=fingerprint, params=params, once=once)
     return first_generation(item, kind, now)
 
 
@@ -111,26 +105,40 @@ def _claim(
     claims = Claims()
     changes: list[Change] = []
     for key, state in states.items():
-        row = state.running or state.waiting
-        if row is None:
-            if had := state.had_by(claimant.run_id):
-                (claims.done if had.status in (COMPLETED, SKIPPED) else claims.settled)[key] = had
-            continue
-        if state.running is None and _put_off_by(row, claimant):
-            claims.settled[key] = row
-            continue
-        if state.running is not None and state.running.run_id != claimant.run_id:
+        if state.running is not None and state.running.run_id != claimant.earlier_run:
             claims.busy[key] = state.running.run_id or "unknown"
-            continue
-        if state.running is None and key in refused:
+        elif earlier := _earlier_pass(state, claimant):
+            (claims.done if earlier.status in (COMPLETED, SKIPPED) else claims.settled)[key] = earlier
+        elif state.running is not None:
+            changes.append(claimant.claims(state.running, "adopted", attempt=False))
+        elif state.waiting is not None and key in refused:
             claims.refused[key] = refused[key]
-            changes.append(Change(row, skipped_as_refused(row, kind, refused[key], claimant), "skipped"))
-            continue
-        after = claimed(row, claimant.run_id, now=claimant.now, lease_until=claimant.lease_until)
-        claims.held[key] = after
-        changes.append(Change(row, after, "adopted" if state.running is not None else "claimed"))
+            changes.append(skip_refused(state.waiting, kind, refused[key], claimant))
+        elif state.waiting is not None:
+            # A run that had the row before continues its attempt.
+            attempt = state.waiting.run_id != claimant.earlier_run or claimant.earlier_run is None
+            changes.append(claimant.claims(state.waiting, "claimed", attempt=attempt))
     write(connection, changes, claimant.now)
+    claims.held = {change.after.key: change.after for change in changes if change.after.status == RUNNING}
     return claims
+
+
+def _earlier_pass(state: KeyState, claimant: Claimant) -> Work | None:
+    """How an earlier pass of this same run ended the key, if it did: a deferral outlasts the run's passes."""
+    row = state.waiting
+    if state.running is not None:
+        return None
+    if row is None:
+        return state.finished_by(claimant.earlier_run)
+    deferred = row.status == DEFERRED and row.run_id == claimant.earlier_run and row.not_before > claimant.now
+    return row if deferred else None
+
+
+def skip_refused(row: Work, kind: Kind, why: PerennialError, claimant: Claimant) -> Change:
+    """Nothing was wrong with the row, and nobody began it. Waiting on, it would be dispatched for ever."""
+    outcome = Outcome("skip", why.reason_code)
+    after = settled(replace(row, run_id=claimant.run_id), outcome, kind, claimant.now)
+    return Change(row, after, "skipped")
 
 
 def refusals(connection: Connection, kind: Kind, keys: Collection[str]) -> Mapping[str, PerennialError]:
@@ -143,9 +151,3 @@ def lock_gate(connection: Connection, kind: Kind) -> None:
     """Let claims of a gated kind go one after another: a gate waits for locks beside those of rows."""
     if kind.gate is not None:
         lock_name(connection, f"gate of {kind.name}")
-
-
-def skipped_as_refused(row: Work, kind: Kind, why: PerennialError, claimant: Claimant) -> Work:
-    """Nothing was wrong with it, and nobody began it. Waiting on, it would be dispatched again and again."""
-    outcome = Outcome("skip", why.reason_code)
-    return settled_as(replace(row, run_id=claimant.run_id), outcome, kind, claimant.now)

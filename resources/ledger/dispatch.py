@@ -1,164 +1,117 @@
-"""Which due rows go next, and how they are handed out: to runs (`dispatch`) or to workers (`claim`)."""
+"""Dispatching: which due rows go next, and how they are handed to runs."""
 
 from __future__ import annotations
 
 import secrets
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
-from itertools import chain
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Engine, and_, case, func, not_, or_, select
+from sqlalchemy import Connection, and_, case, func, or_, select
 
-from domain.shared.work import Kind
 from resources.database.engine import reading, writing
-from resources.ledger.claims import Claimant, lock_gate, refusals, skipped_as_refused
+from resources.ledger.claim_due import is_due
+from resources.ledger.context import LedgerContext
 from resources.ledger.model import Dispatch, Work
 from resources.ledger.rows import Change, as_work, lock_ids, select_work, write
-from resources.ledger.schema import RUNNING, WAITING, is_running, is_waiting, work
-from resources.ledger.transitions import claimed, dispatched
+from resources.ledger.schema import RUNNING, WAITING, work
+from resources.ledger.transitions import dispatched, unclaimed
 
 Order = Literal["oldest", "newest"]
 
 CANDIDATES = 20_000
-"""Due rows one look considers; the tenants share them evenly."""
+"""Due rows one pass considers; the tenants share them evenly."""
 
 
-def dispatch(
-    engine: Engine,
-    kind: str,
-    *,
-    limit: int,
-    group: Callable[[Work], str],
-    order: Order,
-    busy: Collection[str],
-    now: datetime,
-    only: Callable[[Work], bool],
+def _alone(row: Work) -> str:
+    return str(row.id)
+
+
+def _any(_: Work) -> bool:
+    return True
+
+
+class DispatchOperations(LedgerContext):
+    def dispatch(
+        self,
+        kind: str,
+        *,
+        limit: int,
+        group: Callable[[Work], str] = _alone,
+        order: Order = "oldest",
+        busy: Collection[str] = (),
+        only: Callable[[Work], bool] = _any,
+    ) -> list[Dispatch]:
+        """The due rows to start runs for, at most `limit` groups; rows of one group travel together.
+
+        Tenants take turns; then priority; then age, or with `order="newest"` the group's name, descending.
+        `busy` names the dispatches whose run is queued or running: their rows are left out, as are those
+        that `only` refuses. A row whose run ended without claiming it waits first, counted from now.
+        """
+        if self.kind_named(kind).pulled:
+            raise ValueError(f"{kind} is pulled: start a run when its backlog shows due work")
+        now, busy = self.clock(), frozenset(busy)
+        with reading(self.engine) as connection:
+            due = [row for row in _due_rows(connection, kind, order, now) if _is_free(row, busy)]
+            candidates = [row for row in due if not _is_unclaimed(row) and only(row)]
+            load = _load_by_tenant(connection, kind, now) if candidates else {}
+        groups = _fair_groups(candidates, group, order, load)[: max(limit, 0)]
+        unclaimed_ids = {row.id for row in due if _is_unclaimed(row)}
+        wanted = {row.id for _, rows in groups for row in rows}
+        if not wanted and not unclaimed_ids:
+            return []
+        with writing(self.engine) as connection:
+            # Read again under the lock: another pass may have dispatched them meanwhile.
+            ours = {
+                row.id: row
+                for row in lock_ids(connection, wanted | unclaimed_ids, skip_locked=True)
+                if row.status in WAITING and row.not_before <= now and _is_free(row, busy)
+            }
+            late = [row for row in ours.values() if _is_unclaimed(row)]
+            dispatches = _dispatches(groups, {n: row for n, row in ours.items() if row not in late}, now)
+            sent = [
+                Change(ours[row.id], row, "dispatched") for dispatch in dispatches for row in dispatch.rows
+            ]
+            write(connection, [*sent, *(Change(row, unclaimed(row, now), "unclaimed") for row in late)], now)
+        return dispatches
+
+    def sent(self, dispatch_id: str) -> list[Work]:
+        """The rows that were dispatched under this id and not again since."""
+        with reading(self.engine) as connection:
+            query = select_work().where(work.c.dispatch_id == dispatch_id).order_by(work.c.id)
+            return [as_work(row) for row in connection.execute(query)]
+
+
+def _is_free(row: Work, busy: Collection[str]) -> bool:
+    """Whether no live run was started for the row."""
+    return row.dispatch_id is None or row.dispatch_id not in busy
+
+
+def _is_unclaimed(row: Work) -> bool:
+    return row.dispatch_id is not None and row.dispatches > 0
+
+
+def _dispatches(
+    groups: Sequence[tuple[str, Sequence[Work]]], ours: dict[int, Work], now: datetime
 ) -> list[Dispatch]:
-    busy = frozenset(busy)
-    with reading(engine) as connection:
-        due = _due_rows(connection, kind, order, now)
-        candidates = [row for row in due if row.dispatch_id not in busy and only(row)]
-        load = _load_by_tenant(connection, kind, now) if candidates else {}
-    groups = _fair_groups(candidates, group, order, load)[:limit]
-    wanted = {row.id for _, rows in groups for row in rows}
-    if not wanted:
-        return []
-    with writing(engine) as connection:
-        # Looked at again under the lock: another look may have sent them meanwhile.
-        ours = {
-            row.id: row
-            for row in lock_ids(connection, wanted, skip_locked=True)
-            if _still_due(row, busy, now)
-        }
-        changes: list[Change] = []
-        dispatches: list[Dispatch] = []
-        for name, rows in groups:
-            dispatch_id = secrets.token_hex(8)
-            batch = [ours[number] for number in sorted(row.id for row in rows) if number in ours]
-            sent = [Change(row, dispatched(row, dispatch_id, now), "dispatched") for row in batch]
-            changes += sent
-            if sent:
-                dispatches.append(Dispatch(dispatch_id, name, tuple(change.after for change in sent)))
-        write(connection, changes, now)
+    dispatches = []
+    for name, rows in groups:
+        dispatch_id = secrets.token_hex(8)
+        batch = [ours[number] for number in sorted(row.id for row in rows) if number in ours]
+        if batch:
+            sent = tuple(dispatched(row, dispatch_id, now) for row in batch)
+            dispatches.append(Dispatch(dispatch_id, name, sent))
     return dispatches
-
-
-def claim(engine: Engine, kind: Kind, claimant: Claimant, limit: int) -> list[Work]:
-    """Claim due rows for a worker process, each row for exactly one of all that claim.
-
-    Rows that the kind's gate refuses end as skipped, and count against the limit.
-    """
-    now = claimant.now
-    with writing(engine) as connection:
-        lock_gate(connection, kind)
-        rows = _next_due(connection, kind.name, limit, now)
-        refused = refusals(connection, kind, [row.key for row in rows]) if rows else {}
-        changes = [
-            Change(row, claimed(row, claimant.run_id, now=now, lease_until=claimant.lease_until), "claimed")
-            if row.key not in refused
-            else Change(row, skipped_as_refused(row, kind, refused[row.key], claimant), "skipped")
-            for row in rows
-        ]
-        write(connection, changes, now)
-    return [change.after for change in changes if change.after.status == RUNNING]
-
-
-def _next_due(connection: Connection, kind: str, limit: int, now: datetime) -> list[Work]:
-    """Due rows, locked; the tenants share alike."""
-    rows: list[Work] = []
-    tenants = _waiting_tenants(connection, kind)
-    # What some tenants have not enough rows for is shared by those that gave all they were asked for.
-    while tenants and len(rows) < limit:
-        least, more = divmod(limit - len(rows), len(tenants))
-        shares = [least + (turn < more) for turn in range(len(tenants))]
-        given = [
-            _take(connection, kind, tenant, share, now, rows) if share else []
-            for tenant, share in zip(tenants, shares, strict=True)
-        ]
-        tenants = [t for t, share, got in zip(tenants, shares, given, strict=True) if len(got) == share]
-        rows += chain.from_iterable(given)
-        so_far = Counter(row.tenant for row in rows)
-        tenants.sort(key=so_far.__getitem__)
-    return rows
-
-
-def _take(
-    connection: Connection, kind: str, tenant: str, share: int, now: datetime, taken: Sequence[Work]
-) -> list[Work]:
-    """The tenant's next due rows, locked. Our own locks do not keep us from what is taken already."""
-    query = (
-        select_work()
-        .where(_due(kind, now), work.c.tenant == tenant)
-        .order_by(work.c.priority.desc(), work.c.id)
-        .limit(share)
-        .with_for_update(skip_locked=True)
-    )
-    if already := [row.id for row in taken if row.tenant == tenant]:
-        query = query.where(work.c.id.not_in(already))
-    return list(map(as_work, connection.execute(query)))
-
-
-def _due(kind: str, now: datetime) -> ColumnElement[bool]:
-    other = work.alias("other")
-    blocked = (
-        select(other.c.id)
-        .where(other.c.kind == work.c.kind, other.c.key == work.c.key, is_running(other))
-        .exists()
-    )
-    return and_(work.c.kind == kind, is_waiting(), work.c.not_before <= now, not_(blocked))
-
-
-def _still_due(row: Work, busy: frozenset[str], now: datetime) -> bool:
-    return row.status in WAITING and row.not_before <= now and row.dispatch_id not in busy
 
 
 def _due_rows(connection: Connection, kind: str, order: Order, now: datetime) -> list[Work]:
     age = work.c.id.desc() if order == "newest" else work.c.id
     turn = func.row_number().over(partition_by=work.c.tenant, order_by=[work.c.priority.desc(), age])
-    query = select_work().where(_due(kind, now)).order_by(turn, work.c.priority.desc(), age).limit(CANDIDATES)
-    return [as_work(row) for row in connection.execute(query)]
-
-
-def _waiting_tenants(connection: Connection, kind: str) -> list[str]:
-    """Tenants with waiting rows, the one with the fewest running rows first; found tenant by tenant."""
-    waiting = and_(work.c.kind == kind, is_waiting())
-    found = select(func.min(work.c.tenant).label("tenant")).where(waiting).cte("found", recursive=True)
-    following = select(func.min(work.c.tenant)).where(waiting, work.c.tenant > found.c.tenant)
-    found = found.union_all(
-        select(following.correlate(found).scalar_subquery()).where(found.c.tenant.is_not(None))
+    query = (
+        select_work().where(is_due(kind, now)).order_by(turn, work.c.priority.desc(), age).limit(CANDIDATES)
     )
-    names = connection.execute(select(found.c.tenant).where(found.c.tenant.is_not(None))).scalars().all()
-    running: dict[str, int] = {}
-    if len(names) > 1:
-        query = (
-            select(work.c.tenant, func.count())
-            .where(work.c.kind == kind, is_running())
-            .group_by(work.c.tenant)
-        )
-        running = {row[0]: row[1] for row in connection.execute(query)}
-    return sorted(names, key=lambda name: (running.get(name, 0), name))
+    return [as_work(row) for row in connection.execute(query)]
 
 
 def _load_by_tenant(connection: Connection, kind: str, now: datetime) -> dict[str, int]:

@@ -1,20 +1,18 @@
-"""When each source last answered and last failed: facts only. What they mean is the domain's to say."""
+"""When each source last answered and last failed. What that means is decided by the domain."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine, case, literal, select
+from sqlalchemy import Engine, case, select
 
 from domain.shared.clock import Clock
 from resources.database.engine import reading, writing
-from resources.database.schema import UtcDateTime
 from resources.database.statements import insert_into
 from resources.ledger.outcome import cause_of
 from resources.ledger.schema import source_freshness
-from resources.ledger.transitions import CLOCKS_APART
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +40,11 @@ class Freshness:
     def succeeded(
         self, source: str, rows_latest: int | None, rows_today: int | None, at: datetime | None = None
     ) -> None:
-        told = {"rows_latest": rows_latest, "rows_today": rows_today}
-        self._tell(source, "last_success", at or self.clock(), told)
+        values = {"rows_latest": rows_latest, "rows_today": rows_today}
+        self._record(source, "last_success", at or self.clock(), values)
 
     def failed(self, source: str, error: BaseException | str, at: datetime | None = None) -> None:
-        self._tell(source, "last_failure", at or self.clock(), {"last_error": cause_of(error).error})
+        self._record(source, "last_failure", at or self.clock(), {"last_error": cause_of(error).error})
 
     def all(self, domain: str = "") -> list[SourceFreshness]:
         """Of every source, or of those whose names begin with `domain` and a point."""
@@ -54,20 +52,14 @@ class Freshness:
         if domain:
             query = query.where(source_freshness.c.source.startswith(f"{domain}.", autoescape=True))
         with reading(self.engine) as connection:
-            rows = connection.execute(query)
-            return [SourceFreshness(*row) for row in rows]
+            return [SourceFreshness(*row) for row in connection.execute(query)]
 
-    def _tell(self, source: str, moment: str, at: datetime, told: dict[str, Any]) -> None:
-        values = {"source": source, moment: at, "updated_at": at, **told}
+    def _record(self, source: str, moment: str, at: datetime, values: dict[str, Any]) -> None:
+        values = {"source": source, moment: at, "updated_at": at, **values}
         statement = insert_into(source_freshness, self.engine).values(values)
         old, new = source_freshness.c, statement.excluded
-        # What a clock that ran ahead told of a later moment was before this, and would hide it until then.
-        later = self.clock() + CLOCKS_APART
-        before = literal(at - timedelta(seconds=1), UtcDateTime())
-        # A writer that comes late with older news does not turn the clock back.
-        newer = old[moment].is_(None) | (old[moment] <= new[moment]) | (old[moment] > later)
+        # A writer that comes late with older news changes nothing.
+        newer = old[moment].is_(None) | (old[moment] <= new[moment])
         updates = {name: case((newer, new[name]), else_=old[name]) for name in values if name != "source"}
-        other = "last_failure" if moment == "last_success" else "last_success"
-        updates[other] = case((old[other] > later, before), else_=old[other])
         with writing(self.engine) as connection:
             connection.execute(statement.on_conflict_do_update(index_elements=[old.source], set_=updates))

@@ -1,7 +1,4 @@
-"""How each kind of work does: throughput, duration, failures. One query, the same on SQLite and Postgres.
-
-It stands in `sql/kind_statistics.sql`, where its words are explained.
-"""
+"""Throughput, duration and failures of each kind of work; explained in `sql/kind_statistics.sql`."""
 
 from __future__ import annotations
 

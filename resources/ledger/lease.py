@@ -1,91 +1,132 @@
-"""`Hold`: what an asset body works with while it has work in its hands.
+"""`Lease`: the work items that a run has, from the claim to the answer for each key.
 
-Opening it takes the keys, a thread renews the lease, leaving it answers for every key. Answers are
-collected and written together, with each heartbeat and at the end: 250 keys cost a few statements.
+Opening a lease claims its keys, a thread renews it, leaving it answers for every key. Answers are collected
+and written together, with each heartbeat and at the end: 250 keys cost a few statements.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from domain.shared.clock import Clock
 from domain.shared.error import PerennialError
 from domain.shared.work import Kind
 from resources.database.engine import writing
-from resources.ledger import pauses
-from resources.ledger.claims import Claimant, Claims, take
-from resources.ledger.model import HeldElsewhere, LeaseLost, Work
-from resources.ledger.outcome import Outcome, cause_of, outcome_of
-from resources.ledger.rows import Change, lock_ids, renew, write
-from resources.ledger.schema import RUNNING
-from resources.ledger.settle import Answer, settle
-from resources.ledger.transitions import LEASE, between_passes
+from resources.ledger.claim_due import claim_due
+from resources.ledger.claims import Claimant, Claims, claim_keys
+from resources.ledger.context import LedgerContext
+from resources.ledger.model import LeasedElsewhere, LeaseLost, Work
+from resources.ledger.outcome import Outcome, outcome_of
+from resources.ledger.rows import renew
+from resources.ledger.settle import Answer, deferral, failure, settle
+from resources.ledger.transitions import LEASE
 
 HEARTBEAT = timedelta(seconds=15)
+NEXT_PASS = LEASE
+"""How much longer than its wait the next pass of a run may take to come, before others may claim its rows."""
 SHOWN = 5
 """Keys an error message names."""
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseRequest:
-    """Who asks for what. `final` False: a transient failure comes back in `retry_in`, in the same run."""
+class LeaseOperations(LedgerContext):
+    def lease(
+        self,
+        kind: str,
+        keys: Sequence[str],
+        run_id: str,
+        *,
+        retry_in: timedelta | None = None,
+        heartbeat: bool = True,
+        fingerprints: Mapping[str, str] | None = None,
+    ) -> Lease:
+        """Lease named keys to a run, to be used in a `with`.
 
-    kind: Kind
-    keys: tuple[str, ...]
-    run_id: str
-    final: bool = True
-    retry_in: timedelta = timedelta(0)
-    heartbeat: bool = True
-    fingerprints: Mapping[str, str] = field(default_factory=dict)
+        `retry_in`: after a transient error another pass of this run follows, after so long.
+        `fingerprints` are given to rows created here, for keys that nobody had requested.
+        """
+        found, names = self.kind_named(kind), tuple(dict.fromkeys(keys))
+
+        def claim(claimant: Claimant) -> Claims:
+            return claim_keys(self, found, names, claimant, fingerprints or {})
+
+        return Lease(self, found, run_id, claim, retry_in=retry_in, heartbeat=heartbeat)
+
+    def lease_due(self, kind: str, holder: str, limit: int, *, heartbeat: bool = True) -> Lease:
+        """Lease what is due of a pulled kind, at most `limit` keys; `lease.more(n)` leases further ones."""
+        found = self.kind_named(kind)
+
+        def claim(claimant: Claimant) -> Claims:
+            return Claims(held={row.key: row for row in claim_due(self, found, claimant, limit)})
+
+        return Lease(self, found, holder, claim, heartbeat=heartbeat)
+
+
+@dataclass(slots=True)
+class _Leased:
+    """One row, and how far its answer has come."""
+
+    row: Work
+    outcome: Outcome | None = None
+    written: bool = False
+    lost: bool = False
+
+    @property
+    def open(self) -> bool:
+        return not self.written and not self.lost
 
 
 class Lease:
     """A context manager. `keys` are ours to do, `busy` those another live run does, `done` those that an
     earlier pass of this same run finished; to answer for a `done` key again is allowed and does nothing."""
 
-    def __init__(self, engine: Engine, request: LeaseRequest, *, clock: Clock, machine_clock: Clock) -> None:
-        self._engine = engine
-        self._request = request
-        self._clock = clock
-        self._machine_clock = machine_clock
+    def __init__(
+        self,
+        ledger: LedgerContext,
+        kind: Kind,
+        run_id: str,
+        claim: Callable[[Claimant], Claims],
+        *,
+        retry_in: timedelta | None = None,
+        heartbeat: bool = True,
+    ) -> None:
+        self._ledger = ledger
+        self._kind = kind
+        self._run_id = run_id
+        self._claim = claim
+        self._retry_in = retry_in
+        self._heartbeat = heartbeat
         self._claims = Claims()
-        self._answers: dict[str, Outcome] = {}
-        self._written: set[str] = set()
-        self._lost: set[str] = set()
+        self._leased: dict[str, _Leased] = {}
         # The heartbeat and the body both write answers.
         self._lock = threading.RLock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._lease = LEASE
-        self._pause: pauses.Pause | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:
-        return tuple(self._claims.held)
+        return tuple(self._leased)
 
     @property
     def work(self) -> Mapping[str, Work]:
         """The rows behind `keys`, as they were claimed: fingerprint, params, attempts."""
-        return self._claims.held
+        return {key: one.row for key, one in self._leased.items()}
 
     @property
-    def busy(self) -> dict[str, str]:
+    def busy(self) -> Mapping[str, str]:
         return dict(self._claims.busy)
 
     @property
     def settled(self) -> Mapping[str, Work]:
-        """What an earlier pass of this same run gave up or put off: not ours any more, and not done."""
+        """What an earlier pass of this same run gave up or deferred: not ours any more, and not done."""
         return dict(self._claims.settled)
 
     @property
@@ -96,6 +137,14 @@ class Lease:
     @property
     def done(self) -> tuple[str, ...]:
         return tuple(self._claims.done)
+
+    def more(self, limit: int) -> tuple[str, ...]:
+        """Lease up to `limit` further due keys; returns them."""
+        self._flush()
+        rows = claim_due(self._ledger, self._kind, self._claimant(), limit)
+        with self._lock:
+            self._leased |= {row.key: _Leased(row) for row in rows}
+        return tuple(row.key for row in rows)
 
     def check(self) -> None:
         """Raise LeaseLost if anything of ours is not ours any more; otherwise the lease is whole again.
@@ -114,26 +163,24 @@ class Lease:
     def defer(
         self,
         key: str,
-        error: BaseException | str,
+        error: BaseException | str | None = None,
         *,
         not_before: datetime | None = None,
         reason_code: str | None = None,
     ) -> None:
         """Try again later: at `not_before` if the caller knows, else by the kind's backoff."""
-        cause = cause_of(error)
-        self._answer(key, Outcome("defer", reason_code or cause.reason_code, cause, not_before))
+        self._answer(key, deferral(error, not_before, reason_code))
 
     def fail(self, key: str, error: BaseException | str, *, reason_code: str | None = None) -> None:
-        cause = cause_of(error, otherwise="permanent")
-        self._answer(key, Outcome("fail", reason_code or cause.reason_code, cause))
+        self._answer(key, failure(error, reason_code))
 
     def __enter__(self) -> Self:
-        request = self._request
-        claimant = Claimant(request.run_id, self._clock(), self._machine_clock() + LEASE)
-        self._claims = take(self._engine, request.kind, request.keys, claimant, request.fingerprints)
-        pauses.end_of_rows(self._engine, [row.id for row in self._claims.held.values()])
-        if request.heartbeat and self._claims.held:
-            self._start_heartbeat()
+        self._claims = self._claim(self._claimant())
+        self._leased = {key: _Leased(row) for key, row in self._claims.held.items()}
+        if self._heartbeat and self._leased:
+            name = f"lease of {self._kind.name}"
+            self._thread = threading.Thread(target=self._keep_alive, name=name, daemon=True)
+            self._thread.start()
         return self
 
     def __exit__(
@@ -142,7 +189,9 @@ class Lease:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._stop_heartbeat()
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
         if error is None:
             self._answer_rest(Outcome("complete"))
             self._flush()
@@ -150,136 +199,89 @@ class Lease:
             self._raise_if_busy()
             return
         try:
-            self._end_with(error)
+            self._answer_rest(self._outcome_of(error))
+            self._flush()
         except (PerennialError, SQLAlchemyError) as second:
             # The body's own error is the one to be seen; the sweep recovers what was not written.
-            # One line: whoever has no room on the disk is not helped by a stack.
-            log.warning("the ledger could not be told how %s ended: %s", self._request.kind.name, second)
-            error.add_note(f"the ledger could not be told: {second}")
+            log.warning("the end of %s was not written to the ledger: %s", self._kind.name, second)
+            error.add_note(f"the end of the work was not written to the ledger: {second}")
+        if lost := self._lost():
+            error.add_note(f"no longer leased and left alone: {_shown(lost)}")
 
-    def _end_with(self, error: BaseException) -> None:
+    def _claimant(self) -> Claimant:
+        ledger = self._ledger
+        return Claimant(self._run_id, ledger.clock(), ledger.machine_clock() + LEASE)
+
+    def _outcome_of(self, error: BaseException) -> Outcome:
         outcome = outcome_of(error)
-        comes_back = (
-            not self._request.final
-            and outcome.cause is not None
-            and outcome.cause.kind == "transient"
-            and outcome.cause.retry_in_run
-        )
-        if comes_back:
-            self._flush()
-            self._stay(outcome)
-        else:
-            self._answer_rest(outcome)
-            self._flush()
-        if self._lost:
-            error.add_note(f"no longer ours and left alone: {_named(sorted(self._lost))}")
+        transient = outcome.cause is not None and outcome.cause.kind == "transient"
+        if self._retry_in is None or not transient or not getattr(error, "retry_in_run", True):
+            return outcome
+        again = self._ledger.clock() + self._retry_in + NEXT_PASS
+        return Outcome("repeat", outcome.reason_code, outcome.cause, again)
 
     def _answer(self, key: str, outcome: Outcome) -> None:
         if key in self._claims.done:
             return
         with self._lock:
-            if key not in self._claims.held:
-                raise KeyError(f"{key} is not held by {self._request.run_id}")
-            if key in self._answers:
-                raise ValueError(f"{key} was answered for already ({self._answers[key].verb})")
-            self._answers[key] = outcome
+            if key not in self._leased:
+                raise KeyError(f"{key} is not leased to {self._run_id}")
+            if (given := self._leased[key].outcome) is not None:
+                raise ValueError(f"{key} was answered for already ({given.verb})")
+            self._leased[key].outcome = outcome
 
     def _answer_rest(self, outcome: Outcome) -> None:
         with self._lock:
-            for key in self._claims.held:
-                self._answers.setdefault(key, outcome)
+            for one in self._leased.values():
+                one.outcome = one.outcome or outcome
 
     def _flush(self) -> None:
         """Write the answers given since the last time."""
         with self._lock:
-            new = [key for key in self._answers if key not in self._written and key not in self._lost]
-            rows = {self._claims.held[key].id: key for key in new}
-            answers = [Answer(i, self._claims.held[key].fence, self._answers[key]) for i, key in rows.items()]
-            kinds = {self._request.kind.name: self._request.kind}
-            _, stale = settle(self._engine, kinds, answers, self._clock())
-            self._written |= set(new)
-            self._lost |= {rows[number] for number in stale}
-
-    def _open_rows(self) -> dict[str, Work]:
-        return {
-            key: row
-            for key, row in self._claims.held.items()
-            if key not in self._written and key not in self._lost
-        }
+            new = {one.row.id: one for one in self._leased.values() if one.outcome is not None and one.open}
+            answers = [Answer(n, one.row.fence, one.outcome) for n, one in new.items() if one.outcome]
+            _, stale = settle(self._ledger, answers)
+            for number, one in new.items():
+                one.written, one.lost = True, number in stale
 
     def _beat(self) -> None:
         with self._lock:
             self._flush()
-            rows = self._open_rows()
-            if not rows:
+            unfinished = [one for one in self._leased.values() if one.open]
+            if not unfinished:
                 return
-            with writing(self._engine) as connection:
-                fences = {row.id: row.fence for row in rows.values()}
-                renewed = renew(connection, fences, self._machine_clock() + self._lease)
-            self._lost |= {key for key, row in rows.items() if row.id not in renewed}
-
-    def _start_heartbeat(self) -> None:
-        self._stop.clear()
-        self._thread = threading.Thread(
-            target=self._keep_alive, name=f"lease of {self._request.kind.name}", daemon=True
-        )
-        self._thread.start()
-
-    def _stop_heartbeat(self) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
+            with writing(self._ledger.engine) as connection:
+                fences = {one.row.id: one.row.fence for one in unfinished}
+                renewed = renew(connection, fences, self._ledger.machine_clock() + LEASE)
+            for one in unfinished:
+                one.lost = one.row.id not in renewed
 
     def _keep_alive(self) -> None:
-        while self._open_rows() and not self._stop.wait(HEARTBEAT.total_seconds()):
+        while not self._stop.wait(HEARTBEAT.total_seconds()):
             try:
                 self._beat()
             except Exception:
                 # Whatever it was, it is not fatal yet: the next beat may get through, and `check` guards
                 # every commit.
-                log.warning("a heartbeat of %s failed", self._request.run_id, exc_info=True)
+                log.warning("a heartbeat of %s failed", self._run_id, exc_info=True)
 
-    def _stay(self, outcome: Outcome) -> None:
-        """Keep what is unanswered while the run waits for its next pass."""
-        rows = self._open_rows()
-        now = self._clock()
-        self._lease = self._request.retry_in + LEASE
-        lease_until = self._machine_clock() + self._lease
-        with writing(self._engine) as connection:
-            changes: list[Change] = []
-            current = {row.id: row for row in lock_ids(connection, [row.id for row in rows.values()])}
-            for key, row in rows.items():
-                found = current.get(row.id)
-                if found is None or found.fence != row.fence or found.status != RUNNING:
-                    self._lost.add(key)
-                    continue
-                after = between_passes(found, outcome, now=now, lease_until=lease_until)
-                changes.append(Change(found, after, "pass_failed"))
-            write(connection, changes, now)
-        ours = frozenset(row.id for row in self._open_rows().values())
-        if self._request.heartbeat and ours:
-            self._start_heartbeat()
-            self._pause = pauses.begin(
-                pauses.Pause(self._engine, self._request.run_id, ours, self._stop_heartbeat)
-            )
+    def _lost(self) -> list[str]:
+        return sorted(key for key, one in self._leased.items() if one.lost)
 
     def _raise_if_lost(self) -> None:
-        if self._lost:
+        if lost := self._lost():
             raise LeaseLost(
-                f"{self._request.run_id} lost its hold on {self._request.kind.name} "
-                f"{_named(sorted(self._lost))}: swept, cancelled or claimed by another run"
+                f"{self._run_id} lost its lease on {self._kind.name} {_shown(lost)}: "
+                "swept, cancelled or claimed by another run"
             )
 
     def _raise_if_busy(self) -> None:
-        if self._claims.busy:
-            keys = list(self._claims.busy)
-            holders = sorted(set(self._claims.busy.values()))
-            raise HeldElsewhere(
-                f"{self._request.kind.name} {_named(keys)} is being done by {_named(holders)}",
-                remedy="wait for that run; if it is dead, the sweep frees the work when its lease ends",
-            )
+        if busy := self._claims.busy:
+            holders = sorted(set(busy.values()))
+            raise LeasedElsewhere(f"{self._kind.name} {_shown(busy)} is leased to {_shown(holders)}")
 
 
-def _named(names: Sequence[str]) -> str:
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+def _shown(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = len(listed) - SHOWN
+    return ", ".join(listed[:SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -12,14 +12,22 @@ from domain.shared.error import TransientResourceError
 WORKER = "worker:"
 """A holder so prefixed is a process and no Dagster run: only its lease says whether it lives."""
 
+RETRIED = "retried"
+"""The reason code of work that a person retried."""
+REQUESTED = "requested"
+"""The reason code of work that a person requested, though no plan wants it."""
+BY_A_PERSON = (RETRIED, REQUESTED)
+DONE_MEANWHILE = "done_meanwhile"
+"""The reason code of work whose result was there already."""
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One generation of one piece of work: the columns of table `work`, in their order.
+    """One generation of one work item: the columns of table `work`, in their order.
 
-    `attempts` counts claims by distinct runs, `strikes` those of them that ended in a way nobody
-    classified (a bug, a killed process), `dispatches` the runs asked for since the last claim, and
-    `repeats` the generations in a row that ended well and yet were wanted again.
+    `attempts` counts claims by distinct runs, `crash_count` those of them that ended in a way nobody
+    classified (a bug, a killed process), `dispatches` the runs started since the last claim, and
+    `recurrence` the generations in a row that ended well and yet were requested again.
     """
 
     id: int
@@ -36,11 +44,11 @@ class Work:
     error_kind: str | None
     error: str | None
     attempts: int
-    strikes: int
+    crash_count: int
     max_attempts: int | None
     dispatches: int
     dispatch_id: str | None
-    repeats: int
+    recurrence: int
     not_before: datetime
     run_id: str | None
     lease_until: datetime | None
@@ -69,12 +77,12 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class EnqueueReport:
-    """What became of each wish. Rows are as they stand after the call.
+    """What became of each request. Rows are as they are after the call.
 
     created   a new generation waits
-    updated   a waiting row now carries the newer wish
-    absorbed  nothing to write: the same wish waits or runs already, or its event was done once for all
-    refused   this very fingerprint failed or was given up, and nothing was tried since: a person decides
+    updated   a waiting row now carries the newer request
+    absorbed  nothing to write: the same request waits or runs already, or its event was done once for all
+    refused   this very fingerprint failed or was cancelled, and nothing was tried since: a person decides
     """
 
     created: list[Work] = field(default_factory=list)
@@ -106,8 +114,18 @@ class Dispatch:
 
 
 @dataclass(frozen=True, slots=True)
+class Backlog:
+    """One tenant's unfinished work of one kind. `waiting` includes what is due; `oldest` waits longest."""
+
+    due: int
+    waiting: int
+    running: int
+    oldest: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Swept:
-    """An orphan taken from a dead holder. `work` is the row as it stands now, `run_id` who had it."""
+    """An orphan taken back. `work` is the row as it is now, `run_id` its dead holder."""
 
     work: Work
     run_id: str
@@ -115,12 +133,13 @@ class Swept:
 
 
 class LeaseLost(TransientResourceError):
-    """Somebody else decides about this work now (swept, cancelled, claimed again): write nothing."""
+    """Another holder decides about this work now (swept, cancelled, claimed again): write nothing."""
 
     reason_code = "lease_lost"
 
 
-class HeldElsewhere(TransientResourceError):
-    """Some of the asked keys are being done by another run; the rest is done."""
+class LeasedElsewhere(TransientResourceError):
+    """Another run has some of the keys; the rest is done."""
 
-    reason_code = "held_elsewhere"
+    reason_code = "leased_elsewhere"
+    remedy = "wait for that run; if it is dead, the sweep frees the work when its lease ends"

@@ -1,6 +1,6 @@
-"""What an error means for the work it ended: its kind, its short reason, and words fit for a row.
+"""What an error means for the work it ended: its kind, its short reason, and a text fit for a row.
 
-Adapters classified already; here only types are looked at.
+Adapters classified already; only types are read here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from domain.shared.error import InvalidInput, PerennialError, PermanentRunnerErr
 from domain.shared.printable import printable
 
 ErrorKind = Literal["transient", "permanent", "invalid_input", "unclassified", "abandoned"]
-Verb = Literal["complete", "skip", "defer", "fail", "release"]
+Verb = Literal["complete", "skip", "defer", "fail", "release", "repeat"]
 
 ERROR_LIMIT = 2_000
 """Characters of an error a row keeps; the run's log has the rest."""
@@ -34,7 +34,10 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an attempt ended. `not_before` set means the caller knows when; no maximum applies then."""
+    """How an attempt ended. With `not_before` the caller knows when to try again, and no maximum applies.
+
+    `repeat`: the next pass of the same run is about to try again.
+    """
 
     verb: Verb
     reason_code: str = ""
@@ -42,25 +45,25 @@ class Outcome:
     not_before: datetime | None = None
 
 
-def shortened(words: str) -> str:
+def shortened(text: str) -> str:
     """The first line first, the rest after it, all of it printable and of bearable length."""
-    lines = [line.strip() for line in words.strip().splitlines() if line.strip()]
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
     whole = printable("\n".join(lines), keep=_SPACES) or "no message"
     return whole if len(whole) <= ERROR_LIMIT else whole[: ERROR_LIMIT - 1] + "…"
 
 
 def cause_of(error: BaseException | str, *, otherwise: ErrorKind = "transient") -> Cause:
-    """What an error says. Plain words have no type: `otherwise` gives the kind.
+    """The cause that an error stands for. A plain text has no type: `otherwise` gives the kind.
 
-    A framework may wrap what an adapter classified (`raise Failure(...) from error`), so the explicit
-    chain of causes is asked for the first error of ours.
+    A framework may wrap what an adapter classified (`raise Failure(...) from error`), so the first error of
+    ours is taken from the explicit chain of causes.
     """
     if isinstance(error, str):
         return Cause(kind=otherwise, reason_code=otherwise, error=shortened(error))
     ours = _first_of_ours(error)
     if ours is None:
-        words = f"{type(error).__name__}: {error}"
-        return Cause(kind="unclassified", reason_code="unclassified", error=shortened(words))
+        text = f"{type(error).__name__}: {error}"
+        return Cause(kind="unclassified", reason_code="unclassified", error=shortened(text))
     kind: ErrorKind = "unclassified"
     retry_after, retry_in_run = None, True
     if isinstance(ours, TransientResourceError):
@@ -89,7 +92,7 @@ def _first_of_ours(error: BaseException) -> PerennialError | None:
 
 
 def outcome_of(error: BaseException) -> Outcome:
-    """How work ends whose body raised: given back if interrupted, failed if hopeless, else put off."""
+    """How work ends whose body raised: released if interrupted, failed if hopeless, else deferred."""
     if not isinstance(error, Exception):
         return Outcome("release", reason_code="interrupted")
     cause = cause_of(error)

@@ -1,4 +1,4 @@
-"""Which pieces of work belong to one chain. What a chain's status is, follows from them and is not kept."""
+"""Which work items belong to one pipeline. Its status follows from theirs and is not kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resources.database.engine import reading, writing
 from resources.database.statements import chunks, insert_into
 from resources.ledger.model import Work
 from resources.ledger.rows import select_work
-from resources.ledger.schema import CANCELLED, COMPLETED, FAILED, pipeline_member, work
+from resources.ledger.schema import CANCELLED, COMPLETED, FAILED, SUPERSEDED, pipeline_member, work
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -25,8 +25,15 @@ def new_pipeline_id() -> str:
     return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
 
 
+def missing_members(connection: Connection, members: Mapping[int, Collection[str]]) -> bool:
+    """Whether any of these rows is not yet a member of its pipelines."""
+    wanted = {number: set(names) for number, names in members.items() if names}
+    known = _of(connection, wanted)
+    return any(not names <= set(known.get(number, ())) for number, names in wanted.items())
+
+
 def join(connection: Connection, members: Mapping[int, Collection[str]]) -> None:
-    """Make these rows members of these pipelines; to be one twice is to be one."""
+    """Make these rows members of these pipelines; a member may join again."""
     wanted = sorted({(name, number) for number, names in members.items() for name in names})
     if wanted:
         rows = [{"pipeline_id": name, "work_id": number} for name, number in wanted]
@@ -64,13 +71,13 @@ class Pipelines:
             return _of(connection, work_ids)
 
     def add(self, work_id: int, pipeline_ids: Collection[str]) -> None:
-        """Make a row a member of these pipelines; to be one already is fine."""
+        """Make a row a member of these pipelines; a member may join again."""
         with writing(self.engine) as connection:
             join(connection, {work_id: pipeline_ids})
 
-    def hand_on(self, row: Work) -> None:
-        """Make a row that is about to be done a member of all that waited for its key in vain: of its rows
-        since one was done last."""
+    def inherit_unfinished(self, row: Work) -> None:
+        """Make a row that is about to be completed a member of the pipelines that still wait for its key:
+        those of its rows that failed or were cancelled since one was completed last."""
         done = (
             select(func.max(work.c.id))
             .where(work.c.kind == row.kind, work.c.key == row.key, work.c.status == COMPLETED)
@@ -80,7 +87,7 @@ class Pipelines:
             select(pipeline_member.c.pipeline_id)
             .join(work, work.c.id == pipeline_member.c.work_id)
             .where(work.c.kind == row.kind, work.c.key == row.key, work.c.id < row.id)
-            .where(work.c.id > func.coalesce(done, 0), work.c.status.in_((FAILED, CANCELLED)))
+            .where(work.c.id > func.coalesce(done, 0), work.c.status.in_((FAILED, CANCELLED, SUPERSEDED)))
         )
         with reading(self.engine) as connection:
             names = set(connection.execute(waited).scalars())

@@ -1,7 +1,7 @@
-"""What we committed to the lake, partition by partition, and which partitions the source changed later.
+"""What was committed to the lake, partition by partition, and which partitions the source changed later.
 
-A fact is content (rows and digest), what it was made from, and how often the source brought it again.
-A revision is a fact whose content changed; its snapshots must not expire before its values are kept.
+A record is content (rows and digest), what it was made from, and how often the source sent it again.
+A revision is a record whose content changed; its snapshots must not expire before its values are kept.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, and_, case, insert, se
 from domain.shared.clock import Clock
 from resources.database.engine import reading, writing
 from resources.database.statements import chunks, insert_into, lock_name
-from resources.ledger.schema import partition_fact, partition_revision
+from resources.ledger.schema import partition_record, partition_revision
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Revision:
     recorded: bool
 
 
-_RECORD = [partition_fact.c[column.name] for column in fields(PartitionRecord)]
+_RECORD = [partition_record.c[column.name] for column in fields(PartitionRecord)]
 _REVISION = [partition_revision.c[column.name] for column in fields(Revision)]
 
 
@@ -76,7 +76,7 @@ class Provenance:
         revision: bool = False,
         parent_snapshot_id: int | None = None,
     ) -> None:
-        """Keep these facts, in one transaction. With `revision`, changed content is noted as a revision.
+        """Write these records, in one transaction. With `revision`, changed content is noted as a revision.
 
         `parent_snapshot_id` is the table's snapshot just before the commit: it shows the old content even
         where the snapshot that first had it is gone. Of several entries for one partition the last counts.
@@ -97,20 +97,20 @@ class Provenance:
     def records(
         self, tables: Collection[str], partitions: Collection[str] | None = None
     ) -> dict[tuple[str, str], PartitionRecord]:
-        """The facts of these tables, of all their partitions or only of those named."""
-        query = select(*_RECORD).where(partition_fact.c.table_name.in_(list(tables)))
+        """The records of these tables, of all their partitions or only of those named."""
+        query = select(*_RECORD).where(partition_record.c.table_name.in_(list(tables)))
         with reading(self.engine) as connection:
             if partitions is None:
                 return _by_name(connection.execute(query))
             found: dict[tuple[str, str], PartitionRecord] = {}
             for chunk in chunks(sorted(set(partitions))):
-                found |= _by_name(connection.execute(query.where(partition_fact.c.partition.in_(chunk))))
+                found |= _by_name(connection.execute(query.where(partition_record.c.partition.in_(chunk))))
             return found
 
     def filled(self, tables: Collection[str]) -> dict[str, set[str]]:
         """By table, the partitions that had rows when they were last recorded."""
-        query = select(partition_fact.c.table_name, partition_fact.c.partition).where(
-            partition_fact.c.table_name.in_(list(tables)), partition_fact.c.rows > 0
+        query = select(partition_record.c.table_name, partition_record.c.partition).where(
+            partition_record.c.table_name.in_(list(tables)), partition_record.c.rows > 0
         )
         found: dict[str, set[str]] = {}
         with reading(self.engine) as connection:
@@ -141,7 +141,7 @@ class Provenance:
     def pinned_snapshots(self, table: str) -> set[int]:
         """Snapshots of the table that must not expire: a pending revision is read out of them.
 
-        The facts' own snapshots are not pinned: nothing reads them, and they would keep every file.
+        The records' own snapshots are not pinned: nothing reads them, and they would keep every file.
         """
         return {
             snapshot
@@ -174,8 +174,8 @@ def _values(record: PartitionRecord, now: datetime) -> dict[str, Any]:
 
 def _upsert(connection: Connection) -> Any:
     """One statement that counts by itself, so that two writers of one partition lose nothing."""
-    statement = insert_into(partition_fact, connection)
-    old, new = partition_fact.c, statement.excluded
+    statement = insert_into(partition_record, connection)
+    old, new = partition_record.c, statement.excluded
     same: ColumnElement[bool] = and_(old.rows == new.rows, old.digest == new.digest)
     upsert = statement.on_conflict_do_update(
         index_elements=[old.table_name, old.partition],
@@ -210,8 +210,8 @@ def _append_revisions(
         for chunk in chunks(partitions):
             query = (
                 select(*_RECORD)
-                .where(partition_fact.c.table_name == table, partition_fact.c.partition.in_(chunk))
-                .order_by(partition_fact.c.partition)
+                .where(partition_record.c.table_name == table, partition_record.c.partition.in_(chunk))
+                .order_by(partition_record.c.partition)
             )
             for old in _by_name(connection.execute(query)).values():
                 new = partitions[old.partition]

@@ -1,26 +1,26 @@
 """Rows in and out of the database, always as sets: lock, read, write, append events.
 
-Whoever changes rows first reads them here for update, decides by `transitions.py`, and writes the
-differences back in the same transaction. Locks are taken in the order of ids, so no two transactions
+An operation that changes rows first reads them here for update, decides by `transitions.py`, and writes
+the differences back in the same transaction. Locks are taken in the order of ids, so no two transactions
 wait for each other.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 from sqlalchemy import Select as SqlSelect
 from sqlalchemy.engine import Row
 
 from resources.database.statements import CHUNK, chunks
+from resources.ledger.history import counting, may_count
 from resources.ledger.model import Work
 from resources.ledger.schema import ACTIVE, RUNNING, WAITING, is_waiting, work, work_event
-from resources.ledger.standing import may_stand, standing
 
 _COLUMNS = [one.name for one in fields(Work)]
 _FIXED = {"id", "kind", "key", "created_at", "max_attempts"}
@@ -33,7 +33,7 @@ _UPDATE = (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One row before and after, and the name of what happened to it."""
+    """One row before and after, and the name of what happened to it; without a name it leaves no event."""
 
     before: Work
     after: Work
@@ -42,25 +42,30 @@ class Change:
 
 @dataclass(slots=True)
 class KeyState:
-    """What the ledger knows of one key: its rows that are not finished, and the finished ones of interest,
-    oldest first."""
+    """One key's rows: those that are not finished, and the finished ones of interest, oldest first."""
 
     waiting: Work | None = None
     running: Work | None = None
     finished: list[Work] = field(default_factory=list)
 
     @property
-    def standing(self) -> list[Work]:
-        return standing(self.finished)
+    def counting(self) -> list[Work]:
+        return counting(self.finished)
 
     @property
-    def last_word(self) -> Work | None:
-        """The newest row that stands."""
-        return next(reversed(self.standing), None)
+    def last(self) -> Work | None:
+        """The newest finished row that counts."""
+        return next(reversed(self.counting), None)
 
-    def had_by(self, run_id: str) -> Work | None:
-        """The newest finished row of this run, whatever came after. `read_keys` has to be told the run."""
-        return next((row for row in reversed(self.finished) if row.run_id == run_id), None)
+    def finished_by(self, run_id: str | None) -> Work | None:
+        """The newest finished row of this run, whatever came after. `read_keys` needs to know the run."""
+        mine = (row for row in reversed(self.finished) if run_id is not None and row.run_id == run_id)
+        return next(mine, None)
+
+
+def is_id(number: int) -> bool:
+    """Whether it can be an id: a larger number is an error to a database."""
+    return 0 < number < 2**63
 
 
 def as_work(row: Row[Any]) -> Work:
@@ -75,23 +80,22 @@ def select_work() -> SqlSelect[Any]:
 def read_keys(
     connection: Connection, kind: str, keys: Collection[str], *, lock: bool, run_id: str | None = None
 ) -> dict[str, KeyState]:
-    """The state of each key, all of them present in the answer; with `run_id`, also what that run had."""
+    """The state of each key, all of them present in the answer; with `run_id`, also that run's rows."""
     states = {key: KeyState() for key in keys}
     # One statement where it locks: ids of one chunk may lie below those of the chunk before. SQLite, which
     # has no row locks, does not take as many values at once.
     size = max(len(states), 1) if lock and connection.dialect.name == "postgresql" else CHUNK
     for chunk in chunks(states, size):
-        wanted = or_(work.c.status.in_(ACTIVE), may_stand())
+        wanted = or_(work.c.status.in_(ACTIVE), may_count())
         if run_id is not None:
             wanted = or_(wanted, work.c.run_id == run_id)
         query = select_work().where(work.c.kind == kind, work.c.key.in_(chunk), wanted).order_by(work.c.id)
         for row in connection.execute(query.with_for_update() if lock else query):
-            _file(states, as_work(row))
+            _add(states[row.key], as_work(row))
     return states
 
 
-def _file(states: dict[str, KeyState], row: Work) -> None:
-    state = states[row.key]
+def _add(state: KeyState, row: Work) -> None:
     if row.status in WAITING:
         state.waiting = row
     elif row.status == RUNNING:
@@ -101,7 +105,7 @@ def _file(states: dict[str, KeyState], row: Work) -> None:
 
 
 def lock_ids(connection: Connection, ids: Collection[int], *, skip_locked: bool = False) -> list[Work]:
-    """These rows, ours until the transaction ends; those another transaction has are left out if asked."""
+    """These rows, ours until the transaction ends; rows that others have locked are left out if asked."""
     found: list[Work] = []
     for chunk in chunks(sorted(ids)):
         query = select_work().where(work.c.id.in_(chunk)).order_by(work.c.id)
@@ -109,10 +113,10 @@ def lock_ids(connection: Connection, ids: Collection[int], *, skip_locked: bool 
     return found
 
 
-def lock_waiting_siblings(connection: Connection, rows: Sequence[Work]) -> dict[tuple[str, str], Work]:
+def lock_waiting_siblings(connection: Connection, rows: Iterable[Work]) -> dict[tuple[str, str], Work]:
     """The waiting rows behind these running ones.
 
-    A statement of its own, after the running rows are locked: only then can no wish slip in between.
+    A statement of its own, after the running rows are locked: only then can no request slip in between.
     """
     by_kind: dict[str, list[str]] = defaultdict(list)
     for row in rows:
@@ -131,20 +135,15 @@ def lock_waiting_siblings(connection: Connection, rows: Sequence[Work]) -> dict[
 
 
 def create(connection: Connection, rows: Sequence[Work], at: datetime) -> list[Work]:
-    """Insert new generations and give them back with their ids."""
+    """Insert new generations; returns them with their ids."""
     if not rows:
         return []
     values = [{name: getattr(row, name) for name in _COLUMNS if name != "id"} for row in rows]
     returned = connection.execute(insert(work).returning(work.c.id, work.c.kind, work.c.key), values)
     ids = {(kind, key): number for number, kind, key in returned}
-    created = [_with_id(row, ids[row.kind, row.key]) for row in rows]
-    append_events(connection, [(row, "created") for row in created], at)
+    created = [replace(row, id=ids[row.kind, row.key]) for row in rows]
+    _append_events(connection, [(row, "created") for row in created], at)
     return created
-
-
-def _with_id(row: Work, number: int) -> Work:
-    values = {name: getattr(row, name) for name in _COLUMNS}
-    return Work(**{**values, "id": number})
 
 
 def write(connection: Connection, changes: Sequence[Change], at: datetime) -> None:
@@ -154,7 +153,7 @@ def write(connection: Connection, changes: Sequence[Change], at: datetime) -> No
     # Rows leave a status before others enter it: one of a key at most may wait.
     ordered = sorted(changes, key=lambda change: change.after.status in ACTIVE)
     connection.execute(_UPDATE, [_parameters(change) for change in ordered])
-    append_events(connection, [(change.after, change.event) for change in changes], at)
+    _append_events(connection, [(change.after, change.event) for change in changes if change.event], at)
 
 
 def _parameters(change: Change) -> dict[str, Any]:
@@ -162,7 +161,9 @@ def _parameters(change: Change) -> dict[str, Any]:
     return {**values, "this_id": change.before.id, "this_fence": change.before.fence}
 
 
-def append_events(connection: Connection, happened: Sequence[tuple[Work, str]], at: datetime) -> None:
+def _append_events(connection: Connection, events: Sequence[tuple[Work, str]], at: datetime) -> None:
+    if not events:
+        return
     connection.execute(
         insert(work_event),
         [
@@ -177,13 +178,25 @@ def append_events(connection: Connection, happened: Sequence[tuple[Work, str]], 
                 "error_kind": row.error_kind,
                 "error": row.error,
             }
-            for row, event in happened
+            for row, event in events
         ],
     )
 
 
-def renew(connection: Connection, fences: dict[int, int], lease_until: datetime) -> set[int]:
-    """Prolong the leases of rows still running under these fences; gives the ids of those that were."""
+def recorded_statuses(connection: Connection, ids: Collection[int]) -> dict[int, str]:
+    """By row, the status that its newest event records: a poller's claim left none."""
+    found: dict[int, str] = {}
+    for chunk in chunks(sorted(ids)):
+        newest = select(func.max(work_event.c.id)).where(work_event.c.work_id.in_(chunk))
+        query = select(work_event.c.work_id, work_event.c.status).where(
+            work_event.c.id.in_(newest.group_by(work_event.c.work_id))
+        )
+        found |= {row[0]: row[1] for row in connection.execute(query)}
+    return found
+
+
+def renew(connection: Connection, fences: Mapping[int, int], lease_until: datetime) -> set[int]:
+    """Prolong the leases of rows still running under these fences; returns the ids of those that were."""
     # Locked in the order of ids first: an UPDATE takes its locks in an order of its own.
     running: list[int] = []
     for chunk in chunks(sorted(fences)):

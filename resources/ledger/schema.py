@@ -15,6 +15,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    and_,
     literal_column,
     text,
 )
@@ -28,10 +29,11 @@ COMPLETED = "completed"
 FAILED = "failed"
 SKIPPED = "skipped"
 CANCELLED = "cancelled"
+SUPERSEDED = "superseded"
 
 WAITING = (QUEUED, DEFERRED)
 ACTIVE = (*WAITING, RUNNING)
-FINISHED = (COMPLETED, FAILED, SKIPPED, CANCELLED)
+FINISHED = (COMPLETED, FAILED, SKIPPED, CANCELLED, SUPERSEDED)
 STATUSES = (*ACTIVE, *FINISHED)
 
 
@@ -53,11 +55,11 @@ work = Table(
     Column("error_kind", String),
     Column("error", Text),
     Column("attempts", Integer, nullable=False),
-    Column("strikes", Integer, nullable=False),
+    Column("crash_count", Integer, nullable=False),
     Column("max_attempts", Integer),
     Column("dispatches", Integer, nullable=False),
     Column("dispatch_id", String),
-    Column("repeats", Integer, nullable=False),
+    Column("recurrence", Integer, nullable=False),
     Column("not_before", UtcDateTime, nullable=False),
     Column("run_id", String),
     Column("lease_until", UtcDateTime),
@@ -79,21 +81,28 @@ Index(
     work.c.tenant,
     work.c.priority.desc(),
     work.c.id,
+    work.c.not_before,  # these two for `backlog`, which then reads no rows
+    work.c.created_at,
     **partial(f"status IN ({listed(WAITING)})"),
 )
 Index("ix_work_finished_at", work.c.finished_at, **partial("finished_at IS NOT NULL"))
 Index(
     "ix_work_unfinished", work.c.kind, work.c.status, work.c.id, **partial("finished_at IS NULL")
-)  # every look asks what is under way; what ever was grows with the years
+)  # every pass reads what is unfinished; what is finished grows with the years
 
 
 def is_waiting(rows: FromClause = work) -> ColumnElement[bool]:
-    """The very words of the partial index: with bound values SQLite could not tell that it fits."""
+    """The words of the partial index: with bound values SQLite could not tell that it fits."""
     return rows.c.status.in_([literal_column(f"'{word}'") for word in WAITING])
 
 
 def is_running(rows: FromClause = work) -> ColumnElement[bool]:
     return rows.c.status == literal_column(f"'{RUNNING}'")
+
+
+def is_running_now() -> ColumnElement[bool]:
+    """The same in the words of the index of unfinished rows, for queries that name no key."""
+    return and_(is_running(), work.c.finished_at.is_(None))
 
 
 work_event = Table(
@@ -121,8 +130,8 @@ pipeline_member = Table(
 )
 Index("ix_pipeline_member_work_id", pipeline_member.c.work_id)
 
-partition_fact = Table(
-    "partition_fact",
+partition_record = Table(
+    "partition_record",
     metadata,
     Column("table_name", String, primary_key=True),
     Column("partition", String, primary_key=True),
@@ -191,7 +200,7 @@ setting = Table(
 VIEWS = {
     "ops.work": work,
     "ops.work_event": work_event,
-    "ops.partition_fact": partition_fact,
+    "ops.partition_record": partition_record,
     "ops.pipeline_member": pipeline_member,
 }
 """The tables that SQL users see, by name."""

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
-from domain.shared.work import UNCLASSIFIED, Kind
 from resources.database.engine import writing
-from resources.ledger.model import Work
-from resources.ledger.outcome import Outcome
+from resources.ledger.context import LedgerContext
+from resources.ledger.model import LeaseLost, Work
+from resources.ledger.outcome import Outcome, cause_of
 from resources.ledger.pipelines import inherit
-from resources.ledger.rows import Change, lock_ids, lock_waiting_siblings, write
-from resources.ledger.schema import RUNNING, WAITING
-from resources.ledger.transitions import settled, superseded
+from resources.ledger.rows import Change, lock_ids, lock_waiting_siblings, recorded_statuses, write
+from resources.ledger.schema import DEFERRED, RUNNING, WAITING
+from resources.ledger.transitions import inherited, settled
 
 EVENTS = {
     "complete": "completed",
@@ -23,25 +23,74 @@ EVENTS = {
     "defer": "deferred",
     "fail": "failed",
     "release": "released",
+    "repeat": "pass_failed",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the holder of row `id` under `fence` says became of it."""
+    """How the holder of row `id` under `fence` ended its attempt."""
 
     id: int
     fence: int
     outcome: Outcome
 
 
-def settle(
-    engine: Engine, kinds: Mapping[str, Kind], answers: Sequence[Answer], now: datetime
-) -> tuple[list[Work], list[int]]:
-    """Write these answers. Gives the rows afterwards and the ids whose holder is no longer who answers."""
+class AnswerOperations(LedgerContext):
+    """A worker's answers, by the id and fence of its claim."""
+
+    def complete(self, work_id: int, fence: int, reason_code: str = "") -> Work:
+        return self._answer(work_id, fence, Outcome("complete", reason_code))
+
+    def skip(self, work_id: int, fence: int, reason_code: str) -> Work:
+        return self._answer(work_id, fence, Outcome("skip", reason_code))
+
+    def defer(
+        self,
+        work_id: int,
+        fence: int,
+        error: BaseException | str | None = None,
+        *,
+        not_before: datetime | None = None,
+        reason_code: str | None = None,
+    ) -> Work:
+        """Try again at `not_before`, or by the kind's backoff. Without an error nothing failed."""
+        return self._answer(work_id, fence, deferral(error, not_before, reason_code))
+
+    def fail(
+        self, work_id: int, fence: int, error: BaseException | str, *, reason_code: str | None = None
+    ) -> Work:
+        return self._answer(work_id, fence, failure(error, reason_code))
+
+    def release(self, work_id: int, fence: int, reason_code: str = "released") -> Work:
+        """Give the row back; the attempt does not count."""
+        return self._answer(work_id, fence, Outcome("release", reason_code))
+
+    def _answer(self, work_id: int, fence: int, outcome: Outcome) -> Work:
+        rows, stale = settle(self, [Answer(work_id, fence, outcome)])
+        if stale:
+            raise LeaseLost(f"work {work_id} is not leased under fence {fence} any more; nothing was changed")
+        return next(row for row in rows if row.id == work_id)
+
+
+def deferral(
+    error: BaseException | str | None, not_before: datetime | None, reason_code: str | None
+) -> Outcome:
+    cause = None if error is None else cause_of(error)
+    return Outcome("defer", reason_code or (cause.reason_code if cause else "deferred"), cause, not_before)
+
+
+def failure(error: BaseException | str, reason_code: str | None) -> Outcome:
+    cause = cause_of(error, otherwise="permanent")
+    return Outcome("fail", reason_code or cause.reason_code, cause)
+
+
+def settle(ledger: LedgerContext, answers: Sequence[Answer]) -> tuple[list[Work], list[int]]:
+    """Write these answers. Returns the rows afterwards, and the ids that another holder has by now."""
     if not answers:
         return [], []
-    with writing(engine) as connection:
+    now = ledger.clock()
+    with writing(ledger.engine) as connection:
         rows = {row.id: row for row in lock_ids(connection, [answer.id for answer in answers])}
         changes: list[Change] = []
         stale: list[int] = []
@@ -50,18 +99,24 @@ def settle(
             if row is None or row.fence != answer.fence or row.status != RUNNING:
                 stale.append(answer.id)
                 continue
-            after = settled(row, answer.outcome, policy_of(kinds, row), now)
+            after = settled(row, answer.outcome, ledger.policy_of(row), now)
             verb = answer.outcome.verb
             gave_up = verb == "defer" and after.status not in WAITING
             changes.append(Change(row, after, "failed" if gave_up else EVENTS[verb]))
-        written = write_settled(connection, changes, now)
+        written = write_settled(connection, _without_polls(connection, changes), now)
     return written, stale
 
 
+def _without_polls(connection: Connection, changes: Sequence[Change]) -> list[Change]:
+    """Where a poll found nothing new the row is deferred as before, and its history stays as it is."""
+    quiet = [c.before.id for c in changes if c.after.status == DEFERRED and c.after.error == c.before.error]
+    recorded = recorded_statuses(connection, quiet)
+    return [Change(c.before, c.after, "") if recorded.get(c.before.id) == DEFERRED else c for c in changes]
+
+
 def write_settled(connection: Connection, changes: Sequence[Change], now: datetime) -> list[Work]:
-    """Write rows that leave `running`; those that would wait beside a newer wish end in its favour."""
-    back = [change.before for change in changes if change.after.status in WAITING]
-    siblings = lock_waiting_siblings(connection, back)
+    """Write rows that leave `running`; those that would wait beside a newer request are superseded by it."""
+    siblings = lock_waiting_siblings(connection, [c.before for c in changes if c.after.status in WAITING])
     final: list[Change] = []
     heirs: list[tuple[int, int]] = []
     for change in changes:
@@ -69,14 +124,9 @@ def write_settled(connection: Connection, changes: Sequence[Change], now: dateti
         if newer is None or change.after.status not in WAITING:
             final.append(change)
             continue
-        ended, heir = superseded(change.before, change.after, newer, now)
+        ended, heir = inherited(change.before, change.after, newer, now)
         final += [Change(change.before, ended, "superseded"), Change(newer, heir, "inherited")]
         heirs.append((ended.id, heir.id))
     write(connection, final, now)
     inherit(connection, heirs)
     return [change.after for change in final]
-
-
-def policy_of(kinds: Mapping[str, Kind], row: Work) -> Kind:
-    """The row's kind; one that the program dropped meanwhile gets few attempts, then a person looks."""
-    return kinds.get(row.kind) or Kind(name=row.kind, transient=UNCLASSIFIED)

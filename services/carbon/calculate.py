@@ -20,7 +20,7 @@ from domain.shared.compute import packaged, query
 from domain.shared.error import TransientResourceError
 from domain.shared.table import Table, Version
 from resources.lake.partition_writer import WrittenPartition
-from resources.ledger.standing import DONE_MEANWHILE
+from resources.ledger.model import DONE_MEANWHILE
 from services.carbon.figures import figures
 from services.carbon.service import CarbonService
 from services.partitions import Built, NotBuilt, Pass, Report, Request

@@ -7,7 +7,6 @@ from domain.carbon.jobs import ALL_KINDS
 from domain.carbon.observed import Observed
 from domain.shared.clock import machine_clock
 from domain.shared.health import Finding
-from resources.ledger.attention import attention
 from services.carbon.inbox import open_inbox
 from services.carbon.reindex import not_indexed
 from services.carbon.service import CarbonService, freshness_of
@@ -15,7 +14,7 @@ from services.carbon.service import CarbonService, freshness_of
 
 def find_problems(carbon: CarbonService, seen: Observed | None = None) -> list[Finding]:
     """The worst first. `seen`: what was observed just now, if anything was."""
-    work = attention(carbon.ledger.engine, tuple(kind.name for kind in ALL_KINDS))
+    work = carbon.ledger.current(tuple(kind.name for kind in ALL_KINDS))
     seen = seen or carbon.observe()
     polled = {freshness_of(origin) for origin in carbon.feeds}
     found = health.findings(

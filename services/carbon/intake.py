@@ -26,7 +26,7 @@ from domain.shared.compute import packaged, query
 from domain.shared.error import InfrastructureError
 from domain.shared.state import NOTHING, PartitionState
 from domain.shared.table import Table
-from resources.ledger.standing import DONE_MEANWHILE
+from resources.ledger.model import DONE_MEANWHILE
 from resources.objects.staging import LOST
 from services.carbon.figures import figures
 from services.carbon.service import DIGESTS, CarbonService, NotIndexed

@@ -12,7 +12,6 @@ from domain.carbon.tables import FACTOR_VERSIONS, FACTORS
 from resources.ledger.client import Ledger
 from resources.ledger.model import Dispatch, Work
 from resources.ledger.schema import WAITING
-from resources.ledger.standing import SUPERSEDED
 from services.carbon.requests import request_types
 from services.carbon.service import CarbonService
 from services.reconcile import Reconciler, RunStart, Unfinished, start_of
@@ -50,9 +49,9 @@ class CarbonReconciler(Reconciler):
             and row.dispatch_id not in unfinished.dispatches
             and row.kind != MODULE_RECALCULATION
         ]
-        asked = self.ledger.asked_for([row.id for row in gone]) if gone else ()
+        asked = self.ledger.requested_by_person([row.id for row in gone]) if gone else ()
         if obsolete := [row for row in gone if row.id not in asked]:
-            self.ledger.withdraw(obsolete, reason_code=SUPERSEDED)
+            self.ledger.supersede(obsolete)
 
     def dispatch(self, plan: Plan, unfinished: Unfinished, at_once: int) -> list[Dispatch]:  # noqa: ARG002
         found: list[Dispatch] = []

@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from domain.carbon.jobs import KINDS
 from domain.shared.error import InfrastructureError, InvalidInput
-from resources.ledger.attention import attention
 from resources.objects.staging import LOST
 from services.carbon.upload_store import Upload
 
@@ -76,7 +75,7 @@ def restore_rows(
     for one in lost:
         staging.remove(one.pipeline_id)
         staging.keep(one.pipeline_id, content, rows)
-    failed = attention(ledger.engine, tuple(kind.name for kind in KINDS)) if lost else []
+    failed = ledger.current(tuple(kind.name for kind in KINDS)) if lost else []
     for row in failed:
         if row.status == "failed" and row.reason_code == LOST:
             with suppress(InvalidInput):  # somebody who uploaded the same file retried it

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from domain.carbon.jobs import ASKED, MODULE_RECALCULATION, PRIORITY, RECALCULATION
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS
 from domain.shared.work import WorkRequest
-from resources.ledger.model import Work
+from resources.ledger.model import REQUESTED, Work
 from resources.ledger.schema import WAITING
-from resources.ledger.standing import ASKED_FOR
 from services.carbon.service import CarbonService
 
 AT_ONCE = 100
@@ -26,7 +25,7 @@ def request_modules(carbon: CarbonService, modules: Iterable[str], year: int) ->
                 kind=MODULE_RECALCULATION,
                 key=f"{ASKED}:{name}|{year}",
                 fingerprint=carbon.clock().isoformat(),
-                reason_code=ASKED_FOR,
+                reason_code=REQUESTED,
                 priority=PRIORITY[MODULE_RECALCULATION],
             )
             for name in names
@@ -50,7 +49,7 @@ def request_types(carbon: CarbonService) -> None:
                     kind=RECALCULATION,
                     key=f"{EMISSIONS.table}:{kind}|{year}",
                     fingerprint=f"asked for by work {row.id}",
-                    reason_code=ASKED_FOR,
+                    reason_code=REQUESTED,
                     priority=PRIORITY[RECALCULATION],
                     parent_id=row.id,
                 )

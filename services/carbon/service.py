@@ -27,7 +27,6 @@ from domain.shared.hashing import digest
 from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, Table, Version
 from domain.shared.work_findings import fails
-from resources.ledger.attention import attention
 from services.carbon.reindex import not_indexed
 from services.carbon.store import CarbonStore, YearLock, YearLocked, gated
 from services.materialize import Materialization
@@ -79,7 +78,7 @@ class CarbonService:
 
     def observe(self) -> Observed:
         """Everything the plan judges: versions and facts, which are kept. No row is read."""
-        work = {row.key: row.status for row in attention(self.ledger.engine, tuple(k.name for k in KINDS))}
+        work = {row.key: row.status for row in self.ledger.current(tuple(k.name for k in KINDS))}
         uploads = self.store.uploads.current()
         states = self.states(TABLES)
         seen = Observed(
@@ -142,7 +141,7 @@ class CarbonService:
         """Of the applications that there are now; what was read of others stays as it is."""
         if not self.feeds:
             return []
-        told = self.store.feed_places.all()
+        told = self.store.feed_contents.all()
         return [
             FeedChange(one.source, one.institution, one.topic, one.year, one.version)
             for one in told

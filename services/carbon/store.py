@@ -43,18 +43,18 @@ year_lock = Table(
 )
 Index("uq_year_lock_held", year_lock.c.year, unique=True, **partial("unlocked_at IS NULL"))
 
-feed_place = Table(
-    "feed_place",
+feed_content = Table(
+    "feed_content",
     metadata,
     Column("source", String, primary_key=True),
     Column("institution", String, primary_key=True),
     Column("topic", String, primary_key=True),
     Column("year", Integer, primary_key=True),
     Column("version", String, nullable=False),
-    Column("heard_at", UtcDateTime, nullable=False),
+    Column("reported_at", UtcDateTime, nullable=False),
 )
 
-VIEWS = {"carbon.upload": upload, "carbon.feed_place": feed_place, "carbon.year_lock": year_lock}
+VIEWS = {"carbon.upload": upload, "carbon.feed_content": feed_content, "carbon.year_lock": year_lock}
 """The tables that SQL users see, by name."""
 
 LONGEST_REASON = 1_000
@@ -177,8 +177,8 @@ def _check_reason(reason: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class FeedPlace:
-    """`topic` says what it speaks of beside its year, as of an upload."""
+class FeedContent:
+    """What a feed holds for one scope. `topic` is its data entry type, as of an upload."""
 
     source: str
     institution: str
@@ -187,47 +187,47 @@ class FeedPlace:
     version: str
 
 
-_FEED = [feed_place.c[field.name] for field in fields(FeedPlace)]
+_FEED = [feed_content.c[field.name] for field in fields(FeedContent)]
 _FEED_KEY = _FEED[:-1]
 
 
 @dataclass(frozen=True, slots=True)
-class FeedPlaces:
+class FeedContents:
     engine: Engine
 
-    def hear(self, told: Iterable[FeedPlace], asked_at: datetime) -> None:
-        """Keep what was told when it was asked for; of several words on one place the last counts.
+    def report(self, contents: Iterable[FeedContent], asked_at: datetime) -> None:
+        """Keep what a feed reported to a poll of `asked_at`; of several reports of one scope the last counts.
 
-        An answer that was asked for earlier than one that is kept may be older, and changes nothing.
+        The answer to an earlier poll than one that is kept may be older, and changes nothing.
         """
-        newest = {astuple(one)[:-1]: one for one in told}
+        newest = {astuple(one)[:-1]: one for one in contents}
         if not newest:
             return
         # Always in one order: rows locked in different orders would deadlock.
-        rows = [_values(newest[key]) | {"heard_at": asked_at} for key in sorted(newest)]
-        statement = insert_into(feed_place, self.engine)
+        rows = [_values(newest[key]) | {"reported_at": asked_at} for key in sorted(newest)]
+        statement = insert_into(feed_content, self.engine)
         new = statement.excluded
         upsert = statement.on_conflict_do_update(
             index_elements=_FEED_KEY,
-            set_={"version": new.version, "heard_at": new.heard_at},
-            where=feed_place.c.heard_at <= new.heard_at,
+            set_={"version": new.version, "reported_at": new.reported_at},
+            where=feed_content.c.reported_at <= new.reported_at,
         )
         with writing(self.engine) as connection:
             connection.execute(upsert, rows)
 
-    def read(self, asked: FeedPlace, version: str) -> None:
-        """It was read, and is this version by now. Whatever was heard of it meanwhile stays to be read."""
-        same = [column == getattr(asked, column.name) for column in _FEED]
+    def mark_read(self, reported: FeedContent, version: str) -> None:
+        """The scope was read, and is this version by now; a version reported meanwhile stays to be read."""
+        same = [column == getattr(reported, column.name) for column in _FEED]
         with writing(self.engine) as connection:
-            connection.execute(update(feed_place).where(*same).values(version=version))
+            connection.execute(update(feed_content).where(*same).values(version=version))
 
-    def all(self) -> list[FeedPlace]:
+    def all(self) -> list[FeedContent]:
         with reading(self.engine) as connection:
-            return [FeedPlace(*row) for row in connection.execute(select(*_FEED).order_by(*_FEED_KEY))]
+            return [FeedContent(*row) for row in connection.execute(select(*_FEED).order_by(*_FEED_KEY))]
 
 
-def _values(one: FeedPlace) -> dict[str, Any]:
-    return {field.name: getattr(one, field.name) for field in fields(FeedPlace)}
+def _values(one: FeedContent) -> dict[str, Any]:
+    return {field.name: getattr(one, field.name) for field in fields(FeedContent)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +242,8 @@ class CarbonStore:
         return Uploads(self.engine, self.clock)
 
     @property
-    def feed_places(self) -> FeedPlaces:
-        return FeedPlaces(self.engine)
+    def feed_contents(self) -> FeedContents:
+        return FeedContents(self.engine)
 
     @property
     def year_locks(self) -> YearLocks:

@@ -8,7 +8,6 @@ from domain.market.watchdog import Watch, watch
 from domain.shared.clock import machine_clock
 from domain.shared.health import Finding, unobserved
 from resources.lake.error import DataUnavailable
-from resources.ledger.attention import attention
 from services.market.service import MarketService
 
 
@@ -19,7 +18,7 @@ def find_problems(market: MarketService) -> list[Finding]:
     gaps, unread = _history_gaps(market)
     found = health.findings(
         market.plan_of(seen, now),
-        attention(market.ledger.engine, (FILL, REFRESH)),
+        market.ledger.current((FILL, REFRESH)),
         market.source_freshness(),
         seen.calendar,
         now,

@@ -65,7 +65,7 @@ class MarketReconciler(Reconciler):
             and _day(row) < oldest
         ]
         if old:
-            self.ledger.withdraw(old, reason_code="outside_window")
+            self.ledger.supersede(old, reason_code="outside_window")
 
     def dispatch(self, plan: Plan, unfinished: Unfinished, at_once: int) -> list[Dispatch]:
         busy = unfinished.dispatches

@@ -20,8 +20,8 @@ START = datetime(2026, 11, 18, 10, 30, tzinfo=UTC)
 
 
 @dataclass
-class Hands:
-    """A clock that moves when told to."""
+class SettableClock:
+    """A clock that a test moves."""
 
     now: datetime = START
 
@@ -41,17 +41,19 @@ def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def clock() -> Hands:
-    return Hands()
+def clock() -> SettableClock:
+    return SettableClock()
 
 
 @pytest.fixture
-def machine() -> Hands:
-    return Hands()
+def machine() -> SettableClock:
+    return SettableClock()
 
 
 @pytest.fixture
-def open_ledger(ledger_url: str, clock: Hands, machine: Hands) -> Iterator[Callable[[], Ledger]]:
+def open_ledger(
+    ledger_url: str, clock: SettableClock, machine: SettableClock
+) -> Iterator[Callable[[], Ledger]]:
     """Opens further ledgers on the same database, as other processes would."""
     opened: list[Ledger] = []
 

@@ -1,20 +1,19 @@
--- How each kind of work does, of what ended from `since` until before `until`, a window of `hours` hours.
+-- Throughput, duration and failures of each kind of work, of what ended from `since` until before `until`, a window of `hours` hours.
 --
--- completed_per_hour   throughput: pieces of work that were completed, over the whole window
+-- completed_per_hour   throughput: work items that were completed, over the whole window
 -- median_seconds       from the first claim to the end of what was completed, all waits between
 -- p95_seconds          attempts among it; of the sorted durations the one at the middle, and the one that
 --                      95 of 100 do not exceed (both are durations that happened, none is interpolated)
--- failure_rate         the failed among the completed and failed: what was skipped or called off was not tried
+-- failure_rate         the failed among the completed and failed: what was skipped or cancelled was not tried
 --
--- Work that ended because other work speaks for it (superseded), or because all was there already
--- (done_meanwhile), is not counted: nothing was done, and nothing went wrong.
+-- Superseded work is not counted: nothing was done, and nothing went wrong.
 -- SQLite and Postgres differ only in how they subtract moments.
 WITH ended AS (
     SELECT kind, status, started_at, {seconds} AS seconds
     FROM work
     WHERE finished_at >= :since
       AND finished_at < :until
-      AND NOT (status = 'cancelled' AND reason_code IN ('superseded', 'done_meanwhile'))
+      AND status <> 'superseded'
 ),
 ranked AS (
     SELECT kind, seconds,

@@ -41,8 +41,8 @@ def shape(engine: Engine) -> dict[str, object]:
                 " AND conrelid::regclass::text <> :version"
             )
         rows = connection.execute(text(query), {"version": VERSION_TABLE})
-        # Spaces aside: a column that was added later has others before its comma.
-        return {name: "".join(definition.split()) for name, definition in rows if definition}
+        # Spaces and quotes aside: a column that was added later has others before its comma.
+        return {name: "".join(definition.replace('"', "").split()) for name, definition in rows if definition}
 
 
 def test_downgrade__to_base__leaves_no_table_and_builds_the_same_again(engine: Engine):

@@ -11,13 +11,13 @@ from datetime import timedelta
 from domain.shared.backoff import Backoff
 from domain.shared.clock import machine_clock
 from domain.shared.work import Kind, WorkRequest
-from resources.ledger.client import HeldElsewhere, Ledger
+from resources.ledger.client import LeasedElsewhere, Ledger
 from resources.ledger.provenance import PartitionRecord
 
 CLAIMED = Kind("race.claimed", transient=Backoff(base=timedelta(seconds=1)))
 DISPATCHED = Kind("race.dispatched", transient=Backoff(base=timedelta(seconds=1)))
-HELD = Kind("race.held", transient=Backoff(base=timedelta(seconds=1)))
-KINDS = (CLAIMED, DISPATCHED, HELD)
+LEASED = Kind("race.leased", transient=Backoff(base=timedelta(seconds=1)))
+KINDS = (CLAIMED, DISPATCHED, LEASED)
 ROUNDS = 25
 
 
@@ -26,7 +26,7 @@ def open_ledger(url: str) -> Ledger:
 
 
 def request(ledger: Ledger, items: int, rng: random.Random) -> int:
-    """The same wishes as everybody, in an order of its own."""
+    """The same requests as all others, in an order of its own."""
     requests = [
         WorkRequest(kind.name, f"k{n}", "f", once=True, tenant=f"t{n % 3}" if kind is CLAIMED else "default")
         for kind in (CLAIMED, DISPATCHED)
@@ -65,17 +65,17 @@ def _undispatched(ledger: Ledger) -> bool:
     )
 
 
-def hold_all(ledger: Ledger, name: str, rng: random.Random) -> list[int]:
-    """Overlapping keys in changing order: whoever comes second is told, and nothing deadlocks."""
+def lease_all(ledger: Ledger, name: str, rng: random.Random) -> list[int]:
+    """Overlapping keys in changing order: the second run is refused, and nothing deadlocks."""
     won: list[int] = []
     for number in range(ROUNDS):
         keys = [f"k{n}" for n in rng.sample(range(60), 30)]
         try:
-            with ledger.lease(HELD.name, keys, f"{name}:{number}", heartbeat=False) as lease:
+            with ledger.lease(LEASED.name, keys, f"{name}:{number}", heartbeat=False) as lease:
                 won += [row.id for row in lease.work.values()]
                 lease.check()
-                ledger.enqueue([WorkRequest(HELD.name, key, f"{name}{number}") for key in keys[:10]])
-        except HeldElsewhere:
+                ledger.enqueue([WorkRequest(LEASED.name, key, f"{name}{number}") for key in keys[:10]])
+        except LeasedElsewhere:
             continue
     return won
 
@@ -87,22 +87,22 @@ def fight(url: str, name: str, items: int) -> dict[str, object]:
     created = request(ledger, items, rng)
     claimed = claim(ledger, name)
     dispatched = dispatch(ledger, name)
-    held = hold_all(ledger, name, rng)
+    leased = lease_all(ledger, name, rng)
     for _ in range(ROUNDS):
         ledger.provenance.record([PartitionRecord("race.table", "p", 1, "same")])
     return {
         "created": created,
         "claimed": claimed,
         "dispatched": dispatched,
-        "held": held,
+        "leased": leased,
     }
 
 
 def cling(url: str) -> None:
-    """Hold two keys until killed."""
+    """Lease two keys until killed."""
     ledger = open_ledger(url)
-    with ledger.lease(HELD.name, ["a", "b"], "doomed"):
-        print("holding", flush=True)
+    with ledger.lease(LEASED.name, ["a", "b"], "doomed"):
+        print("leased", flush=True)
         time.sleep(600)
 
 

@@ -1,4 +1,4 @@
-"""Provenance: facts of partitions, how often they were seen, and their revisions."""
+"""Provenance: records of partitions, how often they were seen, and their revisions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def only(provenance) -> PartitionRecord:
     return found
 
 
-def test_a_fact_is_kept_as_it_was_told(provenance, clock):
+def test_record__new_partition__keeps_what_was_given(provenance, clock):
     provenance.record(
         [record(snapshot_id=2**62, inputs={"cal": "3:x"}, detail={"ratio": 0.97, "名": "值"}, run_id="run")]
     )
@@ -34,7 +34,7 @@ def test_a_fact_is_kept_as_it_was_told(provenance, clock):
     assert found.committed_at == found.checked_at == clock()
 
 
-def test_the_same_content_again_is_counted_not_recommitted(provenance, clock):
+def test_record__same_content_again__counts_it(provenance, clock):
     provenance.record([record(snapshot_id=7)])
     first = clock()
     clock.advance(hours=6)
@@ -49,7 +49,7 @@ def test_the_same_content_again_is_counted_not_recommitted(provenance, clock):
     assert (found.snapshot_id, found.run_id, found.detail) == (7, "second", {"status": "source_says_so"})
 
 
-def test_other_content_starts_a_new_generation(provenance, clock):
+def test_record__other_content__starts_a_new_generation(provenance, clock):
     provenance.record([record(snapshot_id=7)])
     provenance.record([record(snapshot_id=7)])
     clock.advance(hours=6)
@@ -60,7 +60,7 @@ def test_other_content_starts_a_new_generation(provenance, clock):
     assert provenance.pending_revisions() == []
 
 
-def test_facts_are_found_by_table_and_partition(provenance):
+def test_records__tables_and_partitions__are_found(provenance):
     provenance.record(
         [record("2026-11-16"), record("2026-11-17"), PartitionRecord("market.coverage", "2026-11-17", 1, "c")]
     )
@@ -70,12 +70,12 @@ def test_facts_are_found_by_table_and_partition(provenance):
     assert provenance.records([]) == {}
 
 
-def test_the_last_entry_for_a_partition_counts_and_counts_once(provenance):
+def test_record__two_entries_for_a_partition__keeps_the_last(provenance):
     provenance.record([record(digest="d1"), record(digest="d2")])
     assert (only(provenance).digest, only(provenance).generation) == ("d2", 1)
 
 
-def test_a_revision_is_pending_and_pins_its_snapshots_until_recorded(provenance, clock):
+def test_record__revision__pins_its_snapshots_until_it_is_recorded(provenance, clock):
     provenance.record([record(snapshot_id=7), record("2026-11-16", snapshot_id=7)], revision=True)
     assert provenance.pending_revisions() == []
     clock.advance(days=1)
@@ -93,7 +93,7 @@ def test_a_revision_is_pending_and_pins_its_snapshots_until_recorded(provenance,
     assert provenance.pinned_snapshots(DAILY) == set()
 
 
-def test_thirty_thousand_facts_are_recorded_and_read_whole(provenance):
+def test_record__thirty_thousand_at_once__are_read_whole(provenance):
     entries = [
         PartitionRecord(f"market.t{n % 4}", f"p{n // 4}", n, f"d{n}", inputs={"a": "1:x"})
         for n in range(30_000)

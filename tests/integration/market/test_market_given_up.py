@@ -32,7 +32,7 @@ def put_off(house: House, key: str, times: int) -> None:
     ("attempts", "status", "reason"),
     [
         (ATTEMPTS_OUTSIDE - 1, "deferred", "transient"),
-        (ATTEMPTS_OUTSIDE, "cancelled", "outside_window"),
+        (ATTEMPTS_OUTSIDE, "superseded", "outside_window"),
     ],
 )
 def test_an_old_day_is_given_up_after_some_attempts(

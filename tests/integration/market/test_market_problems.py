@@ -156,7 +156,7 @@ def test_what_seconds_cannot_mend_is_put_off_at_once_though_passes_are_left(hous
     refused = LakeUnwritable("market.normalized_adj_factor: the lake cannot be written")
     with (
         pytest.raises(LakeUnwritable),
-        house.market.ledger.lease(FILL, [KEY], "a-run", final=False, retry_in=timedelta(seconds=40)),
+        house.market.ledger.lease(FILL, [KEY], "a-run", retry_in=timedelta(seconds=40)),
     ):
         raise refused
     assert (house.newest(KEY).status, house.newest(KEY).reason_code) == ("deferred", "lake_unwritable")

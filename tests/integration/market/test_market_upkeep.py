@@ -104,7 +104,8 @@ def test_a_damaged_file_of_old_days_is_told_and_replaced(narrow: House, table: s
 def test_old_rows_that_nobody_recorded_are_told(narrow: House) -> None:
     with narrow.market.ledger.engine.begin() as connection:
         connection.exec_driver_sql(
-            f"DELETE FROM partition_fact WHERE table_name = 'market.normalized_daily' AND partition = '{OLD}'"
+            "DELETE FROM partition_record"
+            f" WHERE table_name = 'market.normalized_daily' AND partition = '{OLD}'"
         )
     assert look_back(narrow) == {(OLD, "normalized_daily", "unrecorded")}
     assert narrow.run("market", "backfill", "--gaps").code == 0

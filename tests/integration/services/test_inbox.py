@@ -14,7 +14,6 @@ from domain.shared.backoff import Backoff
 from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput, TransientResourceError
 from domain.shared.work import Kind
-from resources.ledger.attention import attention
 from resources.ledger.client import Ledger
 from services.inbox import REPORT, Inbox, InboxFile, Outcome, Poll, import_files, path_of, poll
 
@@ -76,7 +75,7 @@ class Toys:
         return (self.inbox.root / f"{path}{REPORT}").read_text()
 
     def failed(self) -> list[str]:
-        return [row.key for row in attention(self.ledger.engine, (KIND.name,)) if row.status == "failed"]
+        return [row.key for row in self.ledger.current((KIND.name,)) if row.status == "failed"]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from domain.shared.table import Column, Table
 from domain.shared.work import Kind
 from resources.lake.client import Lake
 from resources.ledger.client import Ledger
-from resources.ledger.model import HeldElsewhere, LeaseLost, Work
+from resources.ledger.model import LeasedElsewhere, LeaseLost, Work
 from services.materialize import Materialization, PartlyDone
 from services.partitions import Batch, Built, NotBuilt, PartitionReport, Pass, Request, one_at_a_time
 
@@ -93,7 +93,7 @@ def test_materialize__several_partitions__are_one_commit_with_a_report_and_a_rec
         ("2025", "committed", 2),
     ]
     assert len({one.snapshot_id for one in toy.reports}) == 1
-    assert {one.reason for one in toy.reports} == {"asked_for"}
+    assert {one.reason for one in toy.reports} == {"requested"}
     records = toy.ledger.provenance.records([TABLE.name])
     assert {p for _, p in records} == {"2024", "2025"}
     assert all(record.inputs == {"of": "somewhere"} for record in records.values())
@@ -137,7 +137,7 @@ def test_materialize__source_is_busy_in_a_pass__another_pass_writes_only_what_is
     busy = TransientResourceError("HTTP 502")
     with pytest.raises(TransientResourceError, match="again in 10 s"):
         toy.work(Pass("run", 0, [10]), "api").run(["2024", "2025"], each(failing(busy, "2025")))
-    assert toy.row("2025").status == "running"
+    assert toy.row("2025").status == "queued"
     toy.reports.clear()
     toy.work(Pass("run", 1, [10]), "api").run(["2024", "2025"], each())
     assert [(one.partition, one.outcome) for one in toy.reports] == [
@@ -169,7 +169,7 @@ def test_materialize__bytes_are_unavailable__waits_and_keeps_no_other_back(toy: 
 def test_materialize__another_run_has_the_lease__writes_nothing(toy: Toy) -> None:
     with (
         toy.ledger.lease(KIND.name, ["things:2025"], "another", heartbeat=False),
-        pytest.raises(HeldElsewhere, match="another"),
+        pytest.raises(LeasedElsewhere, match="another"),
     ):
         toy.work().run(["2025"], each())
     assert toy.rows("2025") == 0

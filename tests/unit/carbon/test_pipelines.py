@@ -9,13 +9,11 @@ from itertools import permutations
 import pytest
 
 from domain.carbon.jobs import ALL_KINDS
-from domain.carbon.pipelines import NOT_NEEDED, PHASES, Pipeline, pipeline, recalculating
-from resources.ledger import standing
-from tests.unit.carbon.world import a_catalogue
+from domain.carbon.pipelines import PHASES, Pipeline, pipeline
 
 NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
 KIND = {"data": "carbon.csv_ingest", "emissions": "carbon.emission_recalc", "sums": "carbon.aggregation"}
-ENDED = ("completed", "failed", "skipped", "cancelled")
+ENDED = ("completed", "failed", "skipped", "cancelled", "superseded")
 
 
 def minute(number: int) -> datetime:
@@ -34,18 +32,17 @@ class Piece:
 
 
 def pieces(*told: str) -> list[Piece]:
-    """`data completed`, `sums cancelled:superseded`: each in the minute after the one before."""
+    """`data completed`, `sums failed`: each in the minute after the one before."""
     found = []
     for number, words in enumerate(told):
         phase, status = words.split()
-        status, _, reason = status.partition(":")
-        begun = status not in ("queued", "cancelled")
+        begun = status not in ("queued", "cancelled", "superseded")
         found.append(
             Piece(
                 KIND[phase],
                 f"{phase}:{number}|2025",
                 status,
-                reason,
+                "",
                 minute(number),
                 minute(number) if begun else None,
                 minute(number + 1) if status in ENDED else None,
@@ -79,9 +76,9 @@ def pieces(*told: str) -> list[Piece]:
         (["data completed", "emissions completed", "sums failed"], "PARTIAL"),
         (["emissions failed"], "FAILED"),
         (["emissions completed", "sums failed"], "PARTIAL"),
-        (["data completed", "emissions cancelled:superseded", "sums completed"], "SUCCESS"),
-        (["data completed", "emissions cancelled:done_meanwhile"], "SUCCESS"),
-        (["data cancelled:superseded"], "NOT_STARTED"),
+        (["data completed", "emissions superseded", "sums completed"], "SUCCESS"),
+        (["data completed", "emissions superseded"], "SUCCESS"),
+        (["data superseded"], "NOT_STARTED"),
     ],
 )
 def test_a_status_follows_from_the_work_in_whatever_order(told: list[str], status: str) -> None:
@@ -116,9 +113,7 @@ def test_more_to_come_keeps_a_chain_running_and_hides_no_failure() -> None:
 def test_what_a_lock_keeps_back_is_no_success() -> None:
     assert pipeline(pieces("data completed"), locked=True).status == "PARTIAL"
     assert pipeline(pieces("data skipped:year_locked"), locked=True).status == "PARTIAL"
-    assert (
-        pipeline(pieces("data completed", "emissions cancelled:superseded"), locked=True).status == "PARTIAL"
-    )
+    assert pipeline(pieces("data completed", "emissions superseded"), locked=True).status == "PARTIAL"
     assert pipeline(pieces("data completed", "emissions running"), locked=True).status == "RUNNING"
     assert pipeline(pieces("data failed"), locked=True).status == "FAILED"
     assert pipeline([], locked=True).status == "NOT_STARTED"
@@ -152,7 +147,7 @@ def test_a_chain_lasts_from_its_first_start_to_its_last_end() -> None:
 
 
 def test_it_began_with_the_work_that_other_work_speaks_for_now() -> None:
-    old, new = pieces("data cancelled:superseded", "data completed")
+    old, new = pieces("data superseded", "data completed")
     old = Piece(old.kind, old.key, old.status, old.reason_code, old.created_at, minute(-5), minute(9))
     found = pipeline([old, new])
     assert (found.started, found.finished) == (minute(-5), minute(2))
@@ -164,32 +159,3 @@ def test_a_chain_that_never_began_lasts_no_time() -> None:
 
 def test_every_kind_of_work_has_its_phase() -> None:
     assert sorted(kind for kinds in PHASES.values() for kind in kinds) == sorted(k.name for k in ALL_KINDS)
-
-
-def test_what_the_ledger_calls_not_needed_is_not_needed_here() -> None:
-    assert NOT_NEEDED == standing.NOT_NEEDED
-
-
-# Which modules are about to change
-
-
-@pytest.mark.parametrize(
-    ("key", "modules"),
-    [
-        ("data_entry_emissions:plane|2025", {("travel", 2025)}),
-        ("data_entries:power|2024", {("buildings", 2024)}),
-        ("carbon_report_modules:travel|2025", {("travel", 2025)}),
-        ("data_entry_emissions:rocket|2025", set()),
-        ("carbon_reports:2025", set()),
-        ("factors:2025", set()),
-        ("units:2025", set()),
-    ],
-)
-@pytest.mark.parametrize(
-    ("status", "moves"),
-    [("queued", True), ("running", True), ("deferred", False), *((status, False) for status in ENDED)],
-)
-def test_a_module_is_recalculating_while_any_part_of_it_is_queued_or_runs(
-    key: str, modules: set[tuple[str, int]], status: str, moves: bool
-) -> None:
-    assert recalculating(a_catalogue(), [Piece("any", key, status)]) == (modules if moves else set())

@@ -12,7 +12,7 @@ from domain.shared.error import (
     PermanentRunnerError,
     TransientResourceError,
 )
-from resources.ledger.model import HeldElsewhere, LeaseLost
+from resources.ledger.model import LeasedElsewhere, LeaseLost
 from resources.ledger.outcome import ERROR_LIMIT, cause_of, outcome_of
 
 
@@ -25,7 +25,7 @@ def chained(outer: Exception, inner: Exception) -> Exception:
     ("error", "verb", "kind"),
     [
         (TransientResourceError("x"), "defer", "transient"),
-        (HeldElsewhere("x"), "defer", "transient"),
+        (LeasedElsewhere("x"), "defer", "transient"),
         (LeaseLost("x"), "defer", "transient"),
         (PermanentRunnerError("x"), "fail", "permanent"),
         (InvalidInput("x"), "fail", "invalid_input"),

@@ -12,116 +12,96 @@ from domain.shared.work import Kind, WorkRequest
 from resources.ledger.outcome import Cause, Outcome
 from resources.ledger.transitions import (
     claimed,
+    decide_request,
     dispatched,
     first_generation,
-    judge_request,
+    inherited,
     orphaned,
-    reckoned,
     settled,
-    superseded,
+    unclaimed,
 )
 
 NOW = datetime(2026, 11, 18, 10, 30, tzinfo=UTC)
 KIND = Kind("k", transient=Backoff(base=timedelta(seconds=60), max_attempts=3))
 ENDLESS = Kind("k", transient=Backoff(base=timedelta(seconds=60)))
-WISH = WorkRequest("k", "key", "f1")
+REQUEST = WorkRequest("k", "key", "f1")
 
 
-def running(run_id: str = "run"):
-    return claimed(first_generation(WISH, KIND, NOW), run_id, now=NOW, lease_until=NOW)
+def claim(row, run_id: str = "run", *, attempt: bool = True):
+    return claimed(row, run_id, now=NOW, lease_until=NOW, attempt=attempt)
+
+
+def running():
+    return claim(first_generation(REQUEST, KIND, NOW))
 
 
 def failure(kind: str = "transient", **more) -> Outcome:
-    return Outcome("defer", cause=Cause(kind, "why", "words", **more))
+    return Outcome("defer", cause=Cause(kind, "why", "text", **more))
 
 
-def test_a_new_row_carries_its_kinds_maximum():
-    verdict, row = judge_request(WISH, KIND, waiting=None, running=None, standing=[], now=NOW)
-    assert (verdict, row.max_attempts, row.fence) == ("create", 3, 0)
+def test_decide_request__new_key__carries_its_kinds_maximum():
+    decision, row = decide_request(REQUEST, KIND, waiting=None, running=None, counting=[], now=NOW)
+    assert (decision, row.max_attempts, row.fence) == ("create", 3, 0)
 
 
-def test_each_change_of_hands_moves_the_fence():
+def test_fence__each_change_of_holder__moves_it():
     row = running()
-    for verb in ("complete", "skip", "defer", "fail", "release"):
+    for verb in ("complete", "skip", "defer", "fail", "release", "repeat"):
         after = settled(row, Outcome(verb, cause=Cause("permanent", "r", "w")), KIND, NOW)
         assert after.fence == row.fence + 1
     assert orphaned(row, KIND, why="run_finished", now=NOW).fence == row.fence + 1
-    assert claimed(row, "run", now=NOW, lease_until=NOW).fence == row.fence + 1
-
-
-def test_one_run_is_one_attempt_however_often_it_claims():
-    row = settled(running(), failure(), ENDLESS, NOW)
-    assert claimed(row, "run", now=NOW, lease_until=NOW).attempts == 1
-    assert claimed(row, "other", now=NOW, lease_until=NOW).attempts == 2
+    assert claim(row).fence == row.fence + 1
 
 
 @pytest.mark.parametrize(("attempts", "status"), [(1, "deferred"), (2, "deferred"), (3, "failed")])
-def test_attempts_end_at_the_maximum(attempts, status):
+def test_settled__attempts_at_the_maximum__fails(attempts, status):
     row = replace(running(), attempts=attempts)
     assert settled(row, failure(), KIND, NOW).status == status
 
 
-def test_a_success_wipes_the_errors_of_attempts_before():
-    row = claimed(settled(running(), failure(), KIND, NOW), "next", now=NOW, lease_until=NOW)
-    assert row.error == "words"
+def test_settled__success_after_errors__clears_them():
+    row = claim(settled(running(), failure(), KIND, NOW), "next")
+    assert row.error == "text"
     done = settled(row, Outcome("complete"), KIND, NOW)
     assert (done.error, done.error_kind, done.reason_code) == (None, None, "")
 
 
-def test_a_dispatch_makes_a_deferred_row_queued():
+def test_settled__repeat__keeps_run_dispatch_and_attempt():
+    row = replace(running(), dispatch_id="d")
+    again = settled(row, replace(failure(), verb="repeat", not_before=NOW), KIND, NOW)
+    assert (again.status, again.run_id, again.dispatch_id) == ("queued", "run", "d")
+    assert (again.attempts, again.error, again.lease_until) == (1, "text", None)
+
+
+def test_dispatched__deferred_row__is_queued_and_keeps_its_error():
     row = dispatched(settled(running(), failure(), KIND, NOW), "d", NOW)
-    assert (row.status, row.dispatches, row.dispatch_id) == ("queued", 1, "d")
-    assert row.error == "words", "it still says why it had to wait"
+    assert (row.status, row.dispatches, row.dispatch_id, row.error) == ("queued", 1, "d", "text")
 
 
-def test_an_heir_keeps_the_later_of_two_dates():
+def test_unclaimed__second_run_in_vain__waits_longer_and_frees_the_row():
+    row = first_generation(REQUEST, KIND, NOW)
+    for wait in (60, 120):
+        row = unclaimed(dispatched(row, "d", NOW), NOW)
+        assert (row.dispatch_id, row.not_before) == (None, NOW + timedelta(seconds=wait))
+
+
+def test_inherited__newer_request_has_a_later_date__keeps_it():
     old = running()
     back = settled(old, failure(), ENDLESS, NOW)
-    newer = first_generation(
-        replace(WISH, fingerprint="f2", not_before=NOW + timedelta(days=1)), ENDLESS, NOW
-    )
-    ended, heir = superseded(old, back, newer, NOW)
-    assert ended.status == "cancelled"
-    assert heir.not_before == NOW + timedelta(days=1)
+    tomorrow = NOW + timedelta(days=1)
+    newer = first_generation(replace(REQUEST, fingerprint="f2", not_before=tomorrow), ENDLESS, NOW)
+    ended, heir = inherited(old, back, newer, NOW)
+    assert (ended.status, heir.not_before, heir.attempts) == ("superseded", tomorrow, 1)
 
 
-def test_an_orphans_second_death_makes_it_wait():
+def test_orphaned__second_death__waits():
     row = orphaned(running(), ENDLESS, why="lease_expired", now=NOW)
     assert row.not_before == NOW
-    row = orphaned(claimed(row, "next", now=NOW, lease_until=NOW), ENDLESS, why="lease_expired", now=NOW)
+    row = orphaned(claim(row, "next"), ENDLESS, why="lease_expired", now=NOW)
     assert row.not_before == NOW + ENDLESS.unclassified.base
 
 
-def test_a_wait_that_a_clock_ahead_began_is_as_long_as_it_was_meant():
-    tomorrow = NOW + timedelta(days=1)
-    row = settled(running(), failure(), ENDLESS, tomorrow)
-    assert row.not_before == tomorrow + timedelta(seconds=60)
-    assert reckoned(row, NOW).not_before == NOW + timedelta(seconds=60)
-    assert reckoned(reckoned(row, NOW), NOW) == reckoned(row, NOW)
-
-
-@pytest.mark.parametrize("apart", [timedelta(0), timedelta(minutes=4), timedelta(hours=-3)])
-def test_clocks_that_are_nearly_right_move_no_wait(apart):
-    row = settled(running(), failure(), ENDLESS, NOW + apart)
-    assert reckoned(row, NOW) is row
-
-
-def test_a_newer_wish_does_not_hide_that_a_wait_began_tomorrow():
-    waiting = settled(running(), failure(), ENDLESS, NOW + timedelta(days=1))
-    request = replace(WISH, fingerprint="f2")
-    verdict, row = judge_request(request, ENDLESS, waiting=waiting, running=None, standing=[], now=NOW)
-    assert (verdict, row.not_before) == ("update", NOW + timedelta(seconds=60))
-
-
-def test_an_heir_inherits_no_wait_that_began_tomorrow():
-    tomorrow = NOW + timedelta(days=1)
-    newer = replace(first_generation(WISH, ENDLESS, tomorrow), id=2)
-    back = settled(running(), failure(), ENDLESS, NOW)
-    _, heir = superseded(running(), back, newer, NOW)
-    assert heir.not_before == NOW + timedelta(seconds=60)
-
-
-def test_work_that_ended_tomorrow_is_done_again_today():
-    last = settled(running(), Outcome("complete"), ENDLESS, NOW + timedelta(days=1))
-    verdict, row = judge_request(WISH, ENDLESS, waiting=None, running=None, standing=[last], now=NOW)
-    assert (verdict, row.repeats, row.not_before) == ("create", 1, NOW)
+def test_orphaned__poller_died_at_the_maximum__is_queued_again():
+    row = replace(running(), attempts=3)
+    assert orphaned(row, KIND, why="lease_expired", now=NOW).status == "failed"
+    assert orphaned(row, KIND, why="lease_expired", now=NOW, attempt=False).status == "queued"

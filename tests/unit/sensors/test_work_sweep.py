@@ -85,7 +85,8 @@ def test_sweep__other_step_takes_long_before_a_retry__run_is_left_alone(
     @dg.op(retry_policy=dg.RetryPolicy(max_retries=1, delay=0.3))
     def first(context) -> None:
         again = context.retry_number > 0
-        with ledger.lease(FETCH.name, ["day"], context.run_id, final=again, retry_in=timedelta(seconds=10)):
+        retry_in = None if again else timedelta(seconds=10)
+        with ledger.lease(FETCH.name, ["day"], context.run_id, retry_in=retry_in):
             if not again:
                 raise TransientResourceError("HTTP 503")
 
@@ -107,11 +108,11 @@ def test_sweep__other_step_takes_long_before_a_retry__run_is_left_alone(
     assert looks == [(0, 0)] * 6
     assert result.success
     assert {row.key for row in rows} == {"day", *other_keys}
-    assert {(row.status, row.attempts, row.strikes) for row in rows} == {("completed", 1, 0)}
+    assert {(row.status, row.attempts, row.crash_count) for row in rows} == {("completed", 1, 0)}
 
 
 def eventually_alive(ledger: Ledger, machine_now: datetime) -> bool:
-    """Whether every holder says in time that it lives."""
+    """Whether every holder renews its lease in time."""
     never = threading.Event()
     return any(
         all(row.lease_until > machine_now for row in ledger.running()) or never.wait(0.01) for _ in range(500)

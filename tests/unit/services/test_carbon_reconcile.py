@@ -15,7 +15,6 @@ from domain.carbon.jobs import KINDS
 from domain.carbon.observed import Observed
 from domain.carbon.plan import plan
 from domain.carbon.verdict import Plan
-from resources.ledger.attention import attention
 from resources.ledger.client import Ledger
 from resources.ledger.model import Work
 from services.carbon.reconcile import CarbonReconciler
@@ -40,7 +39,7 @@ class Desk:
         return self.world.catalogue
 
     def observe(self) -> Observed:
-        rows = attention(self.ledger.engine, tuple(kind.name for kind in KINDS))
+        rows = self.ledger.current(tuple(kind.name for kind in KINDS))
         self.world.statuses = {row.key: row.status for row in rows}
         return self.world.observed
 

@@ -1,0 +1,58 @@
+"""Which finished rows of a key still count: the rule, for rows and as a condition of queries.
+
+Rows end in three ways. *Tried to the end* (completed, skipped, failed): all that was decided about the key
+before is over. *Cancelled* by a person: its own fingerprint is refused, and what was decided about others
+stays. *Superseded* by a newer row, or because it is not needed any more: it refuses nothing.
+
+The newest id alone does not tell: a row that is cancelled while an older one runs is newer than that one's
+result, and a row that is cancelled before anybody tried it changes nothing about an older refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import ColumnElement, FromClause, and_, not_, or_, select
+
+from resources.ledger.model import Work
+from resources.ledger.schema import CANCELLED, COMPLETED, FAILED, SKIPPED, work
+
+TRIED = (COMPLETED, SKIPPED, FAILED)
+
+
+def counting(rows: Iterable[Work]) -> list[Work]:
+    """Of a key's finished rows, oldest first, those that count: one for each fingerprint at most.
+
+    Rows from before the last one that was tried to the end may be missing or not.
+    """
+    found: list[Work] = []
+    for row in rows:
+        if row.status in TRIED:
+            found = [row]
+        elif row.status == CANCELLED:
+            found = [*(other for other in found if other.fingerprint != row.fingerprint), row]
+    return found
+
+
+def counts(rows: FromClause = work) -> ColumnElement[bool]:
+    """The same as a condition."""
+    later = work.alias("later")
+    same_request = and_(later.c.status == CANCELLED, later.c.fingerprint == rows.c.fingerprint)
+    return and_(
+        rows.c.status.in_((*TRIED, CANCELLED)),
+        not_(_exists_after(rows, later, or_(later.c.status.in_(TRIED), same_request))),
+    )
+
+
+def may_count(rows: FromClause = work) -> ColumnElement[bool]:
+    """All rows that `counting` needs: those after which nothing was tried to the end."""
+    later = work.alias("later")
+    return not_(_exists_after(rows, later, later.c.status.in_(TRIED)))
+
+
+def _exists_after(rows: FromClause, later: FromClause, condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    return (
+        select(later.c.id)
+        .where(later.c.kind == rows.c.kind, later.c.key == rows.c.key, later.c.id > rows.c.id, condition)
+        .exists()
+    )

@@ -1,0 +1,96 @@
+"""What a person may do to a work item: cancel it, retry it. And withdrawing what is not needed any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from domain.shared.error import InvalidInput
+from domain.shared.work import WorkRequest
+from resources.database.engine import reading, writing
+from resources.database.statements import lock_name
+from resources.ledger.context import LedgerContext
+from resources.ledger.model import RETRIED, Work
+from resources.ledger.pipelines import inherit
+from resources.ledger.rows import Change, as_work, create, is_id, lock_ids, read_keys, select_work, write
+from resources.ledger.schema import CANCELLED, FINISHED, SUPERSEDED, WAITING, work
+from resources.ledger.transitions import finished, first_generation, made_due
+
+
+class OperatorActions(LedgerContext):
+    def cancel(self, work_id: int) -> Work:
+        """End the row, even a running one: its fence moves, so its holder's next write changes nothing."""
+        now = self.clock()
+        with writing(self.engine) as connection:
+            row = _known(connection, work_id, lock=True)
+            if row.status == CANCELLED:
+                return row
+            if row.status in FINISHED:
+                raise InvalidInput(f"work {work_id} is {row.status} already", reason_code="already_finished")
+            after = finished(row, CANCELLED, now, reason_code=CANCELLED)
+            write(connection, [Change(row, after, "cancelled")], now)
+            return after
+
+    def supersede(self, seen: Sequence[Work], *, reason_code: str = SUPERSEDED) -> list[Work]:
+        """End waiting rows that are not needed any more, each only if it is still as it was seen: never what
+        began to run since. Nothing is refused for it: what is needed again is requested again."""
+        known = {row.id: row for row in seen if row.status in WAITING}
+        if not known:
+            return []
+        now = self.clock()
+        with writing(self.engine) as connection:
+            same = [row for row in lock_ids(connection, known) if row == known[row.id]]
+            ended = [finished(row, SUPERSEDED, now, reason_code=reason_code) for row in same]
+            changes = [Change(row, after, "superseded") for row, after in zip(same, ended, strict=True)]
+            write(connection, changes, now)
+        return ended
+
+    def retry(self, work_id: int) -> Work:
+        """A waiting row becomes due now; a finished one gets a new generation, which is returned."""
+        now = self.clock()
+        with reading(self.engine) as connection:
+            known = _known(connection, work_id, lock=False)
+        with writing(self.engine) as connection:
+            lock_name(connection, known.kind)
+            state = read_keys(connection, known.kind, [known.key], lock=True)[known.key]
+            if state.running is not None:
+                raise InvalidInput(
+                    f"{known.kind} {known.key} is running as work {state.running.id}",
+                    reason_code="already_running",
+                    remedy="wait for it, or cancel it first",
+                )
+            if state.waiting is not None:
+                after = made_due(state.waiting, now)
+                write(connection, [Change(state.waiting, after, "retried")], now)
+                return after
+            # The row that was named; if another one came after it and counts, that.
+            named = next((row for row in state.counting if row.id == work_id), None)
+            return self._next_generation(connection, named or state.last or known)
+
+    def _next_generation(self, connection: Connection, last: Work) -> Work:
+        item = WorkRequest(
+            kind=last.kind,
+            key=last.key,
+            fingerprint=last.fingerprint,
+            reason_code=RETRIED,
+            params=last.params,
+            tenant=last.tenant,
+            priority=last.priority,
+            parent_id=last.id,
+            once=last.once,
+        )
+        now = self.clock()
+        [created] = create(connection, [first_generation(item, self.kind_named(last.kind), now)], now)
+        inherit(connection, [(last.id, created.id)])
+        return created
+
+
+def _known(connection: Connection, work_id: int, *, lock: bool) -> Work:
+    query = select_work().where(work.c.id == work_id)
+    found = connection.execute(query.with_for_update() if lock else query).first() if is_id(work_id) else None
+    if found is None:
+        raise InvalidInput(
+            f"there is no work {work_id}", reason_code="unknown_work", remedy="see `perennial work list`"
+        )
+    return as_work(found)
