@@ -36,7 +36,7 @@ def factors_change(office: Office) -> int:
 
 @pytest.mark.parametrize("change", [entries_change, factors_change])
 @pytest.mark.parametrize(
-    ("of", "name"), [(CarbonService, "observe_partitions"), (Lake, "desk")], ids=["noted", "read"]
+    ("of", "name"), [(CarbonService, "observe_partitions"), (Lake, "partition_writer")], ids=["noted", "read"]
 )
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_what_changes_while_it_is_calculated_is_calculated_again(
