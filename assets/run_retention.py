@@ -33,7 +33,7 @@ def run_retention(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
 
 def forget_runs(instance: dg.DagsterInstance, horizon: datetime, at_once: int = AT_ONCE) -> tuple[int, int]:
     """Delete finished runs created before `horizon`; returns how many were deleted and how many must stay."""
-    telling: set[str] | None = None
+    newest: set[str] | None = None
     gone: list[str] = []
     kept, cursor = 0, None
     while len(gone) < at_once:
@@ -46,11 +46,11 @@ def forget_runs(instance: dg.DagsterInstance, horizon: datetime, at_once: int = 
         )
         if not page:
             break
-        if telling is None:
-            telling = {run_id for key in instance.all_asset_keys() for run_id in _newest(instance, key)}
+        if newest is None:
+            newest = {run_id for key in instance.all_asset_keys() for run_id in _newest(instance, key)}
         ids = [record.dagster_run.run_id for record in page]
-        gone += [run_id for run_id in ids if run_id not in telling]
-        kept += sum(run_id in telling for run_id in ids)
+        gone += [run_id for run_id in ids if run_id not in newest]
+        kept += sum(run_id in newest for run_id in ids)
         cursor = ids[-1]
     for run_id in gone:
         # First its logs: of a run that is forgotten nobody would look for them again.

@@ -46,7 +46,7 @@ class FeedRead:
 NEVER_READ = FeedRead({}, {})
 
 
-def unread_changes(changes: Iterable[FeedChange], read: FeedRead, units: str) -> list[FeedChange]:
+def changes_to_read(changes: Iterable[FeedChange], read: FeedRead, units: str) -> list[FeedChange]:
     """Return the changes that were not read, or had entries refused under other units of the year."""
     return [
         one

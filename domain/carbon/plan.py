@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.emissions import FORMULA
-from domain.carbon.feeds import unread_changes
+from domain.carbon.feeds import changes_to_read
 from domain.carbon.jobs import AGGREGATION, FEED_ENTRIES, KIND_OF
 from domain.carbon.observed import Observed
 from domain.carbon.patience import is_spent
@@ -71,10 +71,10 @@ def _pulls(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
             continue
         # That they cannot be read now is no reason to read all entries again.
         units = str(seen.state(UNITS.table, str(year)).last_known)
-        told = [one for one in seen.feed_changes if one.partition == partition]
-        wanted = unread_changes(told, seen.feed_read_of(partition), units)
+        changes = [one for one in seen.feed_changes if one.partition == partition]
+        wanted = changes_to_read(changes, seen.feed_read_of(partition), units)
         if not wanted:
-            yield Verdict(FEED_ENTRIES, partition, "healthy", "", f"read from {len(told)} places")
+            yield Verdict(FEED_ENTRIES, partition, "healthy", "", f"read from {len(changes)} scopes")
             continue
         why = f"not read since it changed: {', '.join(one.scope for one in wanted)}"
         found = (seen.feeds, units, *(f"{one.scope} {one.version}" for one in wanted))
@@ -105,8 +105,8 @@ def entries_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> dict
 
 
 def _made_of(numbers: Iterable[int]) -> dict[str, str]:
-    told = ",".join(map(str, sorted(numbers)))
-    return {"uploads": told} if told else {}
+    joined = ",".join(map(str, sorted(numbers)))
+    return {"uploads": joined} if joined else {}
 
 
 def _intake(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
@@ -126,7 +126,7 @@ def needs_uploads(catalogue: Catalogue, seen: Observed) -> bool:
 
 
 def _uncounted(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
-    """Entries of types that the catalogue lost: the next report would be smaller, and nobody told."""
+    """Entries of types that the catalogue lost: the next report would be smaller without a word."""
     for partition in seen.partitions(DATA_ENTRIES.table):
         name, rows = partition.split("|", 1)[0], seen.state(DATA_ENTRIES.table, partition).version.rows
         if name not in catalogue.types and rows:
@@ -373,5 +373,5 @@ def _wanted(
 def _unless_locked(seen: Observed, verdict: Verdict) -> Verdict:
     if (reason := seen.locked.get(verdict.year)) is None:
         return verdict
-    told = f"{verdict.why}, but {verdict.year} is locked: {reason}"
-    return replace(verdict, state="locked", reason_code="year_locked", why=told, fingerprint="")
+    why = f"{verdict.why}, but {verdict.year} is locked: {reason}"
+    return replace(verdict, state="locked", reason_code="year_locked", why=why, fingerprint="")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 LONGEST = 200
 """Characters."""
-_UNREAD = "\ufffd"
+_REPLACED = "\ufffd"
 """What decoders put in the place of bytes that are no UTF-8: two names of such bytes would be one."""
 _SEPARATORS = ("|", ":", "/")
 """Separators of names in keys and partitions."""
@@ -20,7 +20,7 @@ def fault_of_name(word: str) -> str:
 
 def fault_of_text(word: str, longest: int = LONGEST) -> str:
     """The same of what is only shown."""
-    if _UNREAD in word:
+    if _REPLACED in word:
         return f"{word[:40]!r}: it is not in UTF-8"
     if not word or len(word) > longest or not word.isprintable():
         return f"{word[:40]!r}: 1 to {longest} characters that can be seen"

@@ -82,7 +82,7 @@ def upload(
     settings = load_settings()
     carbon = open_carbon(settings, write=True)
     for path in files:
-        with _told(path):
+        with _file_errors(path):
             path.stat()  # before any is taken; opened once only, as a pipe is read once
 
     taken: set[int] = set()
@@ -103,7 +103,7 @@ def upload(
         receipt = upload(carbon, file, accept_valid=accept_valid, beside=taken)
         taken.add(receipt.upload.id)
         if not json:
-            _tell(receipt)
+            _say_receipt(receipt)
         return receipt.as_json()
 
     receipts = [_or_refused(one, path, alone=len(files) == 1, shown=not json) for path in files]
@@ -113,8 +113,8 @@ def upload(
     if not (wait or what_if or json) and len(receipts) > refusals:
         say("a running daemon does the rest; without one `perennial carbon heal` does")
     if json:
-        told = {"failed": list(ended.failed), "others": list(ended.others)}
-        document({"ok": not refusals and ended.well, "files": receipts, **told})
+        outcome = {"failed": list(ended.failed), "others": list(ended.others)}
+        document({"ok": not refusals and ended.well, "files": receipts, **outcome})
     raise typer.Exit(1 if refusals or not ended.well else 0)
 
 
@@ -127,7 +127,7 @@ def _or_refused(
     try:
         return take(path)
     except FileRefused as error:
-        _tell_refusal(error, path.name, shown=shown)
+        _say_refusal(error, path.name, shown=shown)
         return _refusal(error, path.name)
     except InvalidInput as error:
         if alone:
@@ -142,8 +142,8 @@ def _foresee(carbon: CarbonService, file: File, *, accept_valid: bool, shown: bo
     found = what_if(carbon, file, accept_valid=accept_valid)
     if shown:
         changes = [f["change"] for f in found.factors]
-        told = ", ".join(f"{changes.count(c)} {c}" for c in ("new", "changed", "stale") if c in changes)
-        answer(f"{file.name}: {found.rows:,} rows" + (f"; factors: {told}" if told else ""))
+        counts = ", ".join(f"{changes.count(c)} {c}" for c in ("new", "changed", "stale") if c in changes)
+        answer(f"{file.name}: {found.rows:,} rows" + (f"; factors: {counts}" if counts else ""))
         for effect in found.effects:
             answer(f"    it {effect.sentence}")
         for moved in found.units[:_UNITS_SHOWN]:
@@ -158,7 +158,7 @@ def _foresee(carbon: CarbonService, file: File, *, accept_valid: bool, shown: bo
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _file_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -168,14 +168,14 @@ def _told(path: Path) -> Iterator[None]:
 def _content(path: Path) -> bytes:
     from services.carbon.uploaded_file import LARGEST
 
-    with _told(path), path.open("rb") as file:
+    with _file_errors(path), path.open("rb") as file:
         content = file.read(LARGEST + 1)  # a device says nothing of its size
     if len(content) > LARGEST:
         raise InvalidInput(f"{path} is larger than {LARGEST >> 20} MiB", remedy="split it by year")
     return content
 
 
-def _tell(receipt: Receipt) -> None:
+def _say_receipt(receipt: Receipt) -> None:
     one = receipt.upload
     answer(f"{one.name}: {receipt.summary}")
     if receipt.restored and receipt.superseded:
@@ -199,7 +199,7 @@ def _refusal(error: FileRefused, name: str) -> dict[str, Any]:
     }
 
 
-def _tell_refusal(error: FileRefused, name: str, *, shown: bool) -> None:
+def _say_refusal(error: FileRefused, name: str, *, shown: bool) -> None:
     say(f"refused: {name}: {error.total:,} problems; nothing of it was taken")
     if shown:
         _table_of([p.as_json() for p in error.problems], error.total)

@@ -24,8 +24,8 @@ def lock(year: Year, reason: Reason = "", json: Json = False) -> None:
     notes = () if year in carbon.store.year_locks.held() else report_of(carbon, year).notes
     made = carbon.lock_year(year, getpass.getuser(), reason)
     if json:
-        told = {"at": made.locked_at, "by": made.locked_by, "reason": made.reason, "notes": list(notes)}
-        document({"year": year, "locked": True, **told})
+        details = {"at": made.locked_at, "by": made.locked_by, "reason": made.reason, "notes": list(notes)}
+        document({"year": year, "locked": True, **details})
         return
     answer(f"{year} is locked: {made.reason}")
     for note in notes:

@@ -131,7 +131,7 @@ def fill(settings: Settings, market: MarketService, request: BackfillRequest) ->
     """Backfill in this process, with progress on a terminal."""
     from assets.policies.tags import ONLY, ONLY_NEEDED
     from orchestration.cli.progress import progress
-    from orchestration.cli.runner import runner, tell
+    from orchestration.cli.runner import report_run, runner
     from services.market.backfill import run_backfill
 
     tags = {**BACKFILL_TAGS, **({} if request.force else {ONLY: ONLY_NEEDED})}
@@ -144,7 +144,7 @@ def fill(settings: Settings, market: MarketService, request: BackfillRequest) ->
             span = (str(days[0]), str(days[1])) if days else None
             with progress():
                 end = run.run(tables, domain="market", partition=partition or None, days=span, tags=tags)
-            tell(" … ".join(span) if span else partition or "ALL", tables, end)
+            report_run(" … ".join(span) if span else partition or "ALL", tables, end)
             return end.success
 
         return run_backfill(market, request, run_tables)

@@ -79,7 +79,9 @@ class Runner:
         end = self.run(start.tables, domain=start.domain, partition=request.partition_key, tags=request.tags)
         self.started.append(start)
         count = len(start.partitions)
-        tell(", ".join(start.partitions) if count <= NAMED else f"{count} partitions", start.tables, end)
+        report_run(
+            ", ".join(start.partitions) if count <= NAMED else f"{count} partitions", start.tables, end
+        )
         return end
 
     def run(
@@ -172,7 +174,7 @@ def runner(settings: Settings) -> Iterator[Runner]:
         raise Interrupted from error
 
 
-def tell(partitions: str, tables: Sequence[str], end: RunEnd) -> None:
+def report_run(partitions: str, tables: Sequence[str], end: RunEnd) -> None:
     say(f"{end.word} {partitions}: {', '.join(tables)}")
     for error in end.errors:
         say(f"        {error}")

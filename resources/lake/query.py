@@ -75,8 +75,8 @@ class Query:
         views |= {
             n: views[n].reduced(views[n].holding(wanted)) for n, wanted in partitions.items() if n in views
         }
-        lent = bool(extra) or any(v.has_deletes for v in views.values())
-        with self.views.kept(views.values()), _cleared(connection, [*views, *extra, *computed], lent):
+        registered = bool(extra) or any(v.has_deletes for v in views.values())
+        with self.views.kept(views.values()), _cleared(connection, [*views, *extra, *computed], registered):
             self._furnish(connection, views, extra)
             for name, sql in computed.items():
                 connection.execute(f"CREATE VIEW {_identifier(name)} AS {sql}").fetchall()
@@ -108,8 +108,10 @@ class Query:
             if "." not in name:
                 connection.register(name, rows)
                 continue
-            connection.register(_lent(name), rows)
-            connection.execute(f"CREATE VIEW {_identifier(name)} AS FROM {quoted(_lent(name))}").fetchall()
+            connection.register(_registered(name), rows)
+            connection.execute(
+                f"CREATE VIEW {_identifier(name)} AS FROM {quoted(_registered(name))}"
+            ).fetchall()
 
 
 def _is_of_the_statement(error: Exception) -> bool:
@@ -179,22 +181,22 @@ def _table_of(node: Node) -> str | None:
 
 
 @contextmanager
-def _cleared(connection: Any, names: Sequence[str], lent: bool) -> Iterator[None]:
-    """Create the schemas of some names; drop them afterwards, and all `lent` relations."""
+def _cleared(connection: Any, names: Sequence[str], registered: bool) -> Iterator[None]:
+    """Create the schemas of some names; drop them afterwards, and all registered relations."""
     schemas = dict.fromkeys(name.split(".", 1)[0] for name in names if "." in name)
     for schema in schemas:
         connection.execute(f"CREATE SCHEMA {quoted(schema)}").fetchall()
     yield
     for schema in schemas:
         connection.execute(f"DROP SCHEMA {quoted(schema)} CASCADE").fetchall()
-    if lent:
+    if registered:
         views = "SELECT view_name FROM duckdb_views() WHERE temporary AND NOT internal"
         for (name,) in connection.execute(views).fetchall():
             connection.unregister(name)
 
 
-def _lent(name: str) -> str:
-    return f"lent {name}"
+def _registered(name: str) -> str:
+    return f"registered {name}"
 
 
 def _identifier(name: str) -> str:

@@ -71,10 +71,10 @@ class Application:
         return Answer(404, b'{"error": "no such thing"}')
 
     def _changes(self, after: int) -> dict[str, Any]:
-        told = self.edits[after : after + self.page_size]
-        cursor = after + len(told)
+        edits = self.edits[after : after + self.page_size]
+        cursor = after + len(edits)
         return {
-            "changes": [p._asdict() | {"version": self.version(p)} for p in dict.fromkeys(told)],
+            "changes": [p._asdict() | {"version": self.version(p)} for p in dict.fromkeys(edits)],
             "cursor": str(cursor),
             "more": cursor < len(self.edits),
         }

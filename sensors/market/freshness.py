@@ -27,15 +27,15 @@ def market_freshness_sensor(
     now, calendar = market.clock(), market.calendar()
     tables = {e.source: e.table for e in market.catalogue.daily}
     known: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
-    told: dict[str, str] = {}
+    seen: dict[str, str] = {}
     events: list[dg.AssetCheckEvaluation] = []
     for source in market.source_freshness():
         if source.source not in tables:
             continue
         fresh = freshness(source, calendar, now)
         # Not the reason's words: they count hours, and every hour would be an event.
-        told[source.source] = f"{fresh.status} {source.last_failure if fresh.status == 'error' else ''}"
-        if known.get(source.source) == told[source.source]:
+        seen[source.source] = f"{fresh.status} {source.last_failure if fresh.status == 'error' else ''}"
+        if known.get(source.source) == seen[source.source]:
             continue
         since = source.last_success
         events.append(
@@ -51,10 +51,10 @@ def market_freshness_sensor(
                 },
             )
         )
-    ailing = [source for source, words in told.items() if not words.startswith("healthy")]
+    ailing = [source for source, words in seen.items() if not words.startswith("healthy")]
     return dg.SensorResult(
         asset_events=events,
-        cursor=json.dumps(told),
+        cursor=json.dumps(seen),
         skip_reason=f"not fresh: {', '.join(ailing)}" if ailing else "every source is fresh",
     )
 

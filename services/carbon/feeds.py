@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from domain.carbon.feeds import FeedChange, FeedRead, unread_changes
+from domain.carbon.feeds import FeedChange, FeedRead, changes_to_read
 from domain.carbon.jobs import API_INGEST, FEED_ENTRIES
 from domain.carbon.plan import year_of
 from domain.carbon.tables import UNITS
@@ -92,7 +92,7 @@ def poll_feeds(carbon: CarbonService, cursors: Mapping[str, str]) -> list[Poll]:
 
 
 def read_feed_entries(carbon: CarbonService, partitions: Sequence[str], run_id: str, report: Report) -> None:
-    """Read every unread scope of these partitions. A scope that fails stops no other."""
+    """Read every changed scope of these partitions. A scope that fails stops no other."""
     failures: list[PerennialError] = []
     with carbon.ledger.lease(API_INGEST, [f"{FEED_ENTRIES}:{p}" for p in partitions], run_id) as lease:
         failures += lease.refused.values()
@@ -127,7 +127,7 @@ def _read_partition(
     known = seen.feed_read_of(partition)
     changes = [change for change in seen.feed_changes if change.partition == partition]
     failed: list[PerennialError] = []
-    for change in unread_changes(changes, known, units):
+    for change in changes_to_read(changes, known, units):
         lease.check()
         try:
             carbon.refuse_locked([change.year])
@@ -135,7 +135,7 @@ def _read_partition(
         except PerennialError as error:
             failed.append(error)
             continue
-        others = {scope: told for scope, told in known.refused.items() if scope != change.scope}
+        others = {scope: refused for scope, refused in known.refused.items() if scope != change.scope}
         mine = {change.scope: {**refused, "units": units}} if refused else {}
         known = FeedRead({**known.versions, change.scope: read.version}, others | mine)
         report(partition, read)
@@ -201,6 +201,6 @@ def _record(partition: str, known: FeedRead, read: ReadScope, run_id: str) -> Pa
         rows=read.entries,
         digest=digest(dict(known.versions)),
         inputs=dict(known.versions),
-        detail={"refused": {scope: dict(told) for scope, told in known.refused.items()}},
+        detail={"refused": {scope: dict(refused) for scope, refused in known.refused.items()}},
         run_id=run_id,
     )

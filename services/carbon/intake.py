@@ -220,8 +220,8 @@ def _of_year(carbon: CarbonService, upload: Upload, year: int) -> pa.Table:
     except InfrastructureError as error:
         if error.reason_code != LOST:
             raise
-        told = f"{upload.name} (upload {upload.id}): {error.message}"
-        raise InfrastructureError(told, reason_code=error.reason_code, remedy=error.remedy) from error
+        message = f"{upload.name} (upload {upload.id}): {error.message}"
+        raise InfrastructureError(message, reason_code=error.reason_code, remedy=error.remedy) from error
     return rows.filter(pc.equal(rows.column("year"), year))
 
 

@@ -22,7 +22,7 @@ def chains(carbon: CarbonService, limit: int = 20) -> list[dict[str, Any]]:
     uploads = carbon.store.uploads.find(limit=limit)
     members = carbon.ledger.pipelines.members([u.pipeline_id for u in uploads])
     ahead = _Ahead.of(carbon)
-    return [_told(u, members[u.pipeline_id], ahead) for u in uploads]
+    return [_as_dict(u, members[u.pipeline_id], ahead) for u in uploads]
 
 
 def chain(carbon: CarbonService, pipeline_id: str) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def chain(carbon: CarbonService, pipeline_id: str) -> dict[str, Any]:
         }
         for row in rows
     ]
-    return _told(upload, rows, _Ahead.of(carbon)) | {"work": work, "problems": list(upload.problems)}
+    return _as_dict(upload, rows, _Ahead.of(carbon)) | {"work": work, "problems": list(upload.problems)}
 
 
 def unended(carbon: CarbonService, pipeline_ids: Collection[str]) -> dict[str, str]:
@@ -131,7 +131,7 @@ def _become(upload: Upload, rows: Sequence[Work], ahead: _Ahead) -> Pipeline:
     return pipeline(rows, refused=not upload.accepted, more=name in ahead.coming, locked=name in ahead.locked)
 
 
-def _told(upload: Upload, rows: Sequence[Work], ahead: _Ahead) -> dict[str, Any]:
+def _as_dict(upload: Upload, rows: Sequence[Work], ahead: _Ahead) -> dict[str, Any]:
     found = _become(upload, rows, ahead)
     phases = {name: span.status for name, span in found.phases.items() if span.started is not None}
     return {

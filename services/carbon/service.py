@@ -98,19 +98,19 @@ class CarbonService:
         return replace(seen, not_indexed=len(not_indexed(self.staging, self.store)))
 
     def observe_table(self, table: Table) -> Observed:
-        """The same of one table, beside the files that came: enough to tell whether it has them."""
+        """Observe one table and the uploads: enough to know whether it has them."""
         uploads = self.store.uploads.current()
         return Observed(states=self.states([table]), uploads=uploads)
 
     def observe_partitions(self, partitions: Mapping[str, Sequence[str]]) -> Observed:
-        """The same of some partitions, by the name of their table: enough to tell what is made from them."""
+        """Observe some partitions, by the name of their table: enough for what is made from them."""
         named = {p for of in partitions.values() for p in of}
         records = self.provenance.records(list(partitions), named)
         states = self._states(self.lake.holdings(partitions), records)
         return Observed(states=states, factor_digests=self._factor_digests(states))
 
     def observe_intake(self, partitions: Mapping[str, Sequence[str]]) -> Observed:
-        """The same with the files that came: enough to tell what partitions are made of them."""
+        """Observe some partitions and the uploads: enough for what is made of them."""
         seen = self.observe_partitions(partitions)
         missing = len(not_indexed(self.staging, self.store))
         return replace(seen, uploads=self.store.uploads.current(), not_indexed=missing)
@@ -141,10 +141,10 @@ class CarbonService:
         """Of the applications that there are now; what was read of others stays as it is."""
         if not self.feeds:
             return []
-        told = self.store.feed_contents.all()
+        contents = self.store.feed_contents.all()
         return [
             FeedChange(one.source, one.institution, one.topic, one.year, one.version)
-            for one in told
+            for one in contents
             if one.source in self.feeds
         ]
 
@@ -152,8 +152,8 @@ class CarbonService:
         """Of the applications that there are now, those of which nobody knows what they hold."""
         if not self.feeds:
             return {}
-        told = {row.source: row for row in self.ledger.freshness.all("carbon")}
-        rows = {origin: told.get(freshness_of(origin)) for origin in self.feeds}
+        freshness = {row.source: row for row in self.ledger.freshness.all("carbon")}
+        rows = {origin: freshness.get(freshness_of(origin)) for origin in self.feeds}
         return {
             origin: None if row is None else row.last_success
             for origin, row in rows.items()
@@ -205,9 +205,9 @@ class CarbonService:
     def _digests_of(self, year: int, state: PartitionState) -> Mapping[str, str]:
         """As recorded with the content that is there. Of content that nobody recorded, or that was recorded
         before they were, they are read of the factors."""
-        told: Mapping[str, str] | None = state.detail.get(DIGESTS) if state.untouched else None
-        if told is not None or state.version == ABSENT:
-            return told or {}
+        recorded: Mapping[str, str] | None = state.detail.get(DIGESTS) if state.untouched else None
+        if recorded is not None or state.version == ABSENT:
+            return recorded or {}
         known = self._digests.get(year)
         if known is None or known[0] != state.version:
             known = self._digests[year] = state.version, digests(self.factors(year))

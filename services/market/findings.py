@@ -15,7 +15,7 @@ def find_problems(market: MarketService) -> list[Finding]:
     """The worst first."""
     now = market.clock()
     seen = market.observe(now)
-    gaps, unread = _history_gaps(market)
+    gaps, unavailable = _history_gaps(market)
     found = health.findings(
         market.plan_of(seen, now),
         market.ledger.current((FILL, REFRESH)),
@@ -26,7 +26,7 @@ def find_problems(market: MarketService) -> list[Finding]:
         history_gaps=gaps,
         lost=market.days_lost(),
     )
-    return sorted([*found, *unread], key=lambda f: f.rank)
+    return sorted([*found, *unavailable], key=lambda f: f.rank)
 
 
 def _history_gaps(market: MarketService) -> tuple[int, list[Finding]]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from domain.carbon.feeds import FeedChange, FeedRead, unread_changes
+from domain.carbon.feeds import FeedChange, FeedRead, changes_to_read
 from domain.carbon.jobs import FEED_ENTRIES
 from domain.carbon.plan import Verdict, plan
 from tests.unit.carbon.world import ENTRIES, MASSES, REPORT, World
@@ -98,6 +98,6 @@ def test_plan__unread_change__report_waits(world: World) -> None:
     )
 
 
-def test_unread_changes__several_scopes__sorted() -> None:
+def test_changes_to_read__several_scopes__sorted() -> None:
     places = [replace(PLANE, institution=name) for name in ("c", "a", "b")]
-    assert [one.institution for one in unread_changes(places, READ, "")] == ["a", "b", "c"]
+    assert [one.institution for one in changes_to_read(places, READ, "")] == ["a", "b", "c"]
