@@ -42,7 +42,7 @@ class Settings(StorageSettings):
     api_token: SecretStr = setting(
         "The bearer token that `perennial api` wants from its callers.",
         default=SecretStr(""),
-        shown="none: whoever reaches it may use it",
+        shown="none: every caller that reaches it may use it",
         example="0123456789abcdef",
     )
     ingest_log: AbsolutePath = setting(

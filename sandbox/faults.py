@@ -107,7 +107,7 @@ class Fault:
         return self.day is None or (query.endpoint.by_day and query.covers(self.day))
 
     def refusal(self, api: str) -> Refusal:
-        """What a caller of `api` is told."""
+        """What a caller of `api` gets."""
         made: Mapping[str, Callable[[], Refusal]] = {
             "rate_limit": lambda: messages.minute_limit(self.limit),
             "rate_limit_by_name": lambda: messages.minute_limit_by_name(api, self.limit),

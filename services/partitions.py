@@ -131,7 +131,7 @@ class Built:
 @dataclass(frozen=True)
 class NotBuilt:
     """Why a partition gets no new content: an `error`, or a reason to `skip` it; both if an error is to be
-    raised and no attempt mends it."""
+    raised and no attempt heals it."""
 
     partition: str
     error: Exception | None = None

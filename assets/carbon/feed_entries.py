@@ -22,7 +22,7 @@ def feed_entries(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
         specs=[
             tableless(
                 FEED_ENTRIES_KEY,
-                "Entries of applications beside us: edited by people, or counted by systems.",
+                "Entries of other applications: edited by people, or counted by systems.",
                 "json",
                 "category_year",
                 partitions,

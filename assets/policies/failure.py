@@ -10,7 +10,7 @@ from domain.shared.error import PerennialError, TransientResourceError
 
 @contextmanager
 def classified(final: bool = True) -> Iterator[None]:
-    """Let the op's retry policy see only what seconds can mend; everything else ends the step at once.
+    """Let the op's retry policy see only what seconds can heal; everything else ends the step at once.
 
     Unclassified exceptions end it too: the ledger spaces their few attempts. After the `final` pass the error
     is the step's own failure; left to the policy, the step would only say that its retries are used up.

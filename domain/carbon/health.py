@@ -25,7 +25,7 @@ from domain.shared.work_findings import (
 )
 
 _FOR_A_PERSON = ("no_files", "unknown_type", UNAVAILABLE)
-"""Reason codes of verdicts that nothing but a person mends."""
+"""Reason codes of verdicts that only a person can resolve."""
 NOTHING_READ: Mapping[str, FeedRead] = MappingProxyType({})
 
 

@@ -59,7 +59,7 @@ JOBS = (
 )
 
 _ACROSS_RUNS = Backoff(base=timedelta(seconds=60), factor=2, cap=timedelta(hours=1))
-"""Without a maximum: what only time mends (an application that is down, a lake that is busy) is never final,
+"""Without a maximum: what only time heals (an application that is down, a lake that is busy) is never final,
 or a weekend without it would need a person on Monday. All else fails at once, or after a few attempts."""
 _OF_A_YEAR = {FEED_ENTRIES, *(table.table for table in TABLES)}
 YEAR_KINDS = frozenset(job.kind for job in JOBS if _OF_A_YEAR.issuperset(job.makes))

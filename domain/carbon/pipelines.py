@@ -1,4 +1,4 @@
-"""What has become of a chain, told by its work alone: nothing of it is kept anywhere.
+"""The status of a pipeline, derived from its work items: nothing of it is kept anywhere.
 
 A chain begins with a file and has three phases. Its work may be shared with other chains.
 """

@@ -59,7 +59,7 @@ def plan(catalogue: Catalogue, seen: Observed) -> Plan:
     return Plan(tuple(verdicts))
 
 
-# Pulls: what applications beside us hold is what was read of them.
+# Feeds: what applications have is what was read of them.
 
 
 def _pulls(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
@@ -227,8 +227,8 @@ def _emissions(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
 
 
 def _not_yet_calculated(seen: Observed, partition: str) -> Iterator[Verdict]:
-    """Entries that were taken in, and then they or the factors were lost or altered: whoever brought them
-    waits for their emissions still."""
+    """Entries that were ingested before they or the factors were lost or altered: the pipelines of their
+    uploads still wait for emissions."""
     entries = seen.state(DATA_ENTRIES.table, partition)
     made_from = seen.state(EMISSIONS.table, partition).inputs.get("entries")
     if entries.recorded is not None and made_from != str(entries.recorded):
@@ -305,14 +305,14 @@ def _judge_sums(
     made_from = {t: seen.state(EMISSIONS.table, f"{t}|{year}") for t in types}
     if table == REPORTS.table:
         made_from["units"] = seen.state(UNITS.table, str(year))
-    # What strangers did to them is no chain's doing.
+    # A change made by another program belongs to no pipeline.
     causes = {n: c.detail.get("pipelines", ()) for n, c in made_from.items() if c.untouched}
     verdict = _judge_derived(seen, table, partition, inputs, causes)
     if not verdict.due:
         return verdict
     broken = any(map(_is_broken, made_from.values()))
     if year in moving and not broken and is_spent(seen.now, seen.state(table, partition), inputs, made_from):
-        return replace(verdict, why=f"{verdict.why}; {year} does not come to rest, and it waits no longer")
+        return replace(verdict, why=f"{verdict.why}; {year} keeps changing, and it waits no longer")
     if waits := waits_for([], made_from):
         return replace(verdict, state="waits", reason_code=waits[0], why=waits[1], fingerprint="")
     if year in moving or broken:

@@ -110,7 +110,10 @@ DATA_ENTRIES = Table(
         _YEAR,
         _TYPE,
         Column(
-            "entry_key", pa.int64(), "The entry as a number, told by its source and its id", nullable=False
+            "entry_key",
+            pa.int64(),
+            "The entry as a number, derived from its source and its id",
+            nullable=False,
         ),
         Column("entry_id", pa.string(), "Its id in the file, or its line", nullable=False),
         Column("institution", pa.string(), "Whose entry it is", nullable=False),

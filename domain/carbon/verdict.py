@@ -45,7 +45,7 @@ class Verdict:
 
     @property
     def since(self) -> datetime | None:
-        """Nobody notes when it became so; its work tells since when it is wished for."""
+        """Nobody notes when it became so; its work item has the time of the request."""
         return None
 
     @property

@@ -96,7 +96,7 @@ class Plan:
 
         `live` says whether the ledger knows the key: a row waiting, running, failed for good, or called off
         by a person. What is given up must not count as a further day, or three hopeless days would hide
-        every older one; wished for again it stays as it is until its fingerprint changes. Gaps come before
+        every older one; requested again it stays as it is until its fingerprint changes. Gaps come before
         rechecks.
         """
         chosen = [v for v in self.due if v.state == "refresh" or live(v.key)]

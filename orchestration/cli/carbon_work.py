@@ -79,7 +79,7 @@ def reindex(
 
 
 def pull(json: Json = False) -> None:
-    """Poll the applications beside us now, and do whatever follows."""
+    """Poll the feeds of other applications now, and do what follows."""
     from services.carbon.feeds import poll_feeds
 
     settings = load_settings()

@@ -1,7 +1,7 @@
 """Dividends and splits: one possible ex-date per stock and year, hence adj_factor and share capital.
 
 `adj_factor` starts at 1 on the listing day and is multiplied by (1 + split) / (1 - yield) on each
-ex-date. Values are kept as published, four decimals, so whoever multiplies gets our numbers.
+ex-date. Values are kept as published, four decimals, so a product has our numbers.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ FULL_POLL_EVERY = 120
     name="carbon_feed_sensor",
     minimum_interval_seconds=30,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Polls the applications beside us for changed entries.",
+    description="Polls other applications for changed entries.",
 )
 def feed_sensor(context: dg.SensorEvaluationContext, carbon_service: CarbonResource) -> dg.SensorResult:
     carbon = carbon_service.open()

@@ -105,7 +105,7 @@ def read_feed_entries(carbon: CarbonService, partitions: Sequence[str], run_id: 
 
 
 def _settle(lease: Lease, key: str, failed: Sequence[PerennialError]) -> None:
-    """A failure that a person must correct counts more than one that time mends."""
+    """A failure that a person must correct counts more than one that time heals."""
     if not failed:
         lease.complete(key)
         return

@@ -59,7 +59,7 @@ class CarbonService:
     ledger: Ledger
     staging: Staging
     feeds: Mapping[str, FeedClient] = field(default_factory=dict)
-    """Applications beside us, by what their entries are to us."""
+    """Feeds of other applications, by what their entries are to us."""
     inbox_folder: Path = Path()
     store: CarbonStore = field(init=False, repr=False)
     _digests: dict[int, tuple[Version, dict[str, str]]] = field(default_factory=dict, repr=False)

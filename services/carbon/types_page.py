@@ -18,7 +18,7 @@ _ROLES = {
     "share": "multiplies, 0 to 1",
     "flag": "yes or no; yes multiplies by {times:g}",
     "key": "chooses the factor",
-    "class": "chooses the factor, told by the amount",
+    "class": "chooses the factor, derived from the amount",
 }
 
 

@@ -29,7 +29,7 @@ def read_parquet(source: BinaryIO, known: Collection[str]) -> Cells:
         frame.validate(full=True)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).partition("\n")[0]
-        raise refused("not_a_table", f"is damaged and cannot be read as Parquet: {reason}") from None
+        raise refused("not_a_table", f"is corrupt and cannot be read as Parquet: {reason}") from None
     columns = [_as_text(name, column) for name, column in zip(names, frame.columns, strict=True)]
     columns, lines = without_empty_rows(columns, pa.array(range(1, frame.num_rows + 1), pa.int64()))
     numeric = frozenset(n for n, t in zip(names, frame.schema.types, strict=True) if _is_number(t))

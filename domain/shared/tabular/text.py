@@ -71,7 +71,7 @@ def encoding_of(source: BinaryIO) -> str:
     if _mostly_utf8(source):
         # Taken for Windows-1252, every umlaut of it would be two wrong letters.
         raise refused(
-            "encoding", f"is UTF-8 and has a damaged character here, or was cut off: {_SAVE}", line=broken
+            "encoding", f"is UTF-8 and has a broken character here, or was cut off: {_SAVE}", line=broken
         )
     if broken := _broken(source, "cp1252"):
         raise refused(

@@ -133,7 +133,7 @@ TROUBLES = {
         "source_fails",
         "trade_cal failed after 3 retries",
         True,
-        "ask whoever runs the source",
+        "ask the operator of the source",
     ),
 }
 

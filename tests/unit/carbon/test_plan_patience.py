@@ -53,7 +53,7 @@ def test_a_report_that_waits_no_longer_names_the_types_that_are_old(world: World
     world.wait(minutes=1)
     found = world.verdict(REPORT)
     assert (found.state, found.reason_code) == ("due", "inputs_changed")
-    assert "2025 does not come to rest" in found.why
+    assert "2025 keeps changing" in found.why
     world.work(found)
     assert "train" in world.report_state().outdated
     assert world.report_state().notes[0].startswith("old in this report: ")
