@@ -111,7 +111,7 @@ def test_backfill__the_lease_of_a_killed_one_lasts__names_the_run_that_holds_the
     holder = next(row.run_id for row in killed.work() if row.status == "running")
     said = killed.run(*COMMAND)
     assert said.code == 1
-    assert f"is being done by {holder}" in said.err
+    assert f"is leased to {holder}" in said.err
 
 
 def test_an_interrupted_range_ends_in_one_sentence_and_the_same_command_goes_on(
