@@ -142,6 +142,8 @@ def fill(settings: Settings, market: MarketService, request: BackfillRequest) ->
             tables: Sequence[str], *, partition: str = "", days: tuple[date, date] | None = None
         ) -> bool:
             span = (str(days[0]), str(days[1])) if days else None
+            if span:
+                say(f"backfilling {span[0]} to {span[1]}")
             with progress():
                 end = run.run(tables, domain="market", partition=partition or None, days=span, tags=tags)
             report_run(" … ".join(span) if span else partition or "ALL", tables, end)
