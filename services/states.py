@@ -1,4 +1,4 @@
-"""A partition's cell: what the lake holds now, beside what was recorded of it. No Dagster here."""
+"""The state of a partition: what the lake holds now, and what was recorded of it."""
 
 from __future__ import annotations
 

@@ -94,10 +94,6 @@ def _from_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_
     )
 
 
-def _action(reason_code: str) -> str:
-    return actions("market").get(reason_code, "nothing")
-
-
 def _health(verdict: Verdict) -> Health:
     """A partition that cannot be read needs a person if it lasts."""
     if verdict.reason_code == UNAVAILABLE:
@@ -124,7 +120,7 @@ def _sources(sources: Iterable[SourceRow], calendar: TradingCalendar, now: datet
             reason=f"{fresh.reason}{last}",
             since=source.last_failure if fresh.status == "error" else source.last_success,
             next_attempt=None,
-            action="see the work that waits for it; it heals with its next success",
+            action=actions("market")[f"source_{fresh.status}"],
         )
 
 

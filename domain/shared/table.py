@@ -82,9 +82,9 @@ class Table:
 class Version:
     """What a partition contains: row count and an order-independent hash of its rows.
 
-    Content, not a snapshot: compaction keeps it, a hand edit changes it. `damaged` marks a
-    partition whose data files cannot be read; `unread` says why the bytes of one cannot be had now, and then
-    nobody knows what it contains. Neither equals a healthy version.
+    Content, not a snapshot: compaction keeps it, a hand edit changes it. `corrupt` marks a
+    partition whose files do not decode; `unavailable` says why its bytes cannot be read now, so that its
+    content is unknown. Neither equals a healthy version.
     """
 
     rows: int

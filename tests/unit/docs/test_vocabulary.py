@@ -45,7 +45,7 @@ IDENTIFIERS = {
     "wishes": "requests",
 }
 """Parts of identifiers that are not used, with the word that is."""
-CELLS = ("domain/carbon/reading/", "domain/carbon/intake/", "domain/shared/tabular/", "sandbox/")
+CELLS = ("domain/carbon/intake/", "domain/shared/tabular/", "sandbox/")
 """Where a cell is a cell of somebody's file."""
 TEXT = {
     r"\btold\b": "reported, shown, named",
