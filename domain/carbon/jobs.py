@@ -1,6 +1,6 @@
 """The kinds of carbon work, a row each: what it makes, its phase, and what may follow from it.
 
-A new kind is a row here and the function that does it, in `services/carbon/`, named by its asset. The plan decides what is
+A new kind is a row here and a function in `services/carbon/` that its asset calls. The plan decides what is
 done and when; that one kind follows another is what the plan observes next. Files in the inbox are outside of
 the plan: a sensor of their own finds them.
 """
