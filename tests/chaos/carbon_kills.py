@@ -117,8 +117,8 @@ def _unreadable(office: CarbonHome) -> Iterator[str]:
 
 
 def _heal_at_once(office: CarbonHome) -> None:
-    """The dead are known to be dead: healing waits only for what died again and again, or before it began,
-    and says so."""
+    """Once the dead are known to be dead, healing waits only for what died again and again, and says so."""
+    office.home.expire_leases()
     ended = office.home.run(*HEAL)
     office.found.count(impatient=1, impatient_done=int(ended.code == 0))
     complaints = office.found.complaints

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 from sqlalchemy import NullPool, create_engine, inspect, text
 
 from domain.market.trading import SHANGHAI
@@ -23,10 +24,12 @@ from orchestration.domains.carbon import open_carbon
 from orchestration.domains.market import open_market
 from orchestration.environments import child_environment
 from orchestration.health import platform_findings
+from orchestration.instance import open_instance
 from orchestration.settings import PROJECT_ROOT, Settings
 from sandbox.accounts import ACCOUNTS, Account
 from sandbox.exchange import Exchange
 from sandbox.server import SandboxServer
+from sensors.reconcile import UNFINISHED
 from services.carbon.service import CarbonService
 from services.market.service import MarketService
 from tests.postgres import PostgresMissing, find_binaries, running_server
@@ -117,8 +120,11 @@ class Home:
         self._execute("pace", "DELETE FROM pace")
 
     def expire_leases(self) -> None:
-        """As if the minute had passed for which a silent holder keeps its work."""
+        """As if the time had passed after which a silent worker, and a silent run, are dead."""
         self._execute("work", f"UPDATE work SET lease_until = '{LONG_AGO}' WHERE status = 'running'")
+        with open_instance(self.settings) as instance:
+            for run in instance.get_runs(filters=dg.RunsFilter(statuses=UNFINISHED)):
+                instance.report_run_failed(run, "its worker is dead")
 
     def end_waits(self) -> None:
         """As if the time had passed until which work was deferred or queued."""

@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import dagster as dg
 from domain.shared.error import PerennialError
 from orchestration.instance import open_instance
 from sensors.reconcile import UNFINISHED
+from sensors.work_sweep import sweep
 from tests.chaos.companions import companions
 from tests.chaos.home import Home, has_postgres, kill_group, postgres_url
 from tests.chaos.kills import finish
@@ -165,5 +167,7 @@ def unfinished(home: Home) -> Iterator[str]:
         if row.reason_code == "unclassified":
             yield f"work {row.id} {row.key} failed unclassified: {row.error}"
     with open_instance(home.settings) as instance:
+        # A run that was killed while it held no work is ended after minutes of silence: judged an hour later.
+        sweep(instance, home.market.ledger, datetime.now(UTC) + timedelta(hours=1))
         for run in instance.get_runs(filters=dg.RunsFilter(statuses=UNFINISHED)):
             yield f"run {run.run_id} is {run.status.value}, and every command has ended"

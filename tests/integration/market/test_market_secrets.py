@@ -251,7 +251,7 @@ def test_a_day_of_faults_leaves_the_token_nowhere(
         assert printed("market daily", "--json").code == 1
         assert source.echoed > before, f"the source was not asked: {name}"
     with monkeypatch.context() as patch:
-        patch.setattr(requests.Session, "post", exploding)
+        patch.setattr(requests.Session, "request", exploding)
         printed.ask_again()
         assert printed("market daily").code == 1
     assert "trade_cal: RuntimeError at " in str(house.newest("normalized_trade_cal").error)
@@ -317,7 +317,7 @@ def test_a_day_on_postgres_leaves_its_password_nowhere(
     assert places_of(PASSWORD, iter([("the code location", code_location(house))])) == []
 
 
-def exploding(session: requests.Session, url: str, **call: Any) -> requests.Response:
+def exploding(session: requests.Session, method: str, url: str, **call: Any) -> requests.Response:
     """A library that fails in a way nobody foresaw, and says with what."""
     raise RuntimeError(f"{url}: cannot send {everything(call['data'])}")
 
