@@ -66,7 +66,7 @@ def end_left_over(lock: Path, *, grace_seconds: float = GRACE_SECONDS) -> bool:
         if not (group := int(_read(file) or 0)):
             raise AlreadyRunning(f"a process without a name holds {lock}")
         _end_group(group, lambda: not _signal_group(group, 0), grace_seconds)
-        _wait_until(lambda: _locks(file), grace_seconds)
+        _wait_until(lambda: _locks(file), max(grace_seconds, GRACE_SECONDS))
         return True
 
 
