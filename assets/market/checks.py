@@ -12,7 +12,6 @@ from services.partitions import PartitionReport
 WHOLE = "whole_day"
 UNIQUE = "unique_key"
 FRESH = "fresh"
-JUDGEMENT = ("status", "expected", "ratio")
 
 
 class DailyChecks:
