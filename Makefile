@@ -6,7 +6,7 @@ SHELL := /bin/sh
 
 VENV := .venv
 BIN := $(VENV)/bin
-MODELS := tests/integration/carbon/test_carbon_model.py
+MODELS := tests/integration/services/carbon/test_carbon_model.py
 STAMP := $(VENV)/.installed
 # Some tests wait for processes of their own: one worker more than there are cores.
 JOBS = $$(($$(getconf _NPROCESSORS_ONLN) + 1))

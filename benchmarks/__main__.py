@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 WHAT: dict[str, tuple[str, str]] = {
     "backfill": ("benchmarks.backfill", "run"),
-    "looks": ("benchmarks.looks", "run"),
+    "passes": ("benchmarks.passes", "run"),
     "commits": ("benchmarks.lake", "run"),
     "queries": ("benchmarks.lake", "queries"),
     "orchestration": ("benchmarks.orchestration", "run"),

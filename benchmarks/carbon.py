@@ -59,17 +59,17 @@ def run(entries: int = ENTRIES) -> dict[str, float]:
                     continue
                 took.append(in_child(world, name, str(number)))
         reconcile = in_child(world, "look", "0")
-    return _told(entries, turns, reconcile)
+    return _reported(entries, turns, reconcile)
 
 
-def _told(entries: int, turns: dict[str, list[Took]], reconcile: Took) -> dict[str, float]:
+def _reported(entries: int, turns: dict[str, list[Took]], reconcile: Took) -> dict[str, float]:
     scale = {"c": entries / SAMPLE, "looked_up": entries / SAMPLE}
     clock = {n: median(t.seconds for t in of) * scale.get(n, 1) for n, of in turns.items()}
     work = {n: median(t.work for t in of) * scale.get(n, 1) for n, of in turns.items()}
     peak = {n: max(t.peak_gib for t in of) for n, of in turns.items()}
     for name in turns:
         print(f"  {name:<10}{clock[name]:10.1f} s{work[name]:10.1f} s of work{peak[name]:8.2f} GiB")
-    print(f"  a look at all of it: {reconcile.seconds * 1000:.0f} ms")
+    print(f"  a pass at all of it: {reconcile.seconds * 1000:.0f} ms")
     return {
         "carbon_a_over_d": clock["a"] / clock["d"],
         "carbon_a_over_d_work": work["a"] / work["d"],
@@ -90,7 +90,7 @@ def in_child(world: World, what: str, given: str) -> Took:
 
 
 def _again(world: World, number: int, *, first_only: bool) -> Callable[[], object]:
-    """A look that finds what is due, and a run of it; in `world.open()` nothing has been looked at yet."""
+    """A pass that finds what is due, and a run of it; in `world.open()` nothing has been looked at yet."""
     world.new_factors(world.open(), number + 1000 * first_only, number)
     carbon = world.open()
 

@@ -13,4 +13,4 @@ def peak_gib() -> float:
     if status.exists():
         [line] = [row for row in status.read_text().splitlines() if row.startswith("VmHWM")]
         return int(line.split()[1]) / 2**20
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2 ** (30 if sys.platform == "darwin" else 20)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2 ** (30 if sys.app == "darwin" else 20)

@@ -1,7 +1,7 @@
 """One, five and ten years of all daily tables: what grows with the warehouse, and what must not.
 
 Filled from the sandbox by `perennial market backfill`, one year after the other, in one home, which is put by
-at each age. Then the ages take turns, so that a slow minute of the machine is one of all of them: a look,
+at each age. Then the ages take turns, so that a slow minute of the machine is one of all of them: a pass,
 `status`, `plan`, a day's commit, a one-stock and a one-day query, and at the end size and files on disk.
 """
 

@@ -34,31 +34,31 @@ def rounds(homes: Homes, number: int, seed: int) -> dict[str, Round]:
 
 def series(homes: Homes, luck: random.Random, database_url: str = "", *, length: int) -> Findings:
     found, writer = Findings(), SheetWriter(luck)
-    with homes.open(found, database_url) as office:
+    with homes.open(found, database_url) as app:
         before = writer.complete_set()
-        office.fill(before if luck.random() < 0.7 else before[: len(YEARS)])
+        app.fill(before if luck.random() < 0.7 else before[: len(YEARS)])
         for _ in range(length):
-            _kill(office, writer, luck)
-            found.complaints += _unreadable(office)
-            found.complaints += duplicate_keys(office.home.carbon.lake, "carbon.")
+            _kill(app, writer, luck)
+            found.complaints += _unreadable(app)
+            found.complaints += duplicate_keys(app.home.carbon.lake, "carbon.")
             if luck.random() < 0.5:
-                _heal_at_once(office)
+                _heal_at_once(app)
             if luck.random() < 0.3:
-                office.home.expire_leases()
-                office.home.end_waits()
-        office.heal()
-        office.check()
+                app.home.expire_leases()
+                app.home.end_waits()
+        app.heal()
+        app.check()
     return found
 
 
-def _kill(office: CarbonHome, writer: SheetWriter, luck: random.Random) -> None:
+def _kill(app: CarbonHome, writer: SheetWriter, luck: random.Random) -> None:
     """One to three commands at once; one of them is killed, or all are."""
     uploads = [writer.any_sheet(partly=True) for _ in range(luck.randint(1, 3))]
-    commands = [(*office.upload_command(sheet), "--wait") for sheet in uploads]
+    commands = [(*app.upload_command(sheet), "--wait") for sheet in uploads]
     if luck.random() < 0.3:
         commands.append(HEAL)
-    name, when = _moment(office, luck)
-    started = [office.home.start(*words) for words in commands]
+    name, when = _moment(app, luck)
+    started = [app.home.start(*words) for words in commands]
     processes = [process for process, _ in started]
     victims = processes if luck.random() < 0.5 else [luck.choice(processes)]
     try:
@@ -69,14 +69,12 @@ def _kill(office: CarbonHome, writer: SheetWriter, luck: random.Random) -> None:
     finally:
         for process in processes:
             kill_group(process)
-    office.deaths += hit
-    office.found.count(kills=hit, too_late=len(victims) - hit, **{name: 1})
+    app.deaths += hit
+    app.found.count(kills=hit, too_late=len(victims) - hit, **{name: 1})
     for process, output in started:
         printed = output.read_text(errors="replace")
         if "Traceback" in printed:
-            office.found.complaints.append(
-                f"ended with {process.returncode} and a traceback: {printed[-900:]}"
-            )
+            app.found.complaints.append(f"ended with {process.returncode} and a traceback: {printed[-900:]}")
 
 
 def _is_killed(process: subprocess.Popen[bytes]) -> bool:
@@ -85,16 +83,16 @@ def _is_killed(process: subprocess.Popen[bytes]) -> bool:
     return lived
 
 
-def _moment(office: CarbonHome, luck: random.Random) -> tuple[str, Callable[[], bool]]:
+def _moment(app: CarbonHome, luck: random.Random) -> tuple[str, Callable[[], bool]]:
     """When to kill: after some time, some commit, some claim, or some completed work."""
     kind = luck.choice(MOMENTS)
     grace = luck.choice((0.0, luck.uniform(0, 0.05), luck.uniform(0, 0.5)))
     if kind == "at_time":
         return kind, after(luck.uniform(0.5, COMMAND_TAKES), lambda: True)
     if kind == "at_commit":
-        commit = commits(office.home, "carbon") + luck.randint(1, 5)
-        return kind, after(grace, lambda: commits(office.home, "carbon") >= commit)
-    ledger = office.home.carbon.ledger
+        commit = commits(app.home, "carbon") + luck.randint(1, 5)
+        return kind, after(grace, lambda: commits(app.home, "carbon") >= commit)
+    ledger = app.home.carbon.ledger
     if kind == "at_claim":
         work = luck.choice(KINDS)
         return kind, after(grace, lambda: any(row.kind == work for row in ledger.running()))
@@ -102,11 +100,11 @@ def _moment(office: CarbonHome, luck: random.Random) -> tuple[str, Callable[[], 
     return kind, after(grace, lambda: len(ledger.find(status="completed", limit=None)) >= done)
 
 
-def _unreadable(office: CarbonHome) -> Iterator[str]:
+def _unreadable(app: CarbonHome) -> Iterator[str]:
     """Right after a death every report can be read and adds up."""
     for year in YEARS:
         try:
-            report = report_of(office.home.carbon, year)
+            report = report_of(app.home.carbon, year)
         except PerennialError as error:
             if error.reason_code != "no_report":
                 yield f"after a death the report of {year} cannot be read: {error.message}"
@@ -116,13 +114,13 @@ def _unreadable(office: CarbonHome) -> Iterator[str]:
             yield f"after a death {TOP} has {top} mg in {year}, and its units {report.total_mg}"
 
 
-def _heal_at_once(office: CarbonHome) -> None:
+def _heal_at_once(app: CarbonHome) -> None:
     """Once the dead are known to be dead, healing waits only for what died again and again, and says so."""
-    office.home.expire_leases()
-    ended = office.home.run(*HEAL)
-    office.found.count(impatient=1, impatient_done=int(ended.code == 0))
-    complaints = office.found.complaints
+    app.home.expire_leases()
+    ended = app.home.run(*HEAL)
+    app.found.count(impatient=1, impatient_done=int(ended.code == 0))
+    complaints = app.found.complaints
     if ended.failed_badly or (ended.code and not REASON.search(ended.text)):
         complaints.append(f"healing after a death ended with {ended.code}: {ended.text[-600:]}")
-    if held := [(row.key, row.run_id) for row in office.home.carbon.ledger.running()]:
+    if held := [(row.key, row.run_id) for row in app.home.carbon.ledger.running()]:
         complaints.append(f"after healing dead processes still hold work: {held}")

@@ -39,23 +39,23 @@ def crowd(homes: Homes, luck: random.Random, database_url: str = "", processes: 
     """Commands at once, all but two of which upload files, with readers throughout. The last to end leaves
     nothing to do; half of the homes are empty at first."""
     found, writer = Findings(), SheetWriter(luck)
-    with homes.open(found, database_url) as office:
+    with homes.open(found, database_url) as app:
         before = writer.complete_set()
         before = before if luck.random() < 0.5 else [s for s in before if s.kind == "units"]
-        office.fill(before)
+        app.fill(before)
         coming = [[writer.any_sheet()] for _ in range(processes - 2)]
         for sheets in coming:
             if sheets[0].kind == "factors" and luck.random() < 0.7:  # a second file in one command
                 names = sorted({row["data_entry_type"] for row in sheets[0].rows()})
                 sheets.append(writer.factors(sheets[0].year, names))
-        commands = [(*office.upload_command(*sheets), "--wait") for sheets in coming] + [HEAL, HEAL]
+        commands = [(*app.upload_command(*sheets), "--wait") for sheets in coming] + [HEAL, HEAL]
         spread = luck.choice((0.0, 0.0, 4.0))
         delayed = [(luck.uniform(0, spread), words) for words in commands]
-        with readers(office, before, [s for sheets in coming for s in sheets], luck):
-            run_together(office.home, found, delayed)
-        office.check_done()
-        office.heal()
-        office.check()
+        with readers(app, before, [s for sheets in coming for s in sheets], luck):
+            run_together(app.home, found, delayed)
+        app.check_done()
+        app.heal()
+        app.check()
     return found
 
 
@@ -63,20 +63,20 @@ def burst(homes: Homes, luck: random.Random, database_url: str = "") -> Findings
     """Eight commands upload at once and wait for nothing; then several heal at once. Every year is aggregated
     once, for all of them."""
     found, writer = Findings(), SheetWriter(luck)
-    with homes.open(found, database_url) as office:
+    with homes.open(found, database_url) as app:
         before = writer.complete_set()
-        office.fill(before)
-        since = newest_work(office.home.carbon)
+        app.fill(before)
+        since = newest_work(app.home.carbon)
         coming = [writer.any_sheet() for _ in range(PROCESSES)]
-        with readers(office, before, coming, luck):
-            run_together(office.home, found, [(0.0, office.upload_command(sheet)) for sheet in coming])
-            run_together(office.home, found, [(0.0, HEAL)] * luck.randint(2, 4))
-        office.check_done()
-        office.heal()
+        with readers(app, before, coming, luck):
+            run_together(app.home, found, [(0.0, app.upload_command(sheet)) for sheet in coming])
+            run_together(app.home, found, [(0.0, HEAL)] * luck.randint(2, 4))
+        app.check_done()
+        app.heal()
         with reported(found):
             for year in YEARS:
-                found.complaints += excess_aggregations(office.home.carbon, year, since)
-        office.check()
+                found.complaints += excess_aggregations(app.home.carbon, year, since)
+        app.check()
     return found
 
 
@@ -84,20 +84,20 @@ def landing(homes: Homes, luck: random.Random, database_url: str = "") -> Findin
     """Files come in, and are calculated, while their year is being aggregated: the process that aggregates
     is stopped meanwhile, at a random instruction."""
     found, writer, year = Findings(), SheetWriter(luck), YEARS[-1]
-    with homes.open(found, database_url) as office:
+    with homes.open(found, database_url) as app:
         before = writer.complete_set()
-        office.fill(before)
-        since = newest_work(office.home.carbon)
+        app.fill(before)
+        since = newest_work(app.home.carbon)
         first = [writer.factors(year, ("train", "paper")), writer.data(year, "hotel")]
         later = [writer.factors(year, ("paper", "electricity")) for _ in range(luck.randint(1, 2))]
-        with readers(office, before, [*first, *later], luck):
-            office.upload(first)
-            started: list[Started] = [(HEAL, *office.home.start(*HEAL))]
-            with _stopped(office, started[0][1], f"{REPORTS.table}:{year}", luck):
+        with readers(app, before, [*first, *later], luck):
+            app.upload(first)
+            started: list[Started] = [(HEAL, *app.home.start(*HEAL))]
+            with _stopped(app, started[0][1], f"{REPORTS.table}:{year}", luck):
                 for sheet in later:
-                    words = (*office.upload_command(sheet), "--wait")
-                    started.append((words, *office.home.start(*words)))
-                uploads, wanted = office.home.carbon.store.uploads, len(before) + len(first) + len(later)
+                    words = (*app.upload_command(sheet), "--wait")
+                    started.append((words, *app.home.start(*words)))
+                uploads, wanted = app.home.carbon.store.uploads, len(before) + len(first) + len(later)
                 landed = bool(found.counts["stopped"]) and wait_until(
                     lambda: len(uploads.find(accepted=True)) >= wanted, LONGEST_STOP, every=0.05
                 )
@@ -105,12 +105,12 @@ def landing(homes: Homes, luck: random.Random, database_url: str = "") -> Findin
             _wait(started, DEADLINE)
             end_commands(found, started)
         found.count(landed=int(landed))
-        office.check_done()
-        office.heal()
+        app.check_done()
+        app.heal()
         if landed:  # else they came after the year was aggregated, and it is aggregated again
             with reported(found):
-                found.complaints += excess_aggregations(office.home.carbon, year, since)
-        office.check()
+                found.complaints += excess_aggregations(app.home.carbon, year, since)
+        app.check()
     return found
 
 
@@ -120,10 +120,10 @@ def _wait(started: Sequence[Started], seconds: float) -> None:
 
 @contextmanager
 def _stopped(
-    office: CarbonHome, process: subprocess.Popen[bytes], key: str, luck: random.Random
+    app: CarbonHome, process: subprocess.Popen[bytes], key: str, luck: random.Random
 ) -> Iterator[None]:
     """The process is stopped some moment after it has claimed this work, for as long as the body lasts."""
-    ledger = office.home.carbon.ledger
+    ledger = app.home.carbon.ledger
 
     def claimed() -> bool:
         return key in {row.key for row in ledger.running()}
@@ -132,7 +132,7 @@ def _stopped(
     time.sleep(luck.uniform(0, AGGREGATION_SECONDS))
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGSTOP)
-    office.found.count(stopped=int(claimed()))
+    app.found.count(stopped=int(claimed()))
     try:
         yield
     finally:
@@ -141,9 +141,9 @@ def _stopped(
 
 
 def readers(
-    office: CarbonHome, before: Sequence[Sheet], coming: Sequence[Sheet], luck: random.Random
+    app: CarbonHome, before: Sequence[Sheet], coming: Sequence[Sheet], luck: random.Random
 ) -> AbstractContextManager[None]:
     """Two processes that read reports as long as the body lasts."""
-    possible = str(write_possible(office.home.beside("possible.json"), before, coming))
+    possible = str(write_possible(app.home.beside("possible.json"), before, coming))
     seeds = [str(luck.randrange(2**31)) for _ in range(2)]
-    return companions(office.home, office.found, *(("carbon_reader", possible, seed) for seed in seeds))
+    return companions(app.home, app.found, *(("carbon_reader", possible, seed) for seed in seeds))

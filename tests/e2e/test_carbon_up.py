@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.e2e.running import Running
-from tests.integration.carbon.office import FACTORS, PAPER, TRAIN, UNITS
+from tests.integration.services.carbon.carbon_app import FACTORS, PAPER, TRAIN, UNITS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -30,10 +30,10 @@ def test_a_factor_file_becomes_a_report_and_can_be_followed_by_one_tag(
     _upload(up, tmp_path, "data", PAPER, "--type", "paper")
     up.wait(lambda: _total(up) == TOTAL, 120, "the first report")
 
-    told = _upload(up, tmp_path, "factors", FACTORS.replace(",8,g/km", ",9,g/km"))
+    reported = _upload(up, tmp_path, "factors", FACTORS.replace(",8,g/km", ",9,g/km"))
     up.wait(lambda: _total(up) == TOTAL + 2_000_000, 90, "the report after the new factors")
 
-    tag = {"key": "perennial/pipeline", "value": told["pipeline"]}
+    tag = {"key": "perennial/pipeline", "value": reported["pipeline"]}
 
     def done() -> list[dict[str, Any]]:
         runs = up.runs(tags=[tag])
@@ -49,7 +49,7 @@ def test_a_factor_file_becomes_a_report_and_can_be_followed_by_one_tag(
         "factor_versions",
         "factors",
     ]
-    page.goto(f"/runs?q[0]=tag%3Aperennial%2Fpipeline%3D{told['pipeline']}")
+    page.goto(f"/runs?q[0]=tag%3Aperennial%2Fpipeline%3D{reported['pipeline']}")
     for run in runs:
         page.get_by_text(run["runId"][:8]).first.wait_for()
     page.goto(f"/assets/carbon/data_entry_emissions?view=partitions&partition=train%7C{YEAR}")
@@ -85,8 +85,8 @@ def _upload(up: Running, folder: Path, kind: str, text: str, *options: str) -> d
     path.write_text(text)
     done = up.command("carbon", "upload", kind, str(path), "--year", YEAR, "--json", *options)
     assert done.returncode == 0, done.stderr
-    [told] = json.loads(done.stdout)["files"]
-    found: dict[str, Any] = told
+    [reported] = json.loads(done.stdout)["files"]
+    found: dict[str, Any] = reported
     return found
 
 

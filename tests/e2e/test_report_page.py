@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.carbon.report_html import render
-from tests.unit.carbon.report_world import World, university
+from tests.unit.domain.carbon.report_world import World, university
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

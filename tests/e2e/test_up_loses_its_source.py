@@ -27,8 +27,8 @@ def test_up__source_is_down__work_waits_and_the_check_alerts_until_it_is_back(up
     assert check.stdout.startswith("ALERT market: ")
     assert "daily failed after 2 retries: " in check.stdout
     assert "503" in check.stdout
-    told = json.loads(up.command("status", "--json").stdout)
-    assert {"tushare", f"{DAILY}:{day}"} & {f["subject"] for f in told["findings"]}
+    reported = json.loads(up.command("status", "--json").stdout)
+    assert {"tushare", f"{DAILY}:{day}"} & {f["subject"] for f in reported["findings"]}
 
     up.sandbox("DELETE", "faults")
     up.wait(lambda: up.versions([day]) == whole, 120, f"{day} to be healed")

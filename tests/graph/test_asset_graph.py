@@ -117,7 +117,7 @@ def test_everything_that_heals_is_on_from_the_start(defs: dg.Definitions) -> Non
     assert off == []
 
 
-def test_sensors_look_no_oftener_than_the_daemon(defs: dg.Definitions) -> None:
+def test_sensors_run_no_oftener_than_the_daemon(defs: dg.Definitions) -> None:
     assert all((s.minimum_interval_seconds or 0) >= 5 for s in defs.sensors or ())
 
 

@@ -94,8 +94,8 @@ class Book:
             for name, row in content["types"].items():
                 book.types[name] = row
                 book.module_of[name] = module
-                for emission, told in row["emissions"].items():
-                    book.scope_of[name, emission] = told["scope"]
+                for emission, reported in row["emissions"].items():
+                    book.scope_of[name, emission] = reported["scope"]
         return book
 
 
@@ -161,7 +161,9 @@ def results(
     row = book.types[kind]
     emissions = list(row["emissions"])
     choosing = {name: spec for name, spec in row["columns"].items() if spec["role"] in ("key", "class")}
-    told = [e for e, spec in row["emissions"].items() if factors.get((kind, e)) or not spec.get("optional")]
+    reported = [
+        e for e, spec in row["emissions"].items() if factors.get((kind, e)) or not spec.get("optional")
+    ]
     known: dict[tuple[Any, ...], Factor | None] = {}
     for line in lines:
         entry = line["entry_id"], line["unit_id"], kind
@@ -170,7 +172,7 @@ def results(
             yield Result(*entry, emissions[0], "overridden", mg)
             continue
         quantity, words = _quantity(row, line), _words(row, line)
-        for emission in told:
+        for emission in reported:
             place = emission, *words.items()
             if place not in known:
                 known[place] = best(choosing, words, factors.get((kind, emission), ()))

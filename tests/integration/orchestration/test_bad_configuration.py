@@ -39,7 +39,7 @@ TOKEN = "Pl4nted-token-of-a-real-account"
 PASSWORD = "hunter2"
 NOW = "2024-09-30T18:31"
 RUBBISH = b"this is no database" * 500
-LOOKS = ("status --json", "check market", "plan market", "doctor --json")
+READERS = ("status --json", "check market", "plan market", "doctor --json")
 WRITES = ("migrate", "market heal", "market daily")
 TELLS_ITSELF = ("status", "check", "doctor", "up")
 """Commands whose answer is what is wrong; of the others the message on stderr is all there is."""
@@ -324,7 +324,7 @@ class State:
 
 
 def exit_code(state: State, command: str) -> int:
-    """A look that tells of trouble ends with 1, whatever the trouble."""
+    """A pass that tells of trouble ends with 1, whatever the trouble."""
     return 1 if command.split(maxsplit=1)[0] in TELLS_ITSELF else state.code
 
 
@@ -343,7 +343,7 @@ STATES = {
         changes={"PERENNIAL_WAREHOUSE": "{home}/tables"},
     ),
     "ledger: rubbish": State(
-        content("ledger.db", RUBBISH), (LEDGER, "file is not a database"), (*LOOKS, *WRITES, "work list")
+        content("ledger.db", RUBBISH), (LEDGER, "file is not a database"), (*READERS, *WRITES, "work list")
     ),
     "ledger: half of it": State(half("ledger.db"), (LEDGER, "malformed"), ("status --json", "market heal")),
     "ledger: newer than the program": State(
@@ -358,13 +358,13 @@ STATES = {
     "ledger: a table is missing": State(
         sql("DROP TABLE work"),
         (*HALF, "work"),
-        (*LOOKS, "market heal", "work list"),
+        (*READERS, "market heal", "work list"),
         code=2,
     ),
     "catalogue: rubbish": State(
         content("lake/catalog.db", RUBBISH),
         ("the lake's catalog", "catalog.db cannot be read: file is not a database"),
-        (*LOOKS, "market heal", "sql 'SELECT 1'"),
+        (*READERS, "market heal", "sql 'SELECT 1'"),
     ),
     "warehouse: made elsewhere": State(
         made_elsewhere,
@@ -373,7 +373,7 @@ STATES = {
             "move it back, or make /old/lake/warehouse a link to it",
             "set PERENNIAL_HOME back, or PERENNIAL_WAREHOUSE=/old/lake/warehouse",
         ),
-        (*LOOKS, "market heal", "sql 'SELECT 1'"),
+        (*READERS, "market heal", "sql 'SELECT 1'"),
     ),
     "dagster: rubbish": State(
         content("dagster/history/runs.db", RUBBISH),
@@ -383,7 +383,7 @@ STATES = {
     "another source": State(
         untouched,
         ("belongs to source 'sandbox', not 'tushare'",),
-        (*LOOKS, "market heal", "market daily"),
+        (*READERS, "market heal", "market daily"),
         code=2,
         changes=REAL,
     ),
@@ -398,8 +398,10 @@ ONE_LINE = ("check",)
 def test_command__home_in_disorder__is_one_message(here: Surroundings, name: str, command: str) -> None:
     state = STATES[name]
     state.make(here.home)
-    told = command.split(maxsplit=1)[0]
-    says = [s for s in state.says if told not in ONE_LINE or not s.startswith(("restore", "set ", "move "))]
+    reported = command.split(maxsplit=1)[0]
+    says = [
+        s for s in state.says if reported not in ONE_LINE or not s.startswith(("restore", "set ", "move "))
+    ]
     said = perennial(here.with_(state.changes), command)
     check(said, command, exit_code(state, command), *says)
     if command == "status --json":
@@ -416,9 +418,9 @@ def test_market_daily__warehouse_of_another_catalogue__is_refused_and_deletes_no
     assert "Traceback" not in done.all
     assert "holds data files that this catalogue does not know" in done.err
     assert (here.home / anothers).read_bytes() == b"another's"
-    told = json.loads(perennial(here.environ, "status --json").out)
-    assert told["needs_a_person"]
-    assert "foreign_warehouse" in {finding["reason_code"] for finding in told["findings"]}
+    reported = json.loads(perennial(here.environ, "status --json").out)
+    assert reported["needs_a_person"]
+    assert "foreign_warehouse" in {finding["reason_code"] for finding in reported["findings"]}
 
 
 def test_plan__warehouse_begins_this_week__has_no_older_day(here: Surroundings) -> None:

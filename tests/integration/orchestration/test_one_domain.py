@@ -1,4 +1,4 @@
-"""A house that keeps one domain: nothing of the others is looked at, told or done."""
+"""A home that keeps one domain: nothing of the others is loaded, shown or done."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import pytest
 from orchestration.build import build_definitions
 from orchestration.settings import Settings
 from tests.command import said
-from tests.integration.carbon.office import Office
+from tests.integration.services.carbon.carbon_app import CarbonApp
 
 
 @pytest.fixture
-def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CarbonApp:
     monkeypatch.setenv("PERENNIAL_DOMAINS", "carbon")
-    return Office(tmp_path, monkeypatch)
+    return CarbonApp(tmp_path, monkeypatch)
 
 
 def _names(settings: Settings) -> tuple[set[str], set[str]]:
     """The groups of the assets, and what looks by itself."""
     code = build_definitions(settings).get_repository_def()
     groups = {spec.group_name for definition in code.assets_defs_by_key.values() for spec in definition.specs}
-    looks: list[dg.SensorDefinition | dg.ScheduleDefinition] = [*code.sensor_defs, *code.schedule_defs]
-    return groups, {each.name.split("_", 1)[0] for each in looks}
+    passes: list[dg.SensorDefinition | dg.ScheduleDefinition] = [*code.sensor_defs, *code.schedule_defs]
+    return groups, {each.name.split("_", 1)[0] for each in passes}
 
 
 def test_definitions__one_domain_is_on__have_only_its_assets(tmp_path: Path) -> None:
@@ -42,8 +42,8 @@ def test_definitions__one_domain_is_on__have_only_its_assets(tmp_path: Path) -> 
     )
 
 
-def test_status__market_is_off__is_healthy(office: Office) -> None:
-    office.furnish()
+def test_status__market_is_off__is_healthy(app: CarbonApp) -> None:
+    app.furnish()
     status = said("status", "--json")
     assert status.code == 0, status.out
     assert status.json["findings"] == []
@@ -55,14 +55,14 @@ def test_status__market_is_off__is_healthy(office: Office) -> None:
 @pytest.mark.parametrize(
     "command", [("market", "daily"), ("plan", "market"), ("market", "backfill", "--from", "2024-01-02")]
 )
-def test_command__its_domain_is_off__is_refused(office: Office, command: tuple[str, ...]) -> None:
+def test_command__its_domain_is_off__is_refused(app: CarbonApp, command: tuple[str, ...]) -> None:
     refused = said(*command)
     assert refused.code == 2
     assert "the domain market is off: PERENNIAL_DOMAINS is carbon" in refused.err
     assert "add market to it" in refused.err
 
 
-def test_check__its_domain_is_off__fails(office: Office) -> None:
+def test_check__its_domain_is_off__fails(app: CarbonApp) -> None:
     """Cron must not take a market that nobody keeps for a healthy one."""
     checked = said("check", "market")
     assert checked.code == 1
@@ -70,9 +70,9 @@ def test_check__its_domain_is_off__fails(office: Office) -> None:
 
 
 def test_upload__carbon_is_off__is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    office = Office(tmp_path, monkeypatch)
+    app = CarbonApp(tmp_path, monkeypatch)
     monkeypatch.setenv("PERENNIAL_DOMAINS", "market")
-    refused = office.upload("factors", "x")
+    refused = app.upload("factors", "x")
     assert refused.code == 2
     assert "the domain carbon is off" in refused.err
-    assert not (office.home / "uploads").exists()
+    assert not (app.home / "uploads").exists()

@@ -257,7 +257,7 @@ def test_poll__nothing_new__writes_nothing(toys: Toys) -> None:
 # An inbox trusts no link and no name
 
 
-def test_import__links_and_devices__are_refused_unread(
+def test_import__links_and_devices__are_refused_without_reading(
     toys: Toys, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     secret = tmp_path / "secret" / "key.csv"

@@ -164,7 +164,7 @@ def test_every_make_target_named_exists(page: str):
 
 
 @pytest.mark.parametrize("page", DOCUMENTS)
-def test_every_path_of_the_house_named_exists(page: str):
+def test_every_path_of_the_platform_named_exists(page: str):
     folders = "|".join([*PACKAGES, "sandbox", "tests", "scripts", "deploy", "docs"])
     path = re.compile(rf"^(?:{folders})/[\w./-]+\.(?:py|yaml|sh|md|sql)$")
     named = [piece for piece in INLINE.findall(read(page)) if path.match(piece)]
@@ -234,7 +234,7 @@ NOT_MET = {
 """What a person does not meet in `status`: answers to a command, and steps of a history."""
 
 
-def test_every_reason_code_an_error_can_carry_is_told():
+def test_every_reason_code_an_error_can_carry_is_reported():
     given = {code for file in error_modules() for code in codes_given(file)}
     assert sorted(given - reasons_listed() - NOT_MET) == []
 

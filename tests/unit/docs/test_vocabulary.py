@@ -45,7 +45,7 @@ IDENTIFIERS = {
     "wishes": "requests",
 }
 """Parts of identifiers that are not used, with the word that is."""
-CELLS = ("domain/carbon/intake/", "domain/shared/tabular/", "sandbox/")
+CELLS = ("domain/carbon/intake/", "domain/shared/tabular/", "sandbox/", "tests/")
 """Where a cell is a cell of somebody's file."""
 TEXT = {
     r"\btold\b": "reported, shown, named",
@@ -65,6 +65,7 @@ TEXT = {
 }
 """What messages, docstrings, comments and documents do not say, with what they do."""
 PACKAGES = ("domain", "resources", "services", "assets", "sensors", "orchestration", "sandbox")
+CODE = (*PACKAGES, "tests", "benchmarks")
 HISTORY = ("CHANGELOG.md", "docs/adr/", "resources/database/migrations/versions/")
 """Documents that name what was, and migrations of old columns."""
 
@@ -89,7 +90,7 @@ def tokens(name: str) -> Iterator[tokenize.TokenInfo]:
     yield from tokenize.generate_tokens(io.StringIO(text).readline)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", CODE)
 def test_identifiers__of_a_package__use_the_vocabulary(package: str):
     found = [
         f"{name}:{token.start[0]} {token.string}: {IDENTIFIERS[word]}"

@@ -25,12 +25,12 @@ def kinds(rules: Faults, asked: Query) -> list[str]:
     return [rule.kind for rule in rules.strike(asked)]
 
 
-def test_a_rule_strikes_as_often_as_it_says() -> None:
+def test_a_rule_fires_as_often_as_it_says() -> None:
     rules = Faults([Fault("daily", "http_500", times=2)])
     assert [kinds(rules, query()) for _ in range(3)] == [["http_500"], ["http_500"], []]
 
 
-def test_a_rule_without_times_strikes_until_it_is_cleared() -> None:
+def test_a_rule_without_times_fires_until_it_is_cleared() -> None:
     rules = Faults([Fault("daily", "stall")])
     assert all(kinds(rules, query()) for _ in range(20))
     assert rules.clear("daily", "stall") == 1
@@ -66,7 +66,7 @@ def test_a_rule_leaves_other_apis_and_days_alone() -> None:
     assert kinds(rules, query(ts_code="000001.SZ", end_date="20261101")) == []
 
 
-def test_a_rate_strikes_the_same_calls_for_the_same_seed() -> None:
+def test_a_rate_fires_the_same_calls_for_the_same_seed() -> None:
     def pattern(seed: int) -> list[bool]:
         rules = Faults([Fault("daily", "http_503", rate=0.3, seed=seed)])
         return [bool(rules.strike(query())) for _ in range(400)]

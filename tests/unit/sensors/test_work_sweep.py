@@ -80,7 +80,7 @@ def test_sweep__other_step_takes_long_before_a_retry__run_is_left_alone(
         machine_clock=lambda: machine[0],
     )
     ledger.migrate()
-    looks = []
+    passes = []
 
     @dg.op(retry_policy=dg.RetryPolicy(max_retries=1, delay=0.3))
     def first(context) -> None:
@@ -95,7 +95,7 @@ def test_sweep__other_step_takes_long_before_a_retry__run_is_left_alone(
         with ledger.lease(FETCH.name, other_keys, context.run_id):
             for _ in range(6):
                 machine[0] += timedelta(minutes=10)
-                looks.append(eventually_alive(ledger, machine[0]) and sweep(instance, ledger))
+                passes.append(eventually_alive(ledger, machine[0]) and sweep(instance, ledger))
 
     @dg.job(executor_def=dg.in_process_executor)
     def two_steps_job() -> None:
@@ -105,7 +105,7 @@ def test_sweep__other_step_takes_long_before_a_retry__run_is_left_alone(
     result = two_steps_job.execute_in_process(instance=instance)
     rows = ledger.find(FETCH.name)
     ledger.close()
-    assert looks == [(0, 0)] * 6
+    assert passes == [(0, 0)] * 6
     assert result.success
     assert {row.key for row in rows} == {"day", *other_keys}
     assert {(row.status, row.attempts, row.crash_count) for row in rows} == {("completed", 1, 0)}

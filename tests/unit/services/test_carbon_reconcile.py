@@ -1,4 +1,4 @@
-"""A look at carbon over a real ledger: what it wishes for, holds back, takes back, and sends."""
+"""A pass at carbon over a real ledger: what it wishes for, holds back, takes back, and sends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from resources.ledger.model import Work
 from services.carbon.reconcile import CarbonReconciler
 from services.carbon.service import CarbonService
 from services.reconcile import Reconciliation, RunStart, Unfinished, reconcile
-from tests.unit.carbon.world import ENTRIES, FACTS, MASSES, MODULES, REPORT, TYPES, World, a_catalogue
+from tests.unit.domain.carbon.world import ENTRIES, MASSES, MODULES, REPORT, TYPES, VALUES, World, a_catalogue
 
 NOW = datetime(2026, 11, 18, 10, 30, tzinfo=UTC)
 PLANE, TRAIN = f"{MASSES}:plane|2025", f"{MASSES}:train|2025"
@@ -29,7 +29,7 @@ SUMS = {f"{MODULES}:travel|2025", f"{REPORT}:2025"}
 
 @dataclass
 class Desk:
-    """What a look needs of the domain: a real ledger, beside a lake of values."""
+    """What a pass needs of the domain: a real ledger, beside a lake of values."""
 
     ledger: Ledger
     world: World = field(default_factory=lambda: World.reported(2025))
@@ -82,13 +82,13 @@ def halfway(desk: Desk) -> Desk:
     """Factors came and two types are to be recalculated; one is."""
     desk.world.upload("factors", says={"plane": 2, "train": 2})
     desk.reconcile()
-    desk.do(f"{FACTS}:2025")
+    desk.do(f"{VALUES}:2025")
     desk.reconcile()
     desk.do(PLANE)
     return desk
 
 
-def test_a_desk_has_what_a_look_needs_of_the_domain() -> None:
+def test_a_desk_has_what_a_pass_needs_of_the_domain() -> None:
     assert {"ledger", "catalogue"} <= set(CarbonService.__dataclass_fields__)
     assert callable(CarbonService.observe)
     assert callable(CarbonService.plan_of)
@@ -115,7 +115,7 @@ def test_a_whole_chain_is_sent_phase_by_phase_and_then_nothing(desk: Desk) -> No
     while starts := desk.reconcile().starts:
         sent.append({start.tables[0] for start in starts})
         desk.do(*(f"{start.tables[0]}:{p}" for start in starts for p in start.partitions))
-    assert sent == [{FACTS}, {MASSES}, {MODULES, REPORT}]
+    assert sent == [{VALUES}, {MASSES}, {MODULES, REPORT}]
     members = desk.ledger.pipelines.members([chain])[chain]
     assert len(members) == 1 + len(TYPES) + 3
     assert {row.status for row in members} == {"completed"}
@@ -131,7 +131,7 @@ def test_what_a_run_has_in_its_hands_is_not_wished_for(desk: Desk) -> None:
         assert desk.waiting() == set()
 
 
-def test_work_that_begins_or_ends_during_a_look_is_left_to_the_next_one(desk: Desk) -> None:
+def test_work_that_begins_or_ends_during_a_pass_is_left_to_the_next_one(desk: Desk) -> None:
     """Facts and lake are not read at one moment: what changed hands may have been seen half done."""
     desk.world.upload("plane", says="corrected")
     desk.reconcile()
@@ -151,7 +151,7 @@ def test_work_that_begins_or_ends_during_a_look_is_left_to_the_next_one(desk: De
     assert {start.tables[0] for start in desk.reconcile().starts} == {MASSES}
 
 
-def test_what_is_wished_for_during_a_look_is_not_taken_back(desk: Desk) -> None:
+def test_what_is_wished_for_during_a_pass_is_not_taken_back(desk: Desk) -> None:
     """A file of a year that the look has not seen: whoever uploaded it was told the number of its work."""
     seen_before_it_came = desk.observe()
     observe = desk.observe
@@ -189,7 +189,7 @@ def test_sums_wait_again_when_what_failed_is_wanted_for_another_reason(halfway: 
     halfway.fails(TRAIN)
     halfway.world.upload("factors", says={"train": 3})
     halfway.reconcile()
-    halfway.do(f"{FACTS}:2025")
+    halfway.do(f"{VALUES}:2025")
     halfway.reconcile()
     assert halfway.waiting() == {TRAIN}
 

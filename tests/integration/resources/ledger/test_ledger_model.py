@@ -1,0 +1,630 @@
+"""The ledger beside a plain reference: any order of requests, runs, workers, crashes, people and time.
+
+Two ledgers use one database, as two processes would. An operation that reads before it writes may be
+interrupted in between by the other one. After each step the whole database must be what the reference says,
+and must keep the promises that do not depend on it.
+
+A failure prints its steps, and a blob: put `@reproduce_failure(...)` on `LedgerModel` to replay it, or run
+with the `--hypothesis-seed` it names.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import ClassVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from sqlalchemy import delete, event, select
+
+from domain.shared.error import InvalidInput, PermanentRunnerError, TransientResourceError
+from domain.shared.work import WorkRequest
+from resources.ledger.client import Lease, LeasedElsewhere, LeaseLost, Ledger, Work
+from resources.ledger.dispatch import Order
+from resources.ledger.schema import work, work_event
+from tests.integration.conftest import FILL, FINITE, START, SettableClock
+from tests.integration.resources.ledger.reference import (
+    EXPECTED,
+    FINISHED,
+    LEASE,
+    RETRY_IN,
+    WAITING,
+    WORKERS,
+    Ending,
+    Reference,
+    Row,
+)
+
+Deed = tuple[str, int]
+"""What the other ledger does in the middle, and to which one of what it may choose from."""
+EXAMPLES = {"sqlite": 80, "postgresql": 25}
+STEPS = 40
+
+RUNS = ("run 1", "run 2", "run 3")
+
+KINDS = st.sampled_from([FILL.name, FINITE.name])
+KEYS = st.sampled_from(["a", "a", "b", "b", "c"])
+REQUESTS = st.builds(
+    WorkRequest,
+    kind=KINDS,
+    key=KEYS,
+    fingerprint=st.sampled_from(["f1", "f2", "f3"]),
+    tenant=st.sampled_from(["t1", "t2"]),
+    priority=st.integers(0, 1),
+    not_before=st.sampled_from([None, None, START + timedelta(minutes=1), START + timedelta(hours=2)]),
+    once=st.sampled_from([False, False, False, True]),
+)
+PICK = st.integers(0, 2) | st.integers(0, 30)
+"""One of a list that is not known yet, counted from its newest."""
+
+DOWN = Ending("defer", TransientResourceError("down"))
+BUG = Ending("defer", ZeroDivisionError("oops"))
+HOPELESS = Ending("fail", PermanentRunnerError("no"))
+ENDINGS = st.sampled_from(
+    [
+        Ending("complete"),
+        Ending("complete"),
+        Ending("skip"),
+        DOWN,
+        Ending("defer", TransientResourceError("slow down", retry_after=timedelta(seconds=42))),
+        Ending("defer", TransientResourceError("half a day"), after=timedelta(minutes=30)),
+        Ending("defer", after=timedelta(seconds=2)),
+        BUG,
+        HOPELESS,
+        Ending("release"),
+    ]
+)
+
+
+@dataclass
+class Run:
+    """A run with an open lease, and the answers it gave so far."""
+
+    lease: Lease
+    run: str
+    final: bool
+    tickets: dict[str, tuple[int, int]]
+    busy: set[str]
+    answers: dict[str, Ending] = field(default_factory=dict)
+    written: set[str] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
+
+
+class LedgerModel(RuleBasedStateMachine):
+    ledgers: ClassVar[tuple[Ledger, Ledger]]
+    clock: ClassVar[SettableClock]
+    machine: ClassVar[SettableClock]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock.now = self.machine.now = START
+        with self.ledgers[0].engine.begin() as connection:
+            connection.execute(delete(work_event))
+            connection.execute(delete(work))
+        self.expected = Reference(self.clock)
+        self.runs: list[Run] = []
+        self.tickets: list[tuple[int, int]] = []
+        self.dispatches: list[str] = []
+        self.ids = [0]
+        """Every id ever given, and one that never was."""
+        self.purged: set[int] = set()
+        self.before: dict[int, Work] = {}
+
+    @initialize(items=st.lists(REQUESTS, min_size=1, max_size=6))
+    def first_requests(self, items: list[WorkRequest]) -> None:
+        self._enqueue(self.ledgers[0], items)
+
+    @rule(
+        business=st.sampled_from([0, 1, 30, 61, 130, 3_600]),
+        machine=st.sampled_from([0, 1, 30, 60, 61]),
+    )
+    def time_passes(self, business: int, machine: int) -> None:
+        self.clock.advance(seconds=business)
+        self.machine.advance(seconds=machine)
+
+    # Requests and their dispatch
+
+    @rule(ledger=st.integers(0, 1), items=st.lists(REQUESTS, min_size=1, max_size=3), twice=st.booleans())
+    def enqueue(self, ledger: int, items: list[WorkRequest], twice: bool) -> None:
+        self._enqueue(self.ledgers[ledger], items)
+        if twice:
+            again = self.ledgers[1 - ledger].enqueue(items).counts
+            assert again["created"] == again["updated"] == 0, "the same requests again write nothing"
+
+    def _enqueue(self, ledger: Ledger, items: Sequence[WorkRequest]) -> None:
+        now = self.clock()
+        report = ledger.enqueue(items)
+        answers = {
+            (row.kind, row.key): (decision, row)
+            for decision in ("created", "updated", "absorbed", "refused")
+            for row in getattr(report, decision)
+        }
+        wanted = {(item.kind, item.key): item for item in items}
+        assert answers.keys() == wanted.keys(), "each key has one answer"
+        for place, item in wanted.items():
+            decision, row = answers[place]
+            waiting, new = self.expected.waiting(*place), self.expected.requested(item, now)
+            if new:
+                assert decision == "created"
+                new.id = row.id
+                self._create(new)
+            elif waiting and decision == "updated":
+                self.expected.requested_again(waiting, item, now)
+            elif waiting:
+                assert (decision, row.id) == ("absorbed", waiting.id)
+            else:
+                last = self.expected.running(*place) or self.expected.decided(item)
+                assert last is not None
+                hopeless = last.status in ("failed", "cancelled") and not item.once
+                assert (decision, row.id) == ("refused" if hopeless else "absorbed", last.id)
+            self._is_served(item, decision)
+
+    def _is_served(self, item: WorkRequest, decision: str) -> None:
+        """A live row does what was requested; but for what is over once for all or waits for a person."""
+        place = item.kind, item.key
+        if live := self.expected.waiting(*place) or self.expected.running(*place):
+            assert live.fingerprint == item.fingerprint
+        else:
+            assert item.once or decision == "refused"
+
+    @rule(
+        kind=KINDS,
+        limit=st.integers(0, 3),
+        grouped=st.booleans(),
+        order=st.sampled_from(["oldest", "newest"]),
+        busy=st.lists(PICK, max_size=2),
+        meanwhile=st.none() | st.tuples(st.sampled_from(["claim", "request", "cancel", "dispatch"]), PICK),
+    )
+    def dispatch(
+        self, kind: str, limit: int, grouped: bool, order: Order, busy: list[int], meanwhile: Deed | None
+    ) -> None:
+        busy_ids = {self.dispatches[n % len(self.dispatches)] for n in busy} if self.dispatches else set()
+        self._dispatch(self.ledgers[0], kind, limit, grouped, order, busy_ids, meanwhile)
+
+    def _dispatch(
+        self,
+        ledger: Ledger,
+        kind: str,
+        limit: int,
+        grouped: bool,
+        order: Order,
+        busy: set[str],
+        meanwhile: Deed | None,
+    ) -> None:
+        def group(row: Work | Row) -> str:
+            return "all" if grouped else str(row.id)
+
+        now, rows = self.clock(), self.expected.rows
+        seen = self.expected.due(kind, now)
+        with self._interrupted(ledger, meanwhile, kind):
+            sent = ledger.dispatch(kind, limit=limit, group=group, order=order, busy=busy)
+        free = {i for i in seen & self.expected.due(kind, now) if rows[i].dispatch_id not in busy}
+        late = {i for i in free if rows[i].dispatch_id is not None and rows[i].dispatches}
+        due = free - late
+        names = [one.group for one in sent]
+        assert len(names) == len(set(names)) <= limit
+        assert {row.id for one in sent for row in one.rows} <= due, "nothing goes before its time"
+        if meanwhile is None:
+            groups = {group(rows[i]) for i in due}
+            assert len(names) == min(limit, len(groups)), "what is due and has room goes"
+            together = {i for i in due if group(rows[i]) in names}
+            assert {row.id for one in sent for row in one.rows} == together
+        for one in sent:
+            self.dispatches.append(one.id)
+            for row in one.rows:
+                self.expected.dispatched(rows[row.id], one.id, now)
+        for number in late:
+            self.expected.unclaimed(rows[number], now)
+
+    @rule(
+        ledger=st.integers(0, 1),
+        kind=KINDS,
+        holder=st.sampled_from(WORKERS),
+        limit=st.integers(1, 4),
+        attempt=st.booleans(),
+    )
+    def claim(self, ledger: int, kind: str, holder: str, limit: int, attempt: bool) -> None:
+        self._claim(self.ledgers[ledger], kind, holder, limit, attempt)
+
+    def _claim(self, ledger: Ledger, kind: str, holder: str, limit: int, attempt: bool = True) -> None:
+        due = self.expected.due(kind, self.clock())
+        rows = ledger.claim(kind, holder=holder, limit=limit, attempt=attempt)
+        assert {row.id for row in rows} <= due, "nothing is claimed before its time"
+        assert len(rows) == min(len(due), limit), "what is due and has room is taken, whatever its tenant"
+        for row in rows:
+            expected = self.expected.rows[row.id]
+            self.expected.claimed(expected, holder, self.machine() + LEASE, poll=not attempt)
+            self.tickets.append((row.id, row.fence))
+            assert self.expected.leased_under(self.tickets[-1])
+
+    # Answers by id and fence, in time or late
+
+    @precondition(lambda self: self.tickets)
+    @rule(ledger=st.integers(0, 1), pick=PICK, how=ENDINGS)
+    def answer(self, ledger: int, pick: int, how: Ending) -> None:
+        self._answer(self.ledgers[ledger], self.tickets[-1 - pick % len(self.tickets)], how)
+
+    def _answer(self, ledger: Ledger, ticket: tuple[int, int], how: Ending) -> None:
+        row = self.expected.leased_under(ticket)
+        if row is None:
+            with pytest.raises(LeaseLost):
+                self._write_answer(ledger, ticket, how)
+        else:
+            self._write_answer(ledger, ticket, how)
+            self.expected.ended(row, how)
+
+    def _write_answer(self, ledger: Ledger, ticket: tuple[int, int], how: Ending) -> Work:
+        if how.verb == "skip":
+            return ledger.skip(*ticket, "closed")
+        if how.verb == "defer":
+            return ledger.defer(*ticket, how.error, not_before=self._when(how))
+        if how.verb == "fail":
+            return ledger.fail(*ticket, how.error)
+        return getattr(ledger, how.verb)(*ticket)
+
+    def _when(self, how: Ending) -> datetime | None:
+        return None if how.after is None else self.clock() + how.after
+
+    @precondition(lambda self: self.tickets)
+    @rule(pick=PICK)
+    def renew(self, pick: int) -> None:
+        ticket = self.tickets[-1 - pick % len(self.tickets)]
+        row = self.expected.leased_under(ticket)
+        assert self.ledgers[1].renew(*ticket) == (row is not None)
+        if row:
+            row.lease_until = self.machine() + LEASE
+
+    # Runs
+
+    @rule(
+        kind=KINDS,
+        keys=st.lists(KEYS, min_size=1, max_size=2, unique=True),
+        run=st.sampled_from([*RUNS, *RUNS, WORKERS[0]]),
+        final=st.booleans(),
+    )
+    def a_run_opens_a_lease(self, kind: str, keys: list[str], run: str, final: bool) -> None:
+        now = self.clock()
+        retry_in = None if final else RETRY_IN
+        lease = self.ledgers[0].lease(kind, keys, run, retry_in=retry_in, heartbeat=False)
+        lease.__enter__()
+        busy: dict[str, str | None] = {}
+        done: set[str] = set()
+        settled: dict[str, int] = {}
+        tickets: dict[str, tuple[int, int]] = {}
+        for key in keys:
+            running, waiting = self.expected.running(kind, key), self.expected.waiting(kind, key)
+            if running and (running.run_id != run or run in WORKERS):
+                busy[key] = running.run_id
+                continue
+            row = running or waiting
+            if row is None and (earlier := self.expected.finished_by(run, kind, key)):
+                if earlier.status in ("completed", "skipped"):
+                    done.add(key)
+                else:
+                    settled[key] = earlier.id
+                continue
+            deferred = row is waiting and row and row.status == "deferred" and row.not_before > now
+            if deferred and row.run_id == run and run not in WORKERS:
+                settled[key] = row.id
+                continue
+            if row is None:
+                last = next(reversed(self.expected.counting(kind, key)), None)
+                fingerprint, once = (last.fingerprint, last.once) if last else ("", False)
+                row = Row(lease.work[key].id, kind, key, fingerprint, once, now)
+                self._create(row)
+            self.expected.claimed(row, run, self.machine() + LEASE)
+            tickets[key] = row.ticket
+        assert lease.busy == busy, "what another has is left to it"
+        assert set(lease.done) == done, "what it has done is not done again"
+        assert {key: row.id for key, row in lease.settled.items()} == settled
+        assert {key: (row.id, row.fence) for key, row in lease.work.items()} == tickets
+        self.runs.append(Run(lease, run, final, tickets, set(busy)))
+        self.tickets += tickets.values()
+
+    @precondition(lambda self: self.runs)
+    @rule(pick=PICK, key=PICK, how=ENDINGS)
+    def a_run_answers_for_a_key(self, pick: int, key: int, how: Ending) -> None:
+        run = self.runs[-1 - pick % len(self.runs)]
+        open_keys = sorted(run.tickets.keys() - run.answers.keys())
+        if not open_keys:
+            return
+        name = open_keys[key % len(open_keys)]
+        if how.verb == "release":
+            how = Ending("complete")
+        if how.verb == "defer":
+            # The moment is fixed when the answer is given, the rest when it is written.
+            run.lease.defer(name, how.error, not_before=self._when(how))
+            how = Ending(how.verb, how.error, how.after and self._when(how))
+        elif how.verb == "fail":
+            run.lease.fail(name, how.error)
+        elif how.verb == "skip":
+            run.lease.skip(name, "closed")
+        else:
+            run.lease.complete(name)
+        run.answers[name] = how
+
+    @precondition(lambda self: self.runs)
+    @rule(pick=PICK)
+    def a_run_checks_its_lease(self, pick: int) -> None:
+        """The fence is proven and the lease is whole again; answers are written."""
+        self._check(self.runs[-1 - pick % len(self.runs)])
+
+    def _check(self, run: Run) -> None:
+        self._write_answers(run)
+        for name in run.tickets.keys() - run.written - run.lost:
+            if row := self.expected.leased_under(run.tickets[name]):
+                row.lease_until = self.machine() + LEASE
+            else:
+                run.lost.add(name)
+        if run.lost:
+            with pytest.raises(LeaseLost):
+                run.lease.check()
+        else:
+            run.lease.check()
+
+    @precondition(lambda self: self.runs)
+    @rule(pick=PICK)
+    def a_run_ends_well(self, pick: int) -> None:
+        run = self.runs.pop(-1 - pick % len(self.runs))
+        for name in run.tickets:
+            run.answers.setdefault(name, Ending("complete"))
+        self._write_answers(run)
+        refusal = LeaseLost if run.lost else LeasedElsewhere if run.busy else None
+        if refusal:
+            with pytest.raises(refusal):
+                run.lease.__exit__(None, None, None)
+        else:
+            run.lease.__exit__(None, None, None)
+
+    @precondition(lambda self: self.runs)
+    @rule(pick=PICK, how=st.sampled_from([DOWN, BUG, HOPELESS, Ending("release")]))
+    def a_run_ends_with_an_error(self, pick: int, how: Ending) -> None:
+        run = self.runs.pop(-1 - pick % len(self.runs))
+        error = how.error or KeyboardInterrupt()
+        rest = Ending("repeat", how.error) if how is DOWN and not run.final else how
+        for name in run.tickets:
+            run.answers.setdefault(name, rest)
+        self._write_answers(run)
+        run.lease.__exit__(type(error), error, None)
+
+    @precondition(lambda self: self.runs)
+    @rule(pick=PICK)
+    def a_run_vanishes(self, pick: int) -> None:
+        """Killed: it answers no more. The sweep finds its work."""
+        self.runs.pop(-1 - pick % len(self.runs))
+
+    def _write_answers(self, run: Run) -> None:
+        now = self.clock()
+        for name, how in run.answers.items():
+            if name in run.written or name in run.lost:
+                continue
+            if row := self.expected.leased_under(run.tickets[name]):
+                moment = how.after if isinstance(how.after, datetime) else None
+                self.expected.ended(row, Ending(how.verb, how.error, moment and moment - now))
+                run.written.add(name)
+            else:
+                run.lost.add(name)
+
+    # The sweep, and people
+
+    @rule(
+        finished=st.sets(st.sampled_from([*RUNS, WORKERS[0]])),
+        meanwhile=st.none()
+        | st.tuples(st.sampled_from(["answer", "beat", "request", "cancel", "sweep"]), PICK),
+    )
+    def sweep(self, finished: set[str], meanwhile: Deed | None) -> None:
+        self._sweep(self.ledgers[0], sorted(finished), meanwhile)
+
+    def _sweep(self, ledger: Ledger, finished: Sequence[str], meanwhile: Deed | None) -> None:
+        seen = self.expected.orphans(finished, self.machine())
+        with self._interrupted(ledger, meanwhile, FILL.name):
+            swept = ledger.sweep(finished_runs=finished)
+        orphans = seen & self.expected.orphans(finished, self.machine())
+        assert {one.work.id for one in swept} == orphans, "the dead are found, the living left alone"
+        for number in sorted(orphans):
+            self.expected.orphaned(self.expected.rows[number])
+
+    @precondition(lambda self: self.expected.rows)
+    @rule(pick=PICK)
+    def a_person_cancels(self, pick: int) -> None:
+        self._cancel(self.ledgers[1], pick)
+
+    def _cancel(self, ledger: Ledger, pick: int) -> None:
+        number = self.ids[-1 - pick % len(self.ids)]
+        row = self.expected.rows.get(number)
+        if row is None or row.status in FINISHED - {"cancelled"}:
+            with pytest.raises(InvalidInput):
+                ledger.cancel(number)
+            return
+        ledger.cancel(number)
+        if row.status != "cancelled":
+            self.expected.ends(row, "cancelled", "cancelled", self.clock())
+
+    @rule(pick=PICK)
+    def a_plan_supersedes(self, pick: int) -> None:
+        waiting = self.ledgers[0].find(status=WAITING)[: pick % 3]
+        assert [row.id for row in self.ledgers[1].supersede(waiting)] == sorted(row.id for row in waiting)
+        for row in waiting:
+            self.expected.ends(self.expected.rows[row.id], "superseded", "superseded", self.clock())
+
+    @precondition(lambda self: self.expected.rows)
+    @rule(
+        pick=PICK,
+        meanwhile=st.none() | st.tuples(st.sampled_from(["claim", "answer", "request", "cancel"]), PICK),
+    )
+    def a_person_retries(self, pick: int, meanwhile: Deed | None) -> None:
+        number, ledger = self.ids[-1 - pick % len(self.ids)], self.ledgers[0]
+        known = self.expected.rows.get(number)
+        try:
+            with self._interrupted(ledger, meanwhile, known.kind if known else FILL.name):
+                got = ledger.retry(number)
+        except InvalidInput:
+            assert known is None or self.expected.running(known.kind, known.key)
+            return
+        assert known is not None
+        assert self.expected.running(known.kind, known.key) is None
+        now = self.clock()
+        if waiting := self.expected.waiting(known.kind, known.key):
+            assert got.id == waiting.id
+            self.expected.waits(waiting, "queued", "retried", not_before=now, dispatches=0)
+            return
+        counting = self.expected.counting(known.kind, known.key)
+        last = known if known in counting or not counting else counting[-1]
+        self._create(Row(got.id, last.kind, last.key, last.fingerprint, last.once, now))
+        assert got.parent_id == last.id
+
+    @precondition(lambda self: len(self.expected.rows) > 5)
+    @rule(older=st.sampled_from([0, 60, 3_600]))
+    def purge(self, older: int) -> None:
+        moment = self.clock() - timedelta(seconds=older)
+        refusals = self.expected.refusals()
+        gone = {
+            row.id
+            for row in self.expected.rows.values()
+            if row.finished_at is not None and row.finished_at < moment and row not in refusals
+        }
+        assert self.ledgers[1].purge(moment) == len(gone)
+        for number in gone:
+            del self.expected.rows[number]
+        self.purged |= gone
+
+    @rule()
+    def in_the_end_everything_can_be_claimed(self) -> None:
+        """Whatever happened: once waits and leases are over, no live row is stuck."""
+        self.runs.clear()
+        self.machine.advance(minutes=2)
+        self._sweep(self.ledgers[0], RUNS, None)
+        self.clock.now = max(self.clock(), START) + timedelta(hours=4)
+        for kind in (FILL.name, FINITE.name):
+            self._claim(self.ledgers[1], kind, "worker:2", 100)
+        assert not [row for row in self.expected.rows.values() if row.status in WAITING]
+
+    # What another process does in the middle
+
+    @contextmanager
+    def _interrupted(self, ledger: Ledger, by: Deed | None, kind: str) -> Iterator[None]:
+        """The first transaction inside, which only reads, ends only after the other ledger did something."""
+        done: list[str] = []
+
+        def interrupt(_connection: object) -> None:
+            if by is not None and not done:
+                done.append(by[0])
+                self._deeds(kind)[by[0]](by[1])
+
+        event.listen(ledger.engine, "commit", interrupt)
+        try:
+            yield
+        finally:
+            event.remove(ledger.engine, "commit", interrupt)
+
+    def _deeds(self, kind: str) -> dict[str, Callable[[int], None]]:
+        other = self.ledgers[1]
+
+        def answer(n: int) -> None:
+            live = [ticket for ticket in self.tickets if self.expected.leased_under(ticket)]
+            if live:
+                self._answer(other, live[n % len(live)], (Ending("complete"), DOWN)[n % 2])
+
+        def beat(n: int) -> None:
+            if self.runs:
+                self._check(self.runs[n % len(self.runs)])
+
+        return {
+            "answer": answer,
+            "beat": beat,
+            "cancel": lambda n: self._cancel(other, n),
+            "claim": lambda _: self._claim(other, kind, "worker:2", 3),
+            "dispatch": lambda _: self._dispatch(other, kind, 3, False, "oldest", set(), None),
+            "sweep": lambda _: self._sweep(other, RUNS, None),
+            "request": lambda n: self._enqueue(other, [WorkRequest(kind, "ab"[n % 2], f"f{n % 4}")]),
+        }
+
+    def _create(self, row: Row) -> None:
+        assert row.id not in self.ids, "an id is never given twice"
+        self.expected.create(row)
+        self.ids.append(row.id)
+
+    # What must hold
+
+    @invariant()
+    def the_ledger_keeps_its_promises(self) -> None:
+        now = {row.id: row for row in self.ledgers[0].find(limit=None)}
+        self._every_ledger_promises(now)
+        self.before = now
+
+        assert now.keys() == self.expected.rows.keys()
+        different = [
+            f"{name} of {row.key}, work {row.id}, is {getattr(row, name)} and not {getattr(wanted, name)}"
+            for row, wanted in ((row, self.expected.rows[row.id]) for row in now.values())
+            for name in EXPECTED
+            if getattr(row, name) != getattr(wanted, name) and row.error_kind != "abandoned"
+        ]
+        assert not different
+        histories = defaultdict(list)
+        with self.ledgers[0].engine.connect() as connection:
+            events = select(
+                work_event.c.work_id, work_event.c.event, work_event.c.status, work_event.c.attempt
+            )
+            for number, *rest in connection.execute(events.order_by(work_event.c.id)):
+                histories[number].append(tuple(rest))
+        assert dict(histories) == {i: row.history for i, row in self.expected.rows.items()}
+
+    def _every_ledger_promises(self, now: dict[int, Work]) -> None:
+        """Whatever the reference says."""
+        for status in ({"running"}, WAITING):
+            places = [(row.kind, row.key) for row in now.values() if row.status in status]
+            assert len(places) == len(set(places)), f"two {status} rows of one key"
+            unfinished = [r for r in now.values() if r.status in status and r.finished_at is None]
+            assert self.ledgers[0].find(status=status, limit=None) == unfinished
+        assert self.before.keys() - now.keys() <= self.purged, "a row is lost"
+        for row in now.values():
+            assert (row.lease_until is not None) == (row.status == "running")
+            assert (row.finished_at is not None) == (row.status in FINISHED)
+            if old := self.before.get(row.id):
+                assert old.status not in FINISHED or row == old, "what is finished was changed"
+                assert row.fence >= old.fence
+                same_fence = row.fence == old.fence
+                moved = "running" in (row.status, old.status) and row.status != old.status
+                assert not (same_fence and moved), "claimed or given back under an old fence"
+                assert not (same_fence and row.run_id != old.run_id), "a new holder under an old fence"
+
+
+@pytest.fixture
+def model(
+    open_ledger: Callable[[], Ledger], clock: SettableClock, machine: SettableClock
+) -> type[LedgerModel]:
+    """The machine on a database of each sort. It is emptied before each example."""
+    first, second = open_ledger(), open_ledger()
+    first.migrate()
+    assert first.find() == second.find() == [], "both have checked the schema already"
+    values = {"ledgers": (first, second), "clock": clock, "machine": machine}
+    return type("LedgerModel", (LedgerModel,), values)
+
+
+@pytest.mark.chaos
+def test_ledger__any_sequence_of_operations__does_what_the_reference_says(model: type[LedgerModel]) -> None:
+    run_state_machine_as_test(
+        model,
+        settings=settings(
+            max_examples=EXAMPLES[model.ledgers[0].engine.dialect.name],
+            stateful_step_count=STEPS,
+            deadline=None,
+            derandomize=False,
+            print_blob=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

@@ -1,0 +1,225 @@
+"""The index of uploads."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from domain.shared.clock import machine_clock
+from domain.shared.work import WorkRequest
+from services.carbon.upload_store import Upload, Uploads
+
+
+def a_file(**more: object) -> Upload:
+    values: dict[str, object] = {
+        "kind": "data", "topic": "plane", "institution": "main", "source": "csv", "name": "flights.csv",
+        "sha256": "ab" * 32, "bytes": 2**40, "rows": 3, "taken": 2, "years": (2024, 2025),
+        "uploaded_by": "ada", "pipeline_id": "P1", "problems": [], "warnings": [],
+    }  # fmt: skip
+    return Upload(**(values | more))
+
+
+def test_record__upload__returns_number_and_moment(store, clock):
+    problems = [{"line": 3, "column": "distance", "value": "zwölf", "reason": "no number"}]
+    reported = a_file(problem_count=1, problems=problems, warnings=["a warning"])
+    kept = store.uploads.record(reported)
+    assert (kept.id, kept.uploaded_at, kept.moment) == (1, clock(), clock())
+    assert replace(kept, id=0, uploaded_at=None) == reported
+    assert store.uploads.find() == [kept]
+
+
+def test_moment__not_recorded__raises():
+    with pytest.raises(ValueError, match=r"flights\.csv was not recorded"):
+        _ = a_file().moment
+
+
+def test_record__refused_file__is_found_as_such(store):
+    kept = store.uploads.record(a_file(accepted=False, years=(), taken=0))
+    assert store.uploads.find(accepted=False) == [kept]
+    assert store.uploads.find(accepted=True) == []
+    assert kept.years == ()
+
+
+def test_find__filters__newest_first(store):
+    first = store.uploads.record(a_file())
+    second = store.uploads.record(a_file(kind="factors", topic="", years=(2023,), pipeline_id="P2"))
+    third = store.uploads.record(a_file(pipeline_id="P3", years=(2022,)))
+    assert store.uploads.find() == [third, second, first]
+    assert store.uploads.find(kind="data") == [third, first]
+    assert store.uploads.find(pipeline_ids=["P1", "P2"]) == [second, first]
+    assert store.uploads.find(pipeline_ids=[]) == []
+    assert store.uploads.find(limit=1) == [third]
+    assert store.uploads.find(kind="factors", accepted=True, limit=5) == [second]
+
+
+def test_record_again__deleted_upload__keeps_its_moment_and_is_added_once(store, clock):
+    first = store.uploads.record(a_file())
+    store.uploads.delete([first.id])
+    assert store.uploads.pipelines() == set()
+    clock.advance(hours=1)
+    again = store.uploads.record_again(first)
+    assert again is not None
+    assert (again.uploaded_at, store.uploads.find()) == (first.uploaded_at, [again])
+    assert store.uploads.record_again(first) is None
+    assert store.uploads.pipelines() == {first.pipeline_id}
+
+
+def test_find__years__are_sorted(store):
+    kept = store.uploads.record(a_file(years=(2025, 2023, 2024)))
+    assert store.uploads.find()[0].years == (2023, 2024, 2025)
+    assert store.uploads.find(pipeline_ids=[kept.pipeline_id])[0].years == (2023, 2024, 2025)
+
+
+def test_scope__kind_topic_institution_source__tell_uploads_apart():
+    assert a_file().scope == ("data", "plane", "main", "csv")
+    assert a_file().scope == a_file(years=(2020,), sha256="cd" * 32).scope
+    assert len({a_file(**{name: "other"}).scope for name in ("kind", "topic", "institution", "source")}) == 4
+
+
+def test_file__sha256__is_shortened():
+    assert a_file().file == "ab" * 8
+
+
+def test_record__several_at_once__have_their_own_numbers(store, open_store):
+    stores = [open_store() for _ in range(6)]
+
+    def record(number: int) -> int:
+        return stores[number].uploads.record(a_file(pipeline_id=f"P{number}")).id
+
+    with ThreadPoolExecutor(6) as pool:
+        numbers = list(pool.map(record, range(6)))
+    assert sorted(numbers) == [1, 2, 3, 4, 5, 6]
+    assert {u.pipeline_id for u in store.uploads.find()} == {f"P{n}" for n in range(6)}
+    assert all(u.years == (2024, 2025) for u in store.uploads.find())
+
+
+def test_ingested_by__second_work__returns_the_first(store):
+    kept = store.uploads.record(a_file())
+    assert store.uploads.ingested_by(7, [kept.id], 2025) == {kept.id: 7}
+    assert store.uploads.ingested_by(8, [kept.id], 2025) == {kept.id: 7}
+
+
+def test_ingested_by__another_year__is_independent(store):
+    kept = store.uploads.record(a_file())
+    store.uploads.ingested_by(7, [kept.id], 2024)
+    assert store.uploads.ingested_by(8, [kept.id], 2025) == {kept.id: 8}
+
+
+def test_ingested_by__several_uploads__claims_the_free_ones(store):
+    old, new, other_year = [store.uploads.record(a_file(years=years)).id for years in ((1,), (1,), (2,))]
+    store.uploads.ingested_by(7, [old], 1)
+    assert store.uploads.ingested_by(8, [old, new, other_year], 1) == {old: 7, new: 8}
+    assert store.uploads.ingested_by(9, [], 1) == {}
+
+
+def test_ingested_by__several_at_once__agree(store, open_store):
+    kept = store.uploads.record(a_file())
+    stores = [open_store() for _ in range(6)]
+
+    def take(number: int) -> int:
+        return stores[number].uploads.ingested_by(number, [kept.id], 2025)[kept.id]
+
+    with ThreadPoolExecutor(6) as pool:
+        assert len(set(pool.map(take, range(6)))) == 1
+
+
+def test_superseded_pipelines__no_work_done__are_found_and_no_others(store, ledger):
+    def came(chain: str, **more: object) -> int:
+        return store.uploads.record(a_file(pipeline_id=chain, **({"years": (1,)} | more))).id
+
+    came("superseded")
+    came("of two years", years=(1, 2))
+    came("of another year", years=(2,))
+    came("of another type", topic="train")
+    came("of somebody else", institution="other")
+    came("refused", accepted=False)
+    store.uploads.ingested_by(7, [came("taken in before")], 1)
+    came("begun")
+    begun, later = ledger.enqueue([WorkRequest("market.fill", key, "f") for key in "ab"]).created
+    ledger.pipelines.add(begun.id, ["begun"])
+    newest = came("newest")
+    came("later")
+    assert store.uploads.superseded_pipelines([newest], 1) == {"superseded", "of two years"}
+    assert store.uploads.superseded_pipelines([newest], 3) == set()
+    assert store.uploads.superseded_pipelines([], 1) == set()
+    ledger.pipelines.add(later.id, ["superseded", "of two years"])
+    assert store.uploads.superseded_pipelines([newest], 1) == set()
+
+
+def test_current__each_scope_and_year__newest_counts_and_of_factors_all(store):
+    first = store.uploads.record(a_file(years=(2024, 2025)))
+    second = store.uploads.record(a_file(years=(2025,)))
+    beside = [store.uploads.record(a_file(**other)) for other in (
+        {"source": "manual"}, {"institution": "other"}, {"topic": "train"}, {"kind": "units", "topic": ""},
+    )]  # fmt: skip
+    factors = [store.uploads.record(a_file(kind="factors", topic="")) for _ in range(2)]
+    store.uploads.record(a_file(accepted=False))
+    found = {one.id: one for one in store.uploads.current()}
+    assert list(found) == [first.id, second.id, *(u.id for u in beside), *(u.id for u in factors)]
+    assert found[first.id].years == (2024,), "of 2025 it says nothing any more"
+    one = found[second.id]
+    assert (one.kind, one.topic, one.institution, one.source) == second.scope
+    assert (one.pipeline_id, one.years) == ("P1", (2025,))
+
+
+def test_newest_of__other_scopes__are_ignored(store):
+    store.uploads.record(a_file())
+    newest = store.uploads.record(a_file(years=(2025,)))
+    store.uploads.record(a_file(institution="other"))
+    store.uploads.record(a_file(years=(2023,)))
+    store.uploads.record(a_file(accepted=False))
+    assert store.uploads.newest_of(a_file()) == newest
+    assert store.uploads.newest_of(a_file(topic="train")) is None
+    assert store.uploads.newest_of(a_file(years=(2020,))) is None
+
+
+def test_of_scope__same_scope_and_years__newest_first(store):
+    first = store.uploads.record(a_file(years=(2024, 2025)))
+    second, third = (store.uploads.record(a_file(years=(year,))) for year in (2025, 2024))
+    for other in ({"topic": "train"}, {"institution": "other"}, {"accepted": False}, {"years": (2023,)}):
+        store.uploads.record(a_file(**{"years": (2025,)} | other))
+    assert store.uploads.of_scope(first) == [third, second, first]
+    assert store.uploads.of_scope(a_file(years=(2025,))) == [second, first]
+    assert store.uploads.superseded_by(a_file(years=(2024, 2025))) == [second, third]
+    assert store.uploads.superseded_by(a_file(kind="factors")) == []
+
+
+def test_newest_of__factors__of_any_institution(store):
+    mine, theirs = a_file(kind="factors", topic=""), a_file(kind="factors", topic="", institution="other")
+    store.uploads.record(mine)
+    newest = store.uploads.record(theirs)
+    assert store.uploads.newest_of(mine) == newest
+    assert mine.scope == theirs.scope
+
+
+def test_superseded_before__sources__are_found_and_deleted(store, clock):
+    old = store.uploads.record(a_file(source="manual", years=(2025,)))
+    partly = store.uploads.record(a_file(source="manual", topic="train", years=(2024, 2025)))
+    store.uploads.record(a_file(years=(2025,)))
+    clock.advance(days=1)
+    new = store.uploads.record(a_file(source="manual", years=(2025,)))
+    store.uploads.record(a_file(source="manual", topic="train", years=(2025,)))
+    assert store.uploads.superseded_before(["manual"], old.moment) == []
+    assert store.uploads.superseded_before(["manual"], clock()) == [old], "the other still speaks of 2024"
+    assert store.uploads.superseded_before(["api"], clock()) == []
+    store.uploads.delete([old.id])
+    assert {u.id for u in store.uploads.find()} >= {partly.id, new.id}
+    assert store.uploads.find(ids=[old.id]) == []
+
+
+def test_refuse__recorded_upload__does_not_count(store):
+    one = store.uploads.record(a_file())
+    store.uploads.refuse(one.id)
+    assert store.uploads.current() == []
+    assert [u.id for u in store.uploads.find(accepted=False)] == [one.id]
+
+
+def test_record__several_at_once__moments_in_order_of_numbers(store):
+    """Of two at once the later number is the later moment: a factor's past must not run backwards."""
+    uploads = Uploads(store.uploads.engine, machine_clock)
+    with ThreadPoolExecutor(6) as pool:
+        kept = list(pool.map(lambda _: uploads.record(a_file()), range(48)))
+    kept.sort(key=lambda u: u.id)
+    assert [u.moment for u in kept] == sorted(u.moment for u in kept)

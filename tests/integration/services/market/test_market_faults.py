@@ -1,0 +1,286 @@
+"""Every way the sandbox misbehaves: what the ledger says, that nothing wrong is kept, that it heals."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from domain.market.plan import FILL
+from tests.integration.services.market.market_app import (
+    AFTER_HOLIDAY,
+    TODAY,
+    MarketApp,
+    expected_rows,
+)
+from tests.integration.services.market.market_app import API as API_OF
+
+TABLE = "normalized_adj_factor"
+API = "adj_factor"
+KEY = f"{TABLE}:{TODAY}"
+MINUTE = timedelta(minutes=1)
+PASSES = 4
+
+
+@dataclass(frozen=True)
+class Case:
+    """`calls`: how often a run asked. `wait`: from when to when the next attempt is put off."""
+
+    kind: str
+    reason: str
+    calls: int = 1
+    wait: tuple[timedelta, timedelta] = (MINUTE, MINUTE)
+    details: dict[str, Any] = field(default_factory=dict)
+    table: str = TABLE
+
+
+SECONDS_HELP = [
+    Case("http_500", "source_fails", PASSES),
+    Case("http_502", "source_fails", PASSES),
+    Case("http_503", "source_fails", PASSES),
+    Case("stall", "source_down", PASSES, details={"seconds": 30}),
+    Case("reset", "source_down", PASSES),
+    Case("truncate", "source_down", PASSES),
+    Case("html", "source_down", PASSES),
+]
+ONLY_LATER_HELPS = [
+    Case("http_429", "rate_limit", wait=(timedelta(seconds=1), MINUTE)),
+    Case("rate_limit", "rate_limit"),
+    Case("hour_quota", "quota", wait=(timedelta(0), timedelta(hours=1))),
+    Case("day_quota", "quota", wait=(timedelta(0), timedelta(days=1))),
+    Case("empty_day", "empty_answer", table="normalized_daily"),  # published at 16:00: not overdue yet
+    Case("partial_day", "incomplete", details={"keep": 0.5}),
+    Case("duplicate_rows", "bad_answer"),
+]
+
+
+@pytest.mark.parametrize("case", [*SECONDS_HELP, *ONLY_LATER_HELPS], ids=lambda case: case.kind)
+def test_a_transient_fault_keeps_nothing_is_put_off_and_heals(app: MarketApp, case: Case) -> None:
+    table, api, key = case.table, API_OF[case.table], f"{case.table}:{TODAY}"
+    content = app.content([table])
+    app.drop(table, TODAY)
+    app.set(TUSHARE_TIMEOUT_SECONDS="1" if case.kind == "stall" else "30")
+    app.fault(api, case.kind, **case.details)
+
+    ask(app, table)
+    row = app.newest(key)
+    assert (row.status, row.reason_code, row.attempts) == ("deferred", case.reason, 1), row.error
+    assert app.calls(api) == case.calls
+    assert case.wait[0] <= row.not_before - app.now <= case.wait[1]
+    assert row.error is not None
+    if case.calls == PASSES:
+        assert row.error.startswith(f"{api} failed after 3 retries: ")
+    assert app.rows(table, TODAY) == 0
+
+    app.expect_healthy()
+    app.at(row.not_before.isoformat())
+    app.next_minute()
+    ask(app, table)
+    assert (app.newest(key).id, app.newest(key).status) == (row.id, "completed")
+    assert app.content([table]) == content
+
+
+def ask(app: MarketApp, table: str) -> None:
+    """Dispatch what is due of this table, and run that alone: the fault's own work and nothing else."""
+    market, key = app.market, f"{table}:{TODAY}"
+    market.ledger.enqueue([v.item() for v in market.plan().due if v.key == key])
+    assert [d.keys for d in market.ledger.dispatch(FILL, limit=9)] == [(key,)]
+    with app.instance() as instance:
+        app.materialize(instance, [table], TODAY)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "action"),
+    [
+        ("bad_token", "token", "set TUSHARE_TOKEN to a valid token"),
+        ("no_permission", "permission", "raise the account's points"),
+    ],
+)
+def test_a_permanent_fault_waits_for_a_changed_configuration(
+    app: MarketApp, kind: str, reason: str, action: str
+) -> None:
+    content = app.content()
+    app.drop(TABLE, TODAY)
+    app.fault(API, kind)
+    assert app.run("market", "heal").code == 1
+    failed = app.newest(KEY)
+    assert (failed.status, failed.reason_code) == ("failed", reason)
+    assert app.calls(API) == 1
+    finding = app.status()[KEY]
+    assert (finding["health"], finding["next_attempt"]) == ("broken", None)
+    assert finding["action"].startswith(action)
+
+    app.later(hours=3)
+    assert app.run("market", "heal").code == 1
+    assert app.calls(API) == 1, "it asked again although nobody had changed anything"
+
+    app.expect_healthy()
+    app.set(TUSHARE_TOKEN="sandbox-5000")
+    assert app.run("market", "heal").code == 0
+    assert app.content() == content
+    assert app.newest(KEY).id > failed.id
+
+
+def test_an_empty_answer_long_after_publication_is_reported_as_overdue(app: MarketApp) -> None:
+    app.drop(TABLE, TODAY)
+    app.fault(API, "empty_day")
+    ask(app, TABLE)
+    row = app.newest(KEY)
+    assert row.reason_code == "empty_overdue"
+    assert row.error == (
+        "adj_factor 2024-09-30: empty answer for an open day, though it was due at 09:30 Asia/Shanghai"
+    )
+
+
+def test_a_source_some_minutes_late_needs_nobody_until_its_patience_is_over(app: MarketApp) -> None:
+    table, key = "normalized_daily", f"normalized_daily:{TODAY}"
+    app.drop(table, TODAY)
+    app.fault("daily", "empty_day")
+    app.later(minutes=1)
+    app.run("market", "heal")
+    assert app.newest(key).reason_code == "empty_answer"
+    early = app.status()
+    assert early[key]["health"] == "healing"
+    assert "tushare.daily" not in early
+    assert "tushare.daily" not in app.run("check", "market").out
+    assert app.run("status").code == 0
+
+    app.at(f"{TODAY}T19:01")  # published at 16:00
+    app.run("market", "heal")
+    assert app.newest(key).reason_code == "empty_overdue"
+    late = app.status()["tushare.daily"]
+    assert (late["health"], late["reason_code"]) == ("broken", "source_error")
+    assert app.run("status").code == 1
+
+
+@pytest.mark.parametrize(("other", "failed"), [(None, False), ("partial_day", True)])
+def test_a_day_that_is_early_hides_neither_success_nor_failure_of_another(
+    app: MarketApp, other: str | None, failed: bool
+) -> None:
+    day = "2024-09-27"
+    app.drop("normalized_daily", TODAY, day)
+    app.fault("daily", "empty_day", day=date.fromisoformat(TODAY))
+    if other:
+        app.fault("daily", other, day=date.fromisoformat(day))
+    app.later(minutes=1)
+    app.run("market", "backfill", "--from", day, "--to", TODAY)
+    [reported] = [s for s in app.market.sources.all("tushare") if s.source == "tushare.daily"]
+    assert (reported.last_failure == app.now, reported.last_success == app.now) == (
+        failed,
+        not failed,
+    )
+
+
+def test_a_day_not_quite_whole_is_kept_asked_again_and_explained_by_the_same_answer(
+    app: MarketApp,
+) -> None:
+    whole = expected_rows(app.exchange, TODAY)[TABLE]
+    app.drop(TABLE, TODAY)
+    app.fault(API, "partial_day", keep=0.95)
+    assert app.run("market", "heal").code == 1
+    held = app.rows(TABLE, TODAY)
+    assert 0.90 * whole < held < 0.99 * whole
+    assert (app.newest(KEY).status, app.newest(KEY).reason_code) == ("completed", "partial")
+    assert covered(app) == (held, whole, "partial", whole - held)
+    watched = app.run("check", "market")
+    assert (watched.code, f"{TABLE} of {TODAY} is partial" in watched.out) == (1, True)
+    assert app.status()[KEY]["health"] == "healing"
+
+    app.later(minutes=59)
+    app.run("market", "heal")
+    assert app.calls(API) == 1, "asked again before the hour was over"
+    app.later(minutes=1)
+    assert app.run("market", "heal").code == 0
+    assert app.calls(API) == 2
+    assert covered(app) == (held, whole, "explained", whole - held)
+    assert app.run("check", "market").code == 0
+    finding = app.status()[KEY]
+    assert (finding["health"], finding["reason_code"]) == ("explained", "source_says_so")
+
+    app.later(hours=6)
+    assert app.run("market", "heal").code == 0
+    assert app.calls(API) == 2, "an explained day is no gap"
+
+
+def covered(app: MarketApp) -> tuple[int, int, str, int]:
+    row = app.sql(
+        f"SELECT * FROM market.coverage WHERE trade_date = DATE '{TODAY}' AND table_name = '{TABLE}'"
+    )[0]
+    return row["rows"], row["expected"], row["status"], row["missing_stocks"]
+
+
+def test_a_revised_day_keeps_what_was_believed_before(app: MarketApp) -> None:
+    old = {row["ts_code"]: row for row in app.frame("normalized_daily", TODAY).to_pylist()}
+    adjusted = app.content(["adjusted_daily"])
+    app.fault("daily", "revised_day")
+    with app.instance() as instance:
+        ended = app.materialize(
+            instance, ["normalized_daily", "adjusted_daily", "coverage", "revisions"], TODAY
+        )
+    assert ended.success
+    new = {row["ts_code"]: row for row in app.frame("normalized_daily", TODAY).to_pylist()}
+    changed = {
+        code: (
+            {k: old[code][k] for k in ("vol", "amount") if old[code][k] != new[code][k]},
+            {k: new[code][k] for k in ("vol", "amount") if old[code][k] != new[code][k]},
+        )
+        for code in old
+        if old[code] != new[code]
+    }
+    assert 0.02 * len(old) < len(changed) < 0.1 * len(old)
+    reported = app.sql(f"SELECT * FROM market.revisions WHERE trade_date = DATE '{TODAY}'")
+    assert {row["ts_code"]: (json.loads(row["old"]), json.loads(row["new"])) for row in reported} == changed
+    assert {(row["table_name"], row["change"], row["seen"]) for row in reported} == {
+        ("normalized_daily", "changed", app.now)
+    }
+    assert app.content(["adjusted_daily"]) != adjusted, "what is derived follows"
+    assert app.status() == {}
+
+
+def test_a_revision_whose_old_rows_cannot_be_read_any_more_is_reported_and_done(
+    app: MarketApp,
+) -> None:
+    app.fault("daily", "revised_day")
+    with app.instance() as instance:
+        assert app.materialize(instance, ["normalized_daily"], TODAY).success
+    with app.market.ledger.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE partition_revision SET old_snapshot_id = 7")
+    assert app.run("market", "heal").code == 0
+    reported = app.sql("SELECT table_name, ts_code, change, old, new FROM market.revisions")
+    assert reported == [
+        {"table_name": "normalized_daily", "ts_code": "", "change": "lost", "old": None, "new": None}
+    ]
+    assert app.status() == {}
+
+
+def test_the_evening_after_asks_the_newest_days_again_and_finds_the_revision(
+    app: MarketApp,
+) -> None:
+    app.set(PERENNIAL_GAP_LIMIT="2")
+    app.at(f"{AFTER_HOLIDAY}T18:31")
+    app.fault(API, "revised_day", day=date.fromisoformat(TODAY))
+    assert app.run("market", "daily").code == 0
+    reported = app.sql("SELECT DISTINCT trade_date, table_name, change FROM market.revisions")
+    assert [(str(r["trade_date"]), r["table_name"], r["change"]) for r in reported] == [
+        (TODAY, TABLE, "changed")
+    ]
+    assert app.status() == {}
+
+
+@pytest.mark.parametrize(("kind", "reason"), [("duplicate_rows", "bad_answer"), ("empty_day", "incomplete")])
+def test_a_stock_list_that_cannot_be_right_is_asked_for_again(
+    empty_app: MarketApp, kind: str, reason: str
+) -> None:
+    key = "normalized_stock_basic:ALL"
+    empty_app.set(PERENNIAL_GAP_WINDOW_DAYS="1", PERENNIAL_GAP_LIMIT="1")
+    empty_app.fault("stock_basic", kind)
+    assert empty_app.run("market", "daily").code == 1
+    assert (empty_app.newest(key).status, empty_app.newest(key).reason_code) == ("deferred", reason)
+    assert empty_app.market.stocks().num_rows == 0
+    empty_app.expect_healthy()
+    empty_app.later(hours=1)
+    assert empty_app.run("market", "daily").code == 0
+    assert empty_app.status() == {}

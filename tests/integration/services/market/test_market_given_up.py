@@ -1,0 +1,195 @@
+"""Days outside the gap window: tried a while, then left to the weekly look; lost, they are told at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from domain.market.plan import FILL
+from domain.shared.error import TransientResourceError
+from domain.shared.work import WorkRequest
+from resources.ledger.model import Work
+from services.market.reconcile import ATTEMPTS_OUTSIDE, MarketReconciler
+from services.reconcile import RunStart, observe_and_enqueue
+from tests.integration.services.market.market_app import FETCHED, PREPARED, TODAY, MarketApp
+
+TABLE = "normalized_adj_factor"
+OLD = f"{TABLE}:2024-08-01"
+
+
+def put_off(app: MarketApp, key: str, times: int) -> None:
+    """As `times` runs would that found the source down."""
+    ledger = app.market.ledger
+    ledger.enqueue([WorkRequest(kind=FILL, key=key, fingerprint="as asked", reason_code="missing")])
+    for attempt in range(times):
+        with ledger.lease(FILL, [key], f"run {attempt}") as lease:
+            lease.defer(key, TransientResourceError("down"))
+
+
+@pytest.mark.parametrize(
+    ("attempts", "status", "reason"),
+    [
+        (ATTEMPTS_OUTSIDE - 1, "deferred", "transient"),
+        (ATTEMPTS_OUTSIDE, "superseded", "outside_window"),
+    ],
+)
+def test_an_old_day_is_given_up_after_some_attempts(
+    app: MarketApp, attempts: int, status: str, reason: str
+) -> None:
+    put_off(app, OLD, attempts)
+    observe_and_enqueue(MarketReconciler(app.market))
+    assert (app.newest(OLD).status, app.newest(OLD).reason_code) == (status, reason)
+
+
+def test_withdraw__a_run_claimed_the_day_meanwhile__leaves_it_to_the_run(
+    app: MarketApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in (OLD, f"{TABLE}:2024-08-02"):
+        put_off(app, key, ATTEMPTS_OUTSIDE)
+    lease = app.market.ledger.lease(FILL, [OLD], "a run", heartbeat=False)
+    withdraw = MarketReconciler.withdraw
+
+    def after_a_click(*arguments: Any) -> None:
+        lease.__enter__()
+        withdraw(*arguments)
+
+    monkeypatch.setattr(MarketReconciler, "withdraw", after_a_click)
+    observe_and_enqueue(MarketReconciler(app.market))
+    lease.check()
+    lease.__exit__(None, None, None)
+    assert app.newest(OLD).status == "completed"
+    assert app.newest(f"{TABLE}:2024-08-02").reason_code == "outside_window"
+
+
+def test_however_many_old_days_are_given_up_in_one_transaction(app: MarketApp) -> None:
+    market, written = app.market, []
+    event.listen(market.ledger.engine, "commit", lambda _: written.append(1))
+    observe_and_enqueue(MarketReconciler(market))
+    alone = len(written)
+    for day in range(1, 6):
+        put_off(app, f"{TABLE}:2024-08-0{day}", ATTEMPTS_OUTSIDE)
+    written.clear()
+    observe_and_enqueue(MarketReconciler(market))
+    assert app.newest(f"{TABLE}:2024-08-05").reason_code == "outside_window"
+    assert len(written) <= alone + 1
+
+
+def test_a_day_inside_the_window_never_is(app: MarketApp) -> None:
+    app.drop(TABLE, TODAY)
+    put_off(app, f"{TABLE}:{TODAY}", 3 * ATTEMPTS_OUTSIDE)
+    observe_and_enqueue(MarketReconciler(app.market))
+    assert app.newest(f"{TABLE}:{TODAY}").status == "deferred"
+
+
+def test_no_day_is_outside_a_window_nobody_can_see(app: MarketApp) -> None:
+    lake = app.market.lake
+    nothing = lake.tables["market.normalized_trade_cal"].schema.empty_table()
+    for year in lake.partitions("market.normalized_trade_cal"):
+        lake.replace("market.normalized_trade_cal", year, nothing, allow_empty=True)
+    put_off(app, OLD, ATTEMPTS_OUTSIDE)
+    observe_and_enqueue(MarketReconciler(app.market))
+    assert app.newest(OLD).status == "deferred"
+
+
+def test_look_back__old_days_lost__reports_and_backfill_of_gaps_restores(app: MarketApp) -> None:
+    put_off(app, OLD, ATTEMPTS_OUTSIDE)
+    assert app.run("market", "backfill", "--from", "2024-08-01", "--to", "2024-08-01").code == 0
+    app.drop(TABLE, "2024-08-01")
+    put_off(app, OLD, ATTEMPTS_OUTSIDE)
+    observe_and_enqueue(MarketReconciler(app.market))
+    assert app.newest(OLD).reason_code == "outside_window"
+    app.run("market", "look-back")
+    assert app.status()["history"]["reason_code"] == "history_gaps"
+    assert app.run("market", "backfill", "--gaps").code == 0
+    assert "history" not in app.status()
+
+
+def test_oldest_days_gone__are_reported_at_once_and_found_by_look_back(
+    app: MarketApp,
+) -> None:
+    """Losing its first days must not make history look as if it had begun later."""
+    days = ("2024-09-19", "2024-09-20")
+    assert app.run("market", "backfill", "--from", days[0], "--to", days[1]).code == 0
+    for table in FETCHED:
+        for day in days:
+            app.drop(table, day)
+    reported = app.status()["normalized_daily"]
+    assert (reported["health"], reported["reason_code"]) == ("broken", "history_lost")
+    assert (
+        reported["reason"]
+        == "2 older days that were fetched are gone from the lake: 2024-09-19 to 2024-09-20"
+    )
+    assert app.run("market", "look-back").code == 0
+    found = app.sql("SELECT DISTINCT trade_date FROM market.history_gaps ORDER BY 1")
+    assert [str(row["trade_date"]) for row in found] == list(days)
+    command = reported["action"].split("`")[1].split()
+    assert app.run(*command[1:]).code == 0
+    app.run("market", "look-back")
+    assert app.status() == {}
+
+
+def test_days_a_person_called_off_hide_no_older_day(app: MarketApp) -> None:
+    """Three days nobody wants any more are the newest; the gap before them still heals."""
+    ledger = app.market.ledger
+
+    def waiting() -> list[Work]:
+        return ledger.find(FILL, status="queued", limit=None)
+
+    for day in PREPARED[-3:]:
+        app.drop(TABLE, day)
+    observe_and_enqueue(MarketReconciler(app.market))
+    for row in waiting():
+        ledger.cancel(row.id)
+    app.drop(TABLE, PREPARED[0])
+    observe_and_enqueue(MarketReconciler(app.market))
+    keys = {row.key for row in waiting()}
+    assert f"{TABLE}:{PREPARED[0]}" in keys
+    assert {key.split(":")[1] for key in keys} == {PREPARED[0]}
+    reported = app.status()[f"{TABLE}:{TODAY}"]
+    assert (reported["health"], reported["reason_code"]) == ("explained", "called_off")
+
+
+LEFT = [f"2024-08-{day:02}" for day in (5, 6, 7, 8, 9, 12, 13, 14, 15, 16)]
+"""Days that a backfill could not do: the daily quota was used up."""
+
+
+def left_behind(app: MarketApp) -> None:
+    for day in LEFT:
+        put_off(app, f"{TABLE}:{day}", 1)
+    app.later(minutes=2)
+
+
+def test_of_what_a_backfill_left_only_a_few_days_are_under_way_at_a_time(app: MarketApp) -> None:
+    left_behind(app)
+    sent: list[RunStart] = []
+    for _ in range(5):
+        sent += app.reconcile({start.dispatch_id for start in sent}).starts
+        app.later(minutes=20)
+    assert [start.partitions[0] for start in sent] == LEFT[:-4:-1]
+
+
+def test_a_day_that_ends_makes_room_for_the_next(app: MarketApp) -> None:
+    left_behind(app)
+    first, *others = app.reconcile().starts
+    with app.market.ledger.lease(FILL, [f"{TABLE}:{first.partitions[0]}"], "a run", heartbeat=False) as lease:
+        assert app.reconcile().starts == ()
+        lease.complete(f"{TABLE}:{first.partitions[0]}")
+    deriving = {start.dispatch_id for start in (first, *others)}
+    assert app.reconcile(deriving, [f"coverage:{first.partitions[0]}"]).starts == ()
+    [following] = app.reconcile({start.dispatch_id for start in others}).starts
+    assert following.partitions[0] == LEFT[-4]
+
+
+def test_a_day_of_the_window_waits_for_no_older_one(app: MarketApp) -> None:
+    left_behind(app)
+    unfinished = {start.dispatch_id for start in app.reconcile().starts}
+    app.drop(TABLE, TODAY)
+    assert [start.partitions[0] for start in app.reconcile(unfinished).starts] == [TODAY]
+
+
+def test_a_backfill_that_goes_on_leaves_room_for_older_days(app: MarketApp) -> None:
+    left_behind(app)
+    with app.market.ledger.lease(FILL, [f"{TABLE}:2024-07-{n:02}" for n in range(1, 6)], "a backfill"):
+        assert [start.partitions[0] for start in app.reconcile().starts] == LEFT[:-4:-1]

@@ -1,0 +1,158 @@
+"""A run leaves the same behind whoever started it: sensor, schedule, command, click or backfill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from tests.databases import closed_afterwards
+from tests.integration.services.market.market_app import DERIVED, FETCHED, TODAY, MarketApp
+
+ALL = (*FETCHED, *DERIVED)
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a run left behind for one day."""
+
+    work: set[tuple[str, str, str, str]]
+    metadata: dict[str, set[str]]
+    row_counts: dict[str, int]
+    checks: dict[tuple[str, str], bool]
+    aggregates: set[tuple[str, str]]
+    content: dict[tuple[str, str], str]
+
+
+def sensor(app: MarketApp, instance: dg.DagsterInstance) -> None:
+    start_all(app, instance, app.tick_sensor(instance, "market_gap_fill_sensor").run_requests)
+
+
+def schedule(app: MarketApp, instance: dg.DagsterInstance) -> None:
+    start_all(app, instance, app.tick_schedule(instance, "market_daily_schedule").run_requests)
+
+
+def start_all(app: MarketApp, instance: dg.DagsterInstance, requests: Sequence[dg.RunRequest] | None) -> None:
+    assert requests, "nothing was asked for"
+    for request in requests:
+        assert request.run_key
+        tables = [key.path[-1] for key in request.asset_selection or ()]
+        assert app.materialize(instance, tables, request.partition_key, tags=dict(request.tags)).success
+
+
+def click(app: MarketApp, instance: dg.DagsterInstance) -> None:
+    assert app.materialize(instance, ALL, TODAY).success
+
+
+def backfill(app: MarketApp, instance: dg.DagsterInstance) -> None:
+    assert app.materialize(instance, ALL, days=("2024-09-27", TODAY)).success
+
+
+def command(app: MarketApp, instance: dg.DagsterInstance) -> None:
+    assert app.run("market", "heal").code == 0
+
+
+def left_by(app: MarketApp, start: Callable[[MarketApp, dg.DagsterInstance], None]) -> Left:
+    for table in FETCHED:
+        app.drop(table, TODAY)
+    before = {row.id for row in app.work()}
+    with app.instance() as instance:
+        runs_before = {run.run_id for run in instance.get_runs()}
+        start(app, instance)
+        work = {
+            (row.kind, row.key, row.status, row.reason_code)
+            for row in app.work()
+            if row.id not in before and row.key.endswith(TODAY)
+        }
+        events = {table: newest_materialization(instance, table) for table in ALL}
+        evaluations = [
+            event.dagster_event.asset_check_evaluation_data
+            for run in instance.get_runs()
+            if run.run_id not in runs_before
+            for event in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
+            if event.dagster_event
+        ]
+    return Left(
+        work=work,
+        metadata={table: set(event.metadata) for table, event in events.items()},
+        row_counts={
+            table: event.metadata["dagster/partition_row_count"].value for table, event in events.items()
+        },
+        checks={(e.asset_key.path[-1], e.check_name): e.passed for e in evaluations if e.partition == TODAY},
+        aggregates={(e.asset_key.path[-1], e.check_name) for e in evaluations if e.partition is None},
+        content=app.content(),
+    )
+
+
+def newest_materialization(instance: dg.DagsterInstance, table: str) -> Any:
+    records = instance.fetch_materializations(
+        dg.AssetRecordsFilter(asset_key=dg.AssetKey(["market", table]), asset_partitions=[TODAY]), limit=1
+    ).records
+    assert records, f"{table} has no materialization of {TODAY}"
+    assert records[0].partition_key == TODAY
+    return records[0].asset_materialization
+
+
+def test_a_click_leaves_rows_metadata_checks_and_whole_tables(app: MarketApp) -> None:
+    content = app.content()
+    left = left_by(app, click)
+    assert left.content == content
+    assert left.work == {("market.fill", f"{table}:{TODAY}", "completed", "") for table in ALL}
+    assert left.row_counts == {table: app.rows(table, TODAY) for table in ALL}
+    reported = {"dagster/partition_row_count", "version", "seconds", "attempts", "reason", "inputs"}
+    assert all(reported <= keys for keys in left.metadata.values())
+    assert all(
+        {"expected", "ratio", "rows_of_recent_days"} <= left.metadata[t]
+        for t in FETCHED
+        if t != "suspensions"
+    )
+    assert left.checks == {(table, "whole_day"): True for table in FETCHED}
+    assert left.aggregates == {(t, check) for t in FETCHED for check in ("fresh", "unique_key", "whole_day")}
+
+
+@pytest.mark.parametrize("start", [sensor, schedule, backfill, command], ids=lambda f: f.__name__)
+def test_every_other_origin_leaves_the_same(
+    app: MarketApp, start: Callable[[MarketApp, dg.DagsterInstance], None], clicked: Left
+) -> None:
+    assert left_by(app, start) == clicked
+
+
+@pytest.fixture(scope="module")
+def clicked(request: pytest.FixtureRequest, place: Any, exchange: Any, port: int, template: Any) -> Left:
+    """What a click leaves; made once, in an app of its own on the same ground."""
+    from tests.integration.services.market.market_app import restore
+
+    with closed_afterwards(), pytest.MonkeyPatch.context() as patch:
+        app = MarketApp(place / "home", exchange, port, patch)
+        restore(template, app.home)
+        app.start_source()
+        try:
+            return left_by(app, click)
+        finally:
+            app.stop_source()
+
+
+def test_a_whole_platform_gives_the_sensor_nothing_to_do(app: MarketApp) -> None:
+    with app.instance() as instance:
+        reported = app.tick_sensor(instance, "market_gap_fill_sensor")
+    assert (reported.run_requests, reported.skip_message) == ([], "nothing is due")
+
+
+def test_the_schedule_says_why_it_starts_nothing_on_a_holiday(app: MarketApp) -> None:
+    app.at("2024-10-01T18:30")
+    with app.instance() as instance:
+        reported = app.tick_schedule(instance, "market_daily_schedule")
+    assert not reported.run_requests
+    assert (reported.skip_message or "").startswith("2024-10-01 is a closed day; ")
+
+
+def test_what_a_sensor_has_sent_it_does_not_send_again(app: MarketApp) -> None:
+    app.drop("normalized_daily", TODAY)
+    with app.instance() as instance:
+        first = app.tick_sensor(instance, "market_gap_fill_sensor")
+        second = app.tick_sensor(instance, "market_gap_fill_sensor")
+    assert [request.partition_key for request in first.run_requests or ()] == [TODAY]
+    assert second.run_requests == []

@@ -1,0 +1,103 @@
+"""The plan of feeds: what changed in an application is read, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from domain.carbon.feeds import FeedChange, FeedRead, changes_to_read
+from domain.carbon.jobs import FEED_ENTRIES
+from domain.carbon.plan import Verdict, plan
+from tests.unit.domain.carbon.world import ENTRIES, MASSES, REPORT, World
+
+PLANE = FeedChange("manual", "main", "plane", 2025, "1")
+READ = FeedRead({"manual|main": "1"}, {})
+
+
+@pytest.fixture
+def world() -> World:
+    return World.reported(2025)
+
+
+def verdicts(
+    world: World, *changes: FeedChange, read: FeedRead | None = None, feeds: str = ""
+) -> list[Verdict]:
+    reads = {"plane|2025": read} if read else {}
+    seen = replace(world.observed, feed_changes=changes, feed_reads=reads, feeds=feeds)
+    return [v for v in plan(world.catalogue, seen).verdicts if v.table == FEED_ENTRIES]
+
+
+def test_plan__change_never_read__is_due(world: World) -> None:
+    [verdict] = verdicts(world, PLANE)
+    assert (verdict.state, verdict.reason_code, verdict.kind) == ("due", "feed_changed", "carbon.api_ingest")
+    assert verdict.why == "not read since it changed: manual|main"
+
+
+def test_plan__change_read__is_healthy_until_version_differs(world: World) -> None:
+    [verdict] = verdicts(world, PLANE, read=READ)
+    assert verdict.state == "healthy"
+    [verdict] = verdicts(world, replace(PLANE, version="2"), read=READ)
+    assert verdict.due
+
+
+def test_plan__two_scopes_of_a_partition__one_work_item(world: World) -> None:
+    other = replace(PLANE, institution="other")
+    [verdict] = verdicts(world, other, PLANE, read=READ)
+    assert verdict.due
+    assert verdict.why.endswith(": manual|other")
+
+
+def test_plan__new_version__another_fingerprint(world: World) -> None:
+    requests = {verdicts(world, replace(PLANE, version=v))[0].fingerprint for v in ("1", "2", "3")}
+    assert len(requests) == 3
+    assert verdicts(world, PLANE)[0].fingerprint in requests
+
+
+def test_plan__another_address_or_token__another_fingerprint(world: World) -> None:
+    """A failure under the old address does not forbid the new work."""
+    assert (
+        verdicts(world, PLANE, feeds="a")[0].fingerprint != verdicts(world, PLANE, feeds="b")[0].fingerprint
+    )
+
+
+def test_plan__entries_refused_under_other_units__is_due(world: World) -> None:
+    units = str(world.observed.state("units", "2025").version)
+    refused = {"entries": 1, "of": 2, "first": [], "units": units}
+    assert verdicts(world, PLANE, read=replace(READ, refused={"manual|main": refused}))[0].state == "healthy"
+    refused |= {"units": "those of yesterday"}
+    assert verdicts(world, PLANE, read=replace(READ, refused={"manual|main": refused}))[0].due
+
+
+def test_plan__locked_year__is_not_read(world: World) -> None:
+    world.locked[2025] = "published"
+    [verdict] = verdicts(world, PLANE)
+    assert verdict.state == "locked"
+
+
+def test_plan__unknown_type__waits(world: World) -> None:
+    [verdict] = verdicts(world, replace(PLANE, data_entry_type="zeppelin"))
+    assert (verdict.state, verdict.reason_code) == ("waits", "unknown_type")
+
+
+def test_plan__unavailable_change__report_waits(world: World) -> None:
+    world.upload("train", says="corrected")
+    for table in (ENTRIES, MASSES):
+        world.work(world.verdict(table, "train|2025"))
+    report = f"{REPORT}:2025"
+
+    def state(**more: object) -> str:
+        seen = replace(world.observed, **more)  # type: ignore[arg-type]
+        return {v.key: v.state for v in plan(world.catalogue, seen).verdicts}[report]
+
+    assert state() == "due"
+    assert state(feed_changes=[PLANE]) == "waits"
+    assert state(feed_changes=[PLANE], work={f"{FEED_ENTRIES}:plane|2025": "running"}) == "waits"
+    assert state(feed_changes=[PLANE], work={f"{FEED_ENTRIES}:plane|2025": "deferred"}) == "due", (
+        "it holds nothing back"
+    )
+
+
+def test_changes_to_read__several_scopes__sorted() -> None:
+    places = [replace(PLANE, institution=name) for name in ("c", "a", "b")]
+    assert [one.institution for one in changes_to_read(places, READ, "")] == ["a", "b", "c"]

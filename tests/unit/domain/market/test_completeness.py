@@ -1,0 +1,81 @@
+"""Is a day of a table whole? The one judgement, at its boundaries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.market.completeness import judge, refetch_at
+from tests.unit.domain.market.world import CATALOGUE
+
+PRICES = CATALOGUE.by_name("normalized_daily")
+SUSPENSIONS = CATALOGUE.by_name("suspensions")
+BY_FLOOR = replace(SUSPENSIONS, may_be_empty=False, floor=4_000)
+UNBOUNDED = replace(SUSPENSIONS, may_be_empty=False)
+NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected", "status"),
+    [
+        (0, 1_000, "empty"),
+        (1, 1_000, "refused"),
+        (899, 1_000, "refused"),
+        (900, 1_000, "partial"),  # exactly 0.90
+        (901, 1_000, "partial"),
+        (989, 1_000, "partial"),
+        (990, 1_000, "complete"),  # exactly 0.99
+        (1_000, 1_000, "complete"),
+        (1_001, 1_000, "complete"),
+        (4_499, 5_000, "refused"),
+        (4_500, 5_000, "partial"),
+        (4_949, 5_000, "partial"),
+        (4_950, 5_000, "complete"),
+        (0, 0, "complete"),
+        (3, 0, "complete"),
+        (0, None, "empty"),
+        (1, None, "unjudged"),
+    ],
+)
+def test_a_table_of_stocks_is_judged_by_its_reference(rows: int, expected: int | None, status: str) -> None:
+    assert judge(PRICES, rows, expected).status == status
+
+
+@given(st.integers(1, 10_000), st.integers(1, 12_000))
+def test_the_thresholds_are_exact_in_whole_numbers(expected: int, rows: int) -> None:
+    wanted = (
+        "refused" if 10 * rows < 9 * expected else "partial" if 100 * rows < 99 * expected else "complete"
+    )
+    assert judge(PRICES, rows, expected).status == wanted
+
+
+@pytest.mark.parametrize(
+    ("rows", "status"), [(0, "empty"), (1, "refused"), (3_999, "refused"), (4_000, "complete")]
+)
+def test_where_no_reference_exists_a_fixed_number_of_rows_decides(rows: int, status: str) -> None:
+    assert judge(BY_FLOOR, rows, None).status == status
+
+
+def test_the_fixed_number_is_not_used_where_a_reference_exists() -> None:
+    assert judge(replace(PRICES, floor=4_000), 100, 100).status == "complete"
+
+
+@pytest.mark.parametrize(("rows", "status"), [(0, "empty"), (1, "complete")])
+def test_without_reference_and_fixed_number_any_row_will_do(rows: int, status: str) -> None:
+    assert judge(UNBOUNDED, rows, None).status == status
+
+
+@pytest.mark.parametrize(("rows", "status"), [(0, "asked"), (1, "complete")])
+def test_where_nothing_may_be_an_answer_it_is_one(rows: int, status: str) -> None:
+    assert judge(SUSPENSIONS, rows, None).status == status
+
+
+@pytest.mark.parametrize(("fetches", "hours"), [(0, 1), (1, 1), (2, 6), (3, 24), (4, 24), (100, 24)])
+def test_a_partial_day_is_asked_for_again_after_one_six_and_twenty_four_hours(
+    fetches: int, hours: int
+) -> None:
+    assert refetch_at(fetches, NOON) == NOON + timedelta(hours=hours)

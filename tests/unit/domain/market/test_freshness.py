@@ -1,0 +1,122 @@
+"""How fresh a source is: the order of the rules, their boundaries, and time that does not count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.market.freshness import due_age, freshness
+from domain.market.trading import TradingCalendar
+from tests.unit.domain.market.world import SHANGHAI, shanghai_time, trading_calendar
+
+CALENDAR = trading_calendar()
+NO_CALENDAR = TradingCalendar.of((), ())
+INSTANT = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Source:
+    last_success: datetime | None = None
+    last_failure: datetime | None = None
+    last_error: str | None = None
+    source: str = "tushare.daily"
+
+
+def status_and_reason(source: Source, now: datetime, calendar: TradingCalendar = CALENDAR) -> tuple[str, str]:
+    fresh = freshness(source, calendar, now)
+    return fresh.status, fresh.reason
+
+
+NOW = shanghai_time("2026-11-19 12:00")
+HOUR = timedelta(hours=1)
+
+
+def test_a_source_nobody_asked_is_never_ingested() -> None:
+    assert status_and_reason(Source(), NOW) == ("never_ingested", "never asked successfully")
+
+
+def test_a_source_that_only_ever_failed_is_an_error() -> None:
+    assert status_and_reason(Source(last_failure=NOW - HOUR, last_error="HTTP 502"), NOW) == (
+        "error",
+        "HTTP 502",
+    )
+
+
+def test_a_failure_after_the_last_success_is_an_error_however_fresh_the_success() -> None:
+    source = Source(last_success=NOW - HOUR, last_failure=NOW - HOUR + INSTANT, last_error="HTTP 502")
+    assert status_and_reason(source, NOW) == ("error", "HTTP 502")
+
+
+def test_freshness__failure_without_message__has_a_reason() -> None:
+    assert status_and_reason(Source(last_failure=NOW), NOW) == ("error", "the last attempt failed")
+
+
+def test_a_success_after_a_failure_heals_and_the_old_error_is_not_shown() -> None:
+    assert status_and_reason(Source(NOW - HOUR, NOW - 2 * HOUR, "HTTP 502"), NOW) == ("healthy", "")
+
+
+@pytest.mark.parametrize(
+    ("age", "status"),
+    [
+        (timedelta(0), "healthy"),
+        (timedelta(hours=48) - INSTANT, "healthy"),
+        (timedelta(hours=48), "stale"),
+        (timedelta(days=7), "stale"),
+        (timedelta(days=7) + INSTANT, "error"),
+    ],
+)
+def test_age_decides_in_open_days(age: timedelta, status: str) -> None:
+    always_open = TradingCalendar.of([NOW.date() - timedelta(days=n) for n in range(30)], [2026])
+    fresh = freshness(Source(last_success=NOW - age), always_open, NOW)
+    assert fresh.status == status
+    assert (fresh.reason == "silent") == (status == "error")
+
+
+@pytest.mark.parametrize(
+    ("success", "now", "status"),
+    [
+        ("2026-11-13 18:40", "2026-11-16 18:30", "healthy"),  # over a weekend: one day less ten minutes
+        ("2026-11-13 18:40", "2026-11-17 18:39", "healthy"),
+        ("2026-11-13 18:40", "2026-11-17 18:40", "stale"),  # 5:20 of Friday, Monday, 18:40 of Tuesday
+        ("2026-09-30 18:40", "2026-10-08 23:59", "healthy"),  # a week of holidays
+        ("2026-09-30 18:40", "2026-10-09 18:30", "healthy"),  # and the first day after it
+        ("2026-09-30 18:40", "2026-10-12 18:39", "healthy"),
+        ("2026-09-30 18:40", "2026-10-12 18:40", "stale"),
+        ("2026-12-31 18:40", "2027-01-03 18:40", "healthy"),  # over the turn of the year
+    ],
+)
+def test_weekends_and_holidays_make_nothing_stale(success: str, now: str, status: str) -> None:
+    assert status_and_reason(Source(last_success=shanghai_time(success)), shanghai_time(now))[0] == status
+
+
+def test_silence_is_an_error_after_seven_open_days_not_seven_days() -> None:
+    source = Source(last_success=shanghai_time("2026-11-02 18:40"))
+    assert status_and_reason(source, shanghai_time("2026-11-10 18:40"))[0] == "stale"
+    assert status_and_reason(source, shanghai_time("2026-11-11 18:40"))[0] == "stale"  # exactly seven
+    assert status_and_reason(source, shanghai_time("2026-11-11 18:41")) == ("error", "silent")
+
+
+def test_where_the_calendar_says_nothing_weekdays_count() -> None:
+    success = shanghai_time("2026-11-13 12:00")
+    assert due_age(NO_CALENDAR, success, shanghai_time("2026-11-16 12:00")) == timedelta(days=1)
+
+
+@given(
+    st.datetimes(datetime(2026, 9, 1), datetime(2026, 12, 31)),  # noqa: DTZ001
+    st.integers(0, 60 * 24 * 20),
+)
+@settings(max_examples=25, deadline=None)
+def test_the_age_is_the_sum_of_the_open_minutes(since: datetime, minutes: int) -> None:
+    since = since.replace(second=0, microsecond=0, tzinfo=UTC)
+    counted = sum(
+        CALENDAR.is_open((since + timedelta(minutes=n)).astimezone(SHANGHAI).date()) for n in range(minutes)
+    )
+    age = due_age(CALENDAR, since, since + timedelta(minutes=minutes))
+    if counted <= 7 * 24 * 60:
+        assert age == timedelta(minutes=counted)
+    else:
+        assert age > timedelta(days=7), "beyond silence it need not be counted to the end"

@@ -1,0 +1,164 @@
+"""Others change the lake too: engines that know none of our locks, and a demonstrator's hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from domain.shared.table import ABSENT, ALL
+from tests.tools.break_lake import main as break_lake
+from tests.unit.resources.lake.frames import CODES, on_files, papers, prices, stocks
+
+MON, TUE, WED = "2026-11-16", "2026-11-17", "2026-11-18"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    on_files(tmp_path).replace_range("market.prices", [MON, TUE, WED], prices(MON, TUE, WED))
+    return tmp_path
+
+
+def hand(home: Path, *words: str, table: str = "market.prices") -> None:
+    assert break_lake(["--home", str(home), "--table", table, *words]) == 0
+
+
+def test_dropped_halved_and_falsified_days_have_other_versions(home: Path) -> None:
+    lake = on_files(home)
+    before = lake.versions("market.prices", [MON, TUE, WED])
+    hand(home, "--drop-day", MON, "--drop-half", TUE, "--corrupt-day", WED)
+    after = lake.versions("market.prices", [MON, TUE, WED])
+    assert after[MON] == ABSENT
+    assert after[TUE].rows == len(CODES) // 2
+    assert after[WED].rows == len(CODES)
+    assert after[WED] != before[WED]
+    for day in (MON, TUE, WED):
+        lake.replace("market.prices", day, prices(day))
+    assert lake.versions("market.prices", [MON, TUE, WED]) == before
+
+
+def test_several_days_are_dropped_in_one_go(home: Path) -> None:
+    hand(home, "--drop-day", MON, "--drop-day", WED)
+    assert on_files(home).partitions("market.prices") == [TUE]
+
+
+def test_a_rotted_file_is_damage(home: Path) -> None:
+    hand(home, "--rot-file", TUE)
+    assert all(v.corrupt for v in on_files(home).versions("market.prices", [MON, TUE, WED]).values())
+
+
+def test_tables_of_every_kind_can_be_broken(home: Path) -> None:
+    lake = on_files(home)
+    lake.replace("market.stocks", ALL, stocks(a="x", b="y"))
+    lake.merge("refs.papers", papers((1, "a", "x"), (2, "b", "y")))
+    before = lake.version("market.stocks", ALL)
+    hand(home, "--corrupt-day", ALL, table="market.stocks")
+    hand(home, "--drop-day", "a", table="refs.papers")
+    assert lake.version("market.stocks", ALL) != before
+    assert lake.partitions("refs.papers") == ["b"]
+
+
+@pytest.mark.parametrize(
+    "words", [["--drop-half", "2020-01-01"], ["--table", "market.nothing", "--drop-day", MON]]
+)
+def test_what_is_not_there_cannot_be_broken(home: Path, words: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        break_lake(["--home", str(home), "--table", "market.prices", *words])
+    assert caught.value.code
+
+
+def test_a_commit_superseded_by_another_engine_is_computed_anew(home: Path) -> None:
+    lake = on_files(home)
+    calls = []
+
+    def superseded() -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            hand(home, "--drop-day", WED)
+
+    commit = lake.replace("market.prices", MON, prices(MON, scale=2), guard=superseded)
+    assert len(calls) == 2, "the lease is checked again before the second attempt"
+    assert lake.partitions("market.prices") == [MON, TUE], "the other engine's change was kept"
+    assert lake.versions("market.prices", [MON]) == commit.versions
+    assert commit.parent_id is not None
+
+
+def test_row_level_deletes_of_another_engine_are_obeyed(home: Path) -> None:
+    lake = on_files(home)
+    before = lake.versions("market.prices", [MON, TUE])
+    delete_first_rows(lake._writer.catalog.load("market.prices"), 2)
+    for reader in (lake, on_files(home)):
+        versions = reader.versions("market.prices", [MON, TUE])
+        assert versions[MON].rows == len(CODES) - 2
+        assert versions[TUE] == before[TUE]
+        rows = reader.sql("SELECT count(*) AS n FROM market.prices").to_pylist()
+        assert rows == [{"n": 3 * len(CODES) - 2}]
+        assert reader.scan("market.prices").read_all().num_rows == 3 * len(CODES) - 2
+        assert reader.partitions("market.prices") == [MON, TUE, WED]
+    lake.replace("market.prices", TUE, prices(TUE, scale=2))
+    assert lake.version("market.prices", MON) == versions[MON], "deleted rows do not come back with a rewrite"
+    lake.replace("market.prices", MON, prices(MON))
+    assert on_files(home).version("market.prices", MON) == before[MON]
+
+
+def delete_first_rows(stored: Any, count: int) -> None:
+    """Commit a position delete file, as Trino writes them; pyiceberg itself has no way to."""
+    from pyiceberg.manifest import (
+        DataFile,
+        DataFileContent,
+        FileFormat,
+        ManifestContent,
+        ManifestEntry,
+        ManifestEntryStatus,
+        ManifestWriterV2,
+    )
+
+    class DeleteManifest(ManifestWriterV2):
+        def content(self) -> ManifestContent:
+            return ManifestContent.DELETES
+
+        @property
+        def _meta(self) -> dict[str, str]:
+            return {**super()._meta, "content": "deletes"}
+
+    (task,) = stored.scan().plan_files()
+    path = f"{stored.location()}/data/deletes.parquet"
+    schema = pa.schema(
+        [
+            pa.field("file_path", pa.string(), False, {"PARQUET:field_id": "2147483546"}),
+            pa.field("pos", pa.int64(), False, {"PARQUET:field_id": "2147483545"}),
+        ]
+    )
+    local = Path(path.removeprefix("file://"))
+    pq.write_table(
+        pa.table({"file_path": [task.file.file_path] * count, "pos": range(count)}, schema=schema), local
+    )
+    delete_file = DataFile.from_args(
+        content=DataFileContent.POSITION_DELETES,
+        file_path=path,
+        file_format=FileFormat.PARQUET,
+        partition=task.file.partition,
+        record_count=count,
+        file_size_in_bytes=local.stat().st_size,
+    )
+    transaction = stored.transaction()
+    producer = transaction.update_snapshot().fast_append()
+    existing = producer._existing_manifests()
+    with DeleteManifest(
+        stored.spec(), stored.schema(), producer.new_manifest_output(), producer.snapshot_id, "gzip"
+    ) as writer:
+        writer.add(
+            ManifestEntry.from_args(
+                status=ManifestEntryStatus.ADDED,
+                snapshot_id=producer.snapshot_id,
+                sequence_number=None,
+                file_sequence_number=None,
+                data_file=delete_file,
+            )
+        )
+    producer._manifests = lambda: [*existing, writer.to_manifest_file()]
+    producer.commit()
+    transaction.commit_transaction()

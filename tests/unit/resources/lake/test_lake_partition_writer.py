@@ -1,0 +1,217 @@
+"""Partitions that DuckDB calculates and writes: committed, unchanged, refused, tried again and left
+behind."""
+
+from __future__ import annotations
+
+import multiprocessing as mp
+import os
+import uuid
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from domain.shared.error import InvalidInput
+from domain.shared.table import Column, Table
+from resources.lake.client import Lake
+from resources.lake.error import DataCorrupt, LakeUnwritable
+from resources.lake.partition_writer import WrittenPartition
+from tests.unit.resources.lake.frames import BY_KIND_AND_YEAR, data_files, entries, on_files
+
+RESULTS = Table(
+    name="carbon.results",
+    description="A mass for each amount.",
+    columns=(
+        Column("year", pa.int32(), "year", nullable=False),
+        Column("kind", pa.string(), "kind", nullable=False),
+        Column("id", pa.int64(), "id", nullable=False),
+        Column("mass", pa.int64(), "mass"),
+    ),
+    key=("kind", "year", "id"),
+    partition_kind="category_year",
+    partition_columns=("kind", "year"),
+    sums="SELECT count(mass) AS masses, sum(mass) AS mass, sum(mass * id) AS crossed FROM results",
+)
+TABLES = (BY_KIND_AND_YEAR, RESULTS)
+PLANE, TRAIN = "plane|2025", "train|2025"
+TWICE = (
+    "SELECT year, kind, id, CAST(amount * factor AS BIGINT) AS mass FROM entries JOIN factors USING (kind)"
+)
+
+
+def opened(home: Path) -> Lake:
+    return on_files(home, TABLES)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    lake = opened(tmp_path)
+    lake.replace(BY_KIND_AND_YEAR.name, PLANE, entries("plane", 2025, 1, 2, 3))
+    lake.replace(BY_KIND_AND_YEAR.name, TRAIN, entries("train", 2025, 10, 20))
+    return lake
+
+
+def write(lake: Lake, partition: str, factor: int = 2, sql: str = TWICE) -> WrittenPartition:
+    factors = pa.table({"kind": pa.array(["plane", "train"]).dictionary_encode(), "factor": [factor, factor]})
+    with lake.partition_writer(
+        RESULTS.name, partition, source=BY_KIND_AND_YEAR.name, name="entries"
+    ) as writer:
+        writer.register("factors", factors)
+        return writer.write(sql)
+
+
+def masses(lake: Lake) -> list[int]:
+    return [row["mass"] for row in lake.sql("SELECT mass FROM carbon.results ORDER BY kind, id").to_pylist()]
+
+
+def test_put__new_partition__holds_the_rows_and_the_version_of_its_sums(lake: Lake, tmp_path: Path) -> None:
+    written = write(lake, PLANE)
+    commit = lake.put(RESULTS.name, [written])
+    assert commit.changed
+    assert masses(lake) == [2, 4, 6]
+    assert written.version.rows == 3
+    assert commit.versions == {PLANE: written.version} == lake.versions(RESULTS.name, [PLANE])
+    for cache in (tmp_path / "cache").rglob("*.json"):
+        cache.unlink()
+    assert opened(tmp_path).versions(RESULTS.name, [PLANE]) == commit.versions
+
+
+def test_put__same_content__makes_no_snapshot_and_leaves_no_file(lake: Lake, tmp_path: Path) -> None:
+    first = lake.put(RESULTS.name, [write(lake, PLANE)])
+    files = data_files(tmp_path, RESULTS)
+    again = lake.put(RESULTS.name, [write(lake, PLANE)])
+    assert (again.changed, again.snapshot_id) == (False, first.snapshot_id)
+    assert data_files(tmp_path, RESULTS) == files
+    assert lake.put(RESULTS.name, [write(lake, PLANE, factor=3)]).changed
+    assert masses(lake) == [3, 6, 9]
+
+
+def test_put__several_partitions_of_which_one_changed__is_one_snapshot(lake: Lake) -> None:
+    first = lake.put(RESULTS.name, [write(lake, PLANE), write(lake, TRAIN)])
+    second = lake.put(RESULTS.name, [write(lake, PLANE), write(lake, TRAIN, factor=3)])
+    assert second.parent_id == first.snapshot_id
+    assert masses(lake) == [2, 4, 6, 30, 60]
+
+
+def test_put__emptied_partition__is_absent(lake: Lake) -> None:
+    lake.put(RESULTS.name, [write(lake, PLANE), write(lake, TRAIN)])
+    lake.put(RESULTS.name, [write(lake, PLANE, sql=f"{TWICE} WHERE amount > 99")])
+    assert lake.partitions(RESULTS.name) == [TRAIN]
+
+
+def test_put__rows_share_a_file_with_another_partition__keeps_the_others(lake: Lake) -> None:
+    """As another engine lays them out: one file for all."""
+    lake.put(RESULTS.name, [write(lake, PLANE), write(lake, TRAIN)])
+    stored = lake._writer.catalog.load(RESULTS.name)
+    with stored.update_spec() as update:
+        for name in ("kind", "year"):
+            update.remove_field(name)
+    rows = lake.scan(RESULTS.name).read_all()
+    stored.overwrite(rows.replace_schema_metadata(None))
+    with stored.update_spec() as update:
+        for name in ("kind", "year"):
+            update.add_field(name, "identity", name)
+    assert lake.put(RESULTS.name, [write(lake, PLANE, factor=5)]).changed
+    assert masses(lake) == [5, 10, 15, 20, 40]
+
+
+def test_put__another_writer_comes_first__keeps_the_file_for_the_next_attempt(lake: Lake) -> None:
+    lake.put(RESULTS.name, [write(lake, PLANE)])
+    calls = []
+
+    def interfere() -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            foreign = lake.scan(RESULTS.name).read_all().cast(RESULTS.schema)
+            lake._writer.catalog.load(RESULTS.name).append(foreign)
+
+    assert lake.put(RESULTS.name, [write(lake, PLANE, factor=7)], guard=interfere).changed
+    assert len(calls) == 2
+    assert masses(lake) == [7, 14, 21]
+
+
+def test_put__guard_raises__commits_nothing_and_deletes_the_file(lake: Lake, tmp_path: Path) -> None:
+    lake.put(RESULTS.name, [write(lake, PLANE)])
+    files = data_files(tmp_path, RESULTS)
+
+    def lost() -> None:
+        raise InvalidInput("the lease is lost")
+
+    with pytest.raises(InvalidInput, match="lease is lost"):
+        lake.put(RESULTS.name, [write(lake, PLANE, factor=3)], guard=lost)
+    assert data_files(tmp_path, RESULTS) == files
+    assert masses(lake) == [2, 4, 6]
+
+
+def test_write__statement_fails__leaves_no_file(lake: Lake, tmp_path: Path) -> None:
+    for sql in (TWICE.replace("amount * factor", "1e300"), TWICE.replace("amount", "kind")):
+        with pytest.raises(InvalidInput) as caught:
+            write(lake, PLANE, sql=sql)
+        assert caught.value.reason_code == "invalid_sql"
+    assert data_files(tmp_path, RESULTS) == []
+
+
+def test_write__block_fails_afterwards__deletes_what_was_written(lake: Lake, tmp_path: Path) -> None:
+    def write_and_fail() -> None:
+        opened = lake.partition_writer(RESULTS.name, PLANE, source=BY_KIND_AND_YEAR.name, name="entries")
+        with opened as writer:
+            writer.write("SELECT year, kind, id, 1 AS mass FROM entries")
+            raise InvalidInput("the results cannot be right")
+
+    with pytest.raises(InvalidInput, match="cannot be right"):
+        write_and_fail()
+    assert data_files(tmp_path, RESULTS) == []
+
+
+def test_write__corrupt_source__names_the_source(lake: Lake, tmp_path: Path) -> None:
+    for path in data_files(tmp_path, BY_KIND_AND_YEAR):
+        path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(DataCorrupt, match=BY_KIND_AND_YEAR.name):
+        write(opened(tmp_path), PLANE)
+
+
+def test_write__disk_is_full__is_disk_full_and_no_fault_of_the_source(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.put(RESULTS.name, [write(lake, PLANE)])
+    name = uuid.uuid4()
+    (data_files(tmp_path, RESULTS)[0].parent / f"{name}.parquet").symlink_to("/dev/full")
+    monkeypatch.setattr(uuid, "uuid4", lambda: name)
+    with pytest.raises(LakeUnwritable) as caught:
+        write(lake, PLANE, factor=3)
+    assert caught.value.reason_code == "disk_full"
+    assert masses(lake) == [2, 4, 6]
+
+
+def test_write__folder_refuses__is_unwritable(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.put(RESULTS.name, [write(lake, PLANE)])
+    name = uuid.uuid4()
+    (data_files(tmp_path, RESULTS)[0].parent / f"{name}.parquet").mkdir()
+    monkeypatch.setattr(uuid, "uuid4", lambda: name)
+    with pytest.raises(LakeUnwritable) as caught:
+        write(lake, PLANE, factor=3)
+    assert caught.value.reason_code == "lake_unwritable"
+
+
+def write_and_die(home: Path) -> None:
+    write(opened(home), PLANE, factor=9)
+    os._exit(9)
+
+
+def test_maintain__writer_was_killed_before_its_commit__deletes_the_orphan(
+    lake: Lake, tmp_path: Path
+) -> None:
+    lake.put(RESULTS.name, [write(lake, PLANE)])
+    (committed,) = data_files(tmp_path, RESULTS)
+    killed = mp.get_context("spawn").Process(target=write_and_die, args=(tmp_path,))
+    killed.start()
+    killed.join(60)
+    assert killed.exitcode == 9
+    assert len(data_files(tmp_path, RESULTS)) == 2
+    assert masses(lake) == [2, 4, 6]
+    report = lake.maintain(RESULTS.name, now=datetime.now(UTC) + timedelta(days=2), compact_before=None)
+    assert report.deleted_files == 1
+    assert data_files(tmp_path, RESULTS) == [committed]

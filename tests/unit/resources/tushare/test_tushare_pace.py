@@ -1,0 +1,143 @@
+"""The pacer never lets a home call more often than its account may, and never waits without an end."""
+
+import threading
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from resources.tushare.errors import RateLimited
+from resources.tushare.pace import Pacer, calls_per_minute, pace
+
+FIRST = datetime(2026, 11, 17, 10, 0, tzinfo=UTC)
+
+
+def pacer_of(engine: sa.Engine, time_: Any, per_minute: int) -> Pacer:
+    return Pacer(engine, per_minute=per_minute, clock=time_.clock, sleeper=time_.sleep)
+
+
+def windows(engine: sa.Engine) -> dict[datetime, int]:
+    with engine.connect() as connection:
+        return {row.window_start: row.used for row in connection.execute(sa.select(pace))}
+
+
+@pytest.mark.parametrize(
+    ("points", "calls"),
+    [(0, 50), (120, 50), (1999, 50), (2000, 200), (4999, 200), (5000, 500), (10_000, 1000), (15_000, 1000)],
+)
+def test_points_decide_how_many_calls_a_minute_has(points: int, calls: int) -> None:
+    assert calls_per_minute(points) == calls
+
+
+def test_the_call_after_the_last_one_waits_for_the_next_minute(engine: sa.Engine, time_: Any) -> None:
+    time_.now += timedelta(seconds=20)
+    pacer = pacer_of(engine, time_, 50)
+    for _ in range(51):
+        pacer.take()
+    assert time_.naps == [40.0]
+    assert time_.now == FIRST + timedelta(minutes=1)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 50, 57])
+def test_no_call_of_the_limit_is_lost_to_blocks_when_one_process_calls(
+    engine: sa.Engine, time_: Any, limit: int
+) -> None:
+    pacer = pacer_of(engine, time_, limit)
+    for _ in range(limit):
+        pacer.take()
+    assert time_.naps == []
+
+
+def test_processes_share_the_limit(engine: sa.Engine, time_: Any) -> None:
+    pacers = [pacer_of(engine, time_, 50) for _ in range(3)]
+    called: Counter[datetime] = Counter()
+    for turn in range(90):
+        pacers[turn % 3].take()
+        called[time_.now.replace(second=0)] += 1
+    assert max(called.values()) <= 50
+    assert sum(called.values()) == 90
+
+
+def test_the_database_is_asked_once_per_block(engine: sa.Engine, time_: Any) -> None:
+    asked: list[str] = []
+    sa.event.listen(engine, "before_cursor_execute", lambda *event: asked.append(event[2]))
+    pacer = pacer_of(engine, time_, 1000)
+    for _ in range(100):
+        pacer.take()
+    assert sum(text.startswith("INSERT INTO pace") for text in asked) == 10
+
+
+def test_no_call_starts_on_the_edge_of_a_minute(engine: sa.Engine, time_: Any) -> None:
+    time_.now += timedelta(seconds=59.9)
+    pacer_of(engine, time_, 50).take()
+    assert time_.naps == [pytest.approx(0.1)]
+    assert windows(engine) == {FIRST + timedelta(minutes=1): 5}
+
+
+def test_a_server_that_says_stop_stops_every_process(engine: sa.Engine, time_: Any) -> None:
+    reported, other = pacer_of(engine, time_, 50), pacer_of(engine, time_, 50)
+    reported.take()
+    reported.mark_used_up()
+    other.take()
+    assert time_.naps == [60.0]
+    time_.now = FIRST
+    reported.take()
+    assert time_.naps == [60.0, 60.0]
+
+
+def test_waiting_is_bounded(engine: sa.Engine, time_: Any) -> None:
+    with engine.begin() as connection:
+        for minute in range(5):
+            row = {"source": "tushare", "window_start": FIRST + timedelta(minutes=minute), "used": 50}
+            connection.execute(sa.insert(pace).values(row))
+    with pytest.raises(RateLimited, match="none of 50 calls per minute became free") as caught:
+        pacer_of(engine, time_, 50).take()
+    assert sum(time_.naps) == 120.0
+    assert caught.value.retry_after == timedelta(minutes=1)
+    assert not caught.value.retry_in_run
+
+
+def test_old_windows_are_deleted_and_other_sources_left_alone(engine: sa.Engine, time_: Any) -> None:
+    Pacer(engine, per_minute=50, source="elsewhere", clock=time_.clock, sleeper=time_.sleep).take()
+    pacer = pacer_of(engine, time_, 50)
+    for _ in range(30):
+        pacer.take()
+        time_.now += timedelta(minutes=1)
+    with engine.connect() as connection:
+        rows = connection.execute(sa.select(pace.c.source, sa.func.count()).group_by(pace.c.source)).all()
+    assert dict(rows) == {"elsewhere": 1, "tushare": 11}
+
+
+def test_a_time_lost_in_the_database_counts_in_the_minute_the_call_starts_in(
+    engine: sa.Engine, time_: Any
+) -> None:
+    slow = iter([True])
+
+    def statement_takes_a_minute(*_: object) -> None:
+        if next(slow, False):
+            time_.now += timedelta(minutes=1)
+
+    sa.event.listen(engine, "before_cursor_execute", statement_takes_a_minute)
+    pacer_of(engine, time_, 50).take()
+    assert windows(engine)[FIRST + timedelta(minutes=1)] == 5
+
+
+def test_threads_of_one_process_share_the_limit(engine: sa.Engine, time_: Any) -> None:
+    pacer = pacer_of(engine, time_, 200)
+    taken: list[int] = []
+
+    def work() -> None:
+        for _ in range(50):
+            pacer.take()
+            taken.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(taken) == 200
+    assert time_.naps == []
+    assert windows(engine) == {FIRST: 200}
