@@ -30,6 +30,7 @@ class EventLog(SqliteEventLogStorage):
         self._db_lock = threading.RLock()  # type: ignore[assignment]
         self._connections: dict[str, Connection] = {}
         self._commits = ExitStack()
+        self._tables: set[str] = set()
 
     @classmethod
     def from_config_value(
@@ -61,6 +62,12 @@ class EventLog(SqliteEventLogStorage):
         super().delete_events(run_id)
         for suffix in ("", "-wal", "-shm"):
             Path(self.path_for_shard(run_id) + suffix).unlink(missing_ok=True)
+
+    def has_table(self, table_name: str) -> bool:
+        """Whether the table exists. Dagster asks for each event of a check; a table is never dropped."""
+        if table_name not in self._tables and super().has_table(table_name):
+            self._tables.add(table_name)
+        return table_name in self._tables
 
     @contextmanager
     def _connect(self, shard: str) -> Iterator[Connection]:

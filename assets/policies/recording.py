@@ -72,8 +72,6 @@ class Recorder:
             partition = None if report.table.partition_kind == "none" else report.partition
             key = asset_key(report.table)
             self.context.log_event(dg.AssetMaterialization(key, partition=partition, metadata=metadata))
-            rows = f"{report.version.rows:,} rows" if report.outcome != "closed" else "closed"
-            self.context.log.info("%s %s: %s", report.table.name, report.partition, rows)
         if self.checks is not None and (evaluation := self.checks.of(report)) is not None:
             self.context.log_event(evaluation)
 
