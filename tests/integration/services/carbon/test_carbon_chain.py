@@ -12,8 +12,6 @@ from getpass import getuser
 import pytest
 
 from domain.carbon.tables import FACTOR_VERSIONS
-from orchestration.cli.runner import runner
-from orchestration.environments import load_settings
 from services.carbon.reconcile import CarbonReconciler
 from services.reconcile import reconcile
 from tests.command import said
@@ -25,6 +23,7 @@ from tests.integration.services.carbon.carbon_app import (
     UNITS,
     YEAR,
     CarbonApp,
+    start_run,
 )
 
 TRAIN_MG = 1000 * 2 * 8_000 + 500 * 30_000
@@ -69,8 +68,9 @@ def test_within_two_passes_after_its_factors_are_in_the_report_is_new_and_the_re
 
 def test_the_same_file_again_recalculates_nothing(app: CarbonApp) -> None:
     before = app.content()
-    done = app.upload("factors", FACTORS, "--wait", "--json").json
+    done = app.upload("factors", FACTORS, "--json").json
     assert done["files"][0]["known_already"]
+    assert app.settle() == []
     assert app.content() == before
 
 
@@ -87,8 +87,9 @@ def test_the_same_file_again_recalculates_nothing(app: CarbonApp) -> None:
 )
 def test_what_says_the_same_recalculates_nothing(app: CarbonApp, text: str) -> None:
     before = app.content()
-    done = app.upload("factors", text, "--wait", "--json").json
+    done = app.upload("factors", text, "--json").json
     assert not done["files"][0]["known_already"]
+    assert app.settle() == []
     assert changed(before, app.content()) <= {("factors", YEAR)}, "only who saw it last may be new"
     kinds = [row.kind for row in app.carbon.ledger.find(limit=None)]
     assert kinds.count("carbon.emission_recalc") == 3
@@ -100,7 +101,7 @@ def test_a_factor_that_is_gone_is_stale_kept_and_used_and_seen_again_it_is_not(
     ids = {r["factor_id"] for r in app.sql("SELECT factor_id FROM carbon.factors")}
     without = FACTORS.replace('train,,"{""country"": ""CH""}",8,g/km,sample\n', "")
     before = app.milligrams()
-    assert app.upload("factors", without, "--wait").code == 0
+    app.upload_and_settle("factors", without)
     assert app.milligrams() == before
     [stale] = app.run("stale", "--json").json["factors"]
     assert json.loads(stale["classification"]) == {"country": "CH"}
@@ -109,14 +110,14 @@ def test_a_factor_that_is_gone_is_stale_kept_and_used_and_seen_again_it_is_not(
     reported = app.run("stale").out
     assert "country CH" in reported
     assert "factors.csv line 2, uploaded" in reported
-    assert app.upload("factors", FACTORS + "\n", "--wait").code == 0
+    app.upload_and_settle("factors", FACTORS + "\n")
     assert not app.run("stale", "--json").json["factors"]
     assert {r["factor_id"] for r in app.sql("SELECT factor_id FROM carbon.factors")} == ids
 
 
 def test_a_file_of_one_type_makes_no_factor_of_another_stale(app: CarbonApp) -> None:
     only_paper = "\n".join(line for line in FACTORS.splitlines() if "paper" in line or "value" in line) + "\n"
-    assert app.upload("factors", only_paper, "--wait").code == 0
+    app.upload_and_settle("factors", only_paper)
     assert not app.run("stale", "--json").json["factors"]
 
 
@@ -130,10 +131,11 @@ def test_the_receipt_names_what_the_file_took_the_place_of(app: CarbonApp) -> No
 
 def test_upload__two_files_of_one_scope__second_is_refused(app: CarbonApp) -> None:
     first, second = (app.file(f"{n}.csv", TRAIN.replace("500", n)) for n in ("601", "602"))
-    both = app.run("upload", "data", str(first), str(second), "--type", "train", "--year", YEAR, "--wait")
+    both = app.run("upload", "data", str(first), str(second), "--type", "train", "--year", YEAR)
     assert both.code == 1
     assert "refused: 602.csv has the type, year and institution of 601.csv" in both.err
     assert "put all rows of them into one file" in both.err
+    assert app.settle() == []
     assert app.milligrams() == TRAIN_MG + 101 * 30_000 + ELECTRICITY_MG + PAPER_MG
 
 
@@ -147,7 +149,7 @@ def test_what_if_says_whose_sums_another_tree_changes(app: CarbonApp) -> None:
     )
     assert "changes no result, and no unit" in app.upload("units", UNITS, "--what-if").out
     assert {unit: app.milligrams(unit) for unit in sums} == sums, "so far nothing has changed"
-    assert app.upload("units", moved, "--wait").code == 0
+    app.upload_and_settle("units", moved)
     now = {unit: app.milligrams(unit) for unit in sums}
     assert foreseen == {unit: mg for unit, mg in now.items() if mg != sums[unit]}
     assert set(foreseen) == {"SCI", "ART"}
@@ -155,7 +157,7 @@ def test_what_if_says_whose_sums_another_tree_changes(app: CarbonApp) -> None:
 
 def test_data_of_a_type_is_replaced_by_its_next_file_and_only_that(app: CarbonApp) -> None:
     before = app.content()
-    assert app.upload("data", TRAIN.replace("500", "600"), "--type", "train", "--wait").code == 0
+    app.upload_and_settle("data", TRAIN.replace("500", "600"), "--type", "train")
     assert app.milligrams() == TRAIN_MG + 100 * 30_000 + ELECTRICITY_MG + PAPER_MG
     assert {place for place, _ in changed(before, app.content())} == {
         "data_entries",
@@ -169,8 +171,7 @@ def test_two_institutions_keep_their_data_beside_each_other(app: CarbonApp) -> N
     other = UNITS.replace("UNI", "EPF").replace("SCI", "ENG").replace("ART", "ARC").replace("PHY", "CHE")
     assert app.upload("units", other, "--institution", "other", name="other.csv").code == 0
     theirs = TRAIN.replace("PHY", "CHE").replace("ART", "ARC")
-    done = app.upload("data", theirs, "--type", "train", "--institution", "other", "--wait", name="t.csv")
-    assert done.code == 0, done.err
+    app.upload_and_settle("data", theirs, "--type", "train", "--institution", "other", name="t.csv")
     assert app.milligrams() == 2 * TRAIN_MG + ELECTRICITY_MG + PAPER_MG
     assert app.milligrams("EPF") == TRAIN_MG
 
@@ -184,7 +185,7 @@ def test_a_unit_of_another_institution_is_nobody_elses(app: CarbonApp) -> None:
 
 
 def test_a_word_in_another_case_is_the_same_word_and_takes_no_fallback(app: CarbonApp) -> None:
-    assert app.upload("data", TRAIN.replace("CH", "ch"), "--type", "train", "--wait").code == 0
+    app.upload_and_settle("data", TRAIN.replace("CH", "ch"), "--type", "train")
     assert app.milligrams() == TRAIN_MG + ELECTRICITY_MG + PAPER_MG
 
 
@@ -200,13 +201,13 @@ def test_an_absurd_mass_is_refused_by_name_and_the_report_says_that_the_type_is_
     status = {f["subject"]: f for f in said("status", "--json").json["findings"]}
     reported = status[f"data_entry_emissions:paper|{YEAR}"]
     assert (reported["health"], reported["reason_code"]) == ("broken", "implausible_mass")
-    assert app.upload("data", PAPER, "--type", "paper", "--wait").code == 0
+    app.upload_and_settle("data", PAPER, "--type", "paper")
     assert app.milligrams() == before
 
 
 def test_an_entry_without_a_factor_is_reported_and_is_no_zero(app: CarbonApp) -> None:
     virgin = PAPER + "ART,50,virgin\n"
-    assert app.upload("data", virgin, "--type", "paper", "--wait").code == 0
+    app.upload_and_settle("data", virgin, "--type", "paper")
     [row] = app.sql("SELECT * FROM carbon.data_entry_emissions WHERE status = 'unmatched'")
     assert (row["mg_co2e"], row["factor_id"]) == (None, None)
     assert [r["unmatched"] for r in app.run("report", YEAR, "--json").json["rows"]] == [0, 0, 1, 0]
@@ -220,14 +221,14 @@ def test_an_entry_without_a_factor_is_reported_and_is_no_zero(app: CarbonApp) ->
 
 def test_a_measured_mass_takes_the_place_of_the_calculation(app: CarbonApp) -> None:
     measured = "unit_id,mass,kind,kg_co2eq\nART,100,recycled,\nART,,virgin,12.5\n"
-    assert app.upload("data", measured, "--type", "paper", "--wait").code == 0
+    app.upload_and_settle("data", measured, "--type", "paper")
     assert app.milligrams() == TRAIN_MG + ELECTRICITY_MG + PAPER_MG + 12_500_000
 
 
 def test_a_reorganisation_moves_the_sums_and_no_number(app: CarbonApp) -> None:
     before = app.content()
     moved = UNITS.replace("PHY,Physics,SCI", "PHY,Physics,ART")
-    assert app.upload("units", moved, "--wait").code == 0
+    app.upload_and_settle("units", moved)
     assert app.milligrams() == TRAIN_MG + ELECTRICITY_MG + PAPER_MG
     assert app.milligrams("SCI") == 5_000 * 140_000
     assert changed(before, app.content()) == {("units", YEAR), ("carbon_reports", YEAR)}
@@ -239,7 +240,7 @@ def test_a_lost_partition_of_any_table_comes_back_as_it_was(app: CarbonApp) -> N
     for table, partition in before:
         nothing = lake.tables[f"carbon.{table}"].schema.empty_table()
         lake.replace(f"carbon.{table}", partition, nothing, allow_empty=True)
-    assert app.run("heal").code == 0
+    assert app.settle() == []
     assert app.content() == before
 
 
@@ -277,7 +278,7 @@ def test_an_explanation_shows_the_whole_calculation(app: CarbonApp) -> None:
     )
     assert app.upload("factors", factors).code == 0
     flights = "unit_id,distance,passengers,round_trip\nPHY,1905.5,3,yes\n"
-    assert app.upload("data", flights, "--type", "plane", "--wait").code == 0
+    app.upload_and_settle("data", flights, "--type", "plane")
     reported = app.run("explain", YEAR, "--type", "plane", "--limit", "1")
     assert (
         "    12,003 km = (distance [km] + 95 km) × passengers × (2 if round_trip): "
@@ -293,7 +294,7 @@ def test_what_if_says_what_an_upload_would_do_and_does_nothing(app: CarbonApp) -
     said = app.upload("factors", DEARER, "--what-if")
     assert "raises train 2025 by 6.5 %, 0.002 t" in said.out
     assert (app.content(), app.due()) == before
-    app.upload("factors", DEARER, "--wait")
+    app.upload_and_settle("factors", DEARER)
     assert app.milligrams() == TRAIN_MG + 2_000_000 + ELECTRICITY_MG + PAPER_MG
 
 
@@ -309,7 +310,7 @@ def test_a_refused_file_changes_nothing_and_lists_its_problems(app: CarbonApp) -
         (4, "use_share", "share"),
     ]
     assert (app.content(), app.due()) == before
-    assert app.upload("data", wrong, "--type", "electricity", "--accept-valid", "--wait").code == 0
+    app.upload_and_settle("data", wrong, "--type", "electricity", "--accept-valid")
     assert app.milligrams() == TRAIN_MG + ELECTRICITY_MG + PAPER_MG
 
 
@@ -322,10 +323,10 @@ def test_a_locked_year_stays_as_it_is_and_says_so(app: CarbonApp) -> None:
     lake = app.carbon.lake
     nothing = lake.tables["carbon.carbon_reports"].schema.empty_table()
     lake.replace("carbon.carbon_reports", YEAR, nothing, allow_empty=True)
-    assert app.run("heal").code == 0
+    assert app.settle() == []
     assert ("carbon_reports", YEAR) not in app.content()
     assert app.run("unlock", YEAR, "--reason", "a mistake").code == 0
-    assert app.run("heal").code == 0
+    assert app.settle() == []
     assert app.content() == before
 
 
@@ -337,11 +338,10 @@ def test_work_that_meets_a_lock_is_wished_for_again_when_the_year_is_unlocked(
     carbon = app.carbon
     [start] = reconcile(CarbonReconciler(carbon)).starts
     app.run("lock", YEAR, "--reason", "published")
-    with runner(load_settings()) as run:
-        assert not run.start(start).success
+    assert start_run(carbon, start)
     assert not [row for row in carbon.ledger.find(limit=None) if row.status == "failed"]
     assert app.run("unlock", YEAR, "--reason", "a mistake").code == 0
-    assert app.run("heal").code == 0
+    assert app.settle() == []
     assert app.milligrams() == TRAIN_MG + 2_000_000 + ELECTRICITY_MG + PAPER_MG
 
 
@@ -352,17 +352,17 @@ def test_a_file_whose_kept_rows_are_lost_is_restored_by_uploading_it_again(app: 
     lake = app.carbon.lake
     nothing = lake.tables["carbon.data_entries"].schema.empty_table()
     lake.replace("carbon.data_entries", f"paper|{YEAR}", nothing, allow_empty=True)
-    assert app.run("heal").code == 1
+    assert app.settle()
     reported = {f["subject"]: f for f in said("status", "--json").json["findings"]}[
         f"data_entries:paper|{YEAR}"
     ]
     assert (reported["health"], reported["reason_code"]) == ("broken", "staging_damaged")
-    assert app.upload("data", PAPER, "--type", "paper", "--wait").code == 0
+    app.upload_and_settle("data", PAPER, "--type", "paper")
     assert app.content() == before
 
 
 def test_a_retried_piece_of_work_stays_in_its_pipeline(app: CarbonApp) -> None:
-    assert app.upload("factors", DEARER, "--wait").code == 0
+    app.upload_and_settle("factors", DEARER)
     carbon = app.carbon
     newest = carbon.ledger.find("carbon.emission_recalc")[0]
     again = carbon.ledger.retry(newest.id)
@@ -378,7 +378,7 @@ def test_an_empty_home_says_what_to_do(empty_app: CarbonApp) -> None:
 def test_a_report_of_the_past_is_what_it_was(app: CarbonApp) -> None:
     now = datetime.now(UTC).isoformat()
     before = app.milligrams()
-    assert app.upload("factors", DEARER, "--wait").code == 0
+    app.upload_and_settle("factors", DEARER)
     assert app.milligrams() != before
     assert app.run("report", YEAR, "--as-of", now, "--json").json["total_mg"] == before
     rows = {r["module"]: r["change_mg"] for r in app.run("diff", YEAR, "--from", now, "--json").json["rows"]}

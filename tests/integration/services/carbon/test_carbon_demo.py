@@ -60,7 +60,7 @@ def test_what_was_cut_short_is_put_right_and_run_again_it_changes_only_what_it_u
 
 
 def test_a_year_that_somebody_works_on_is_left_alone(empty_app: CarbonApp) -> None:
-    assert empty_app.upload("units", UNITS, "--wait").code == 0
+    empty_app.upload_and_settle("units", UNITS)
     content = empty_app.content()
     left = show_carbon(load_settings(), shown=False)
     assert left.ok

@@ -1,18 +1,28 @@
-"""What Dagster is told: of every partition of every table what it comes to, what changed, and a picture."""
+"""Events of runs in Dagster: for each partition its sums, what changed, and a picture."""
 
 from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
 from base64 import b64decode
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import pytest
 
 from domain.carbon.tables import TABLES
 from orchestration.cli.runner import runner
 from orchestration.environments import load_settings
-from tests.integration.services.carbon.carbon_app import FACTORS, TRAIN, UNITS, YEAR, CarbonApp
+from tests.integration.services.carbon.carbon_app import (
+    FACTORS,
+    FURNITURE,
+    PAPER,
+    UNITS,
+    YEAR,
+    CarbonApp,
+    furnished_once,
+)
 
 PARTS = {
     ("units", YEAR): {"top": 1, "UNI": 2, "SCI": 1},
@@ -51,7 +61,19 @@ def picture(text: str) -> list[str]:
     return [node.text or "" for node in ET.fromstring(b64decode(found[1])).iter() if node.text]
 
 
-def test_every_table_tells_what_it_comes_to_and_shows_it(app: CarbonApp) -> None:
+@pytest.fixture(scope="module")
+def furnished(place: Path) -> Path:
+    """The home of a year that real runs made."""
+
+    def furnish(app: CarbonApp) -> None:
+        for kind, text, options in FURNITURE:
+            assert app.upload(kind, text, *options).code == 0
+        assert app.run("heal").code == 0
+
+    return furnished_once(place, "furnished by runs", furnish)
+
+
+def test_event__first_content_of_each_table__shows_its_parts(app: CarbonApp) -> None:
     reported = newest()
     assert {table for table, _ in reported} == {table.table for table in TABLES}
     for place, parts in PARTS.items():
@@ -77,10 +99,11 @@ def test_every_table_tells_what_it_comes_to_and_shows_it(app: CarbonApp) -> None
         } <= of.keys()
 
 
-def test_new_factors_can_be_followed_from_their_file_to_the_report(app: CarbonApp) -> None:
+def test_events__new_factors_units_and_entries__show_what_changed(app: CarbonApp) -> None:
     first = newest()
-    dearer = FACTORS.replace(",8,g/km", ",9,g/km")
-    assert app.upload("factors", dearer, "--wait").code == 0
+    assert app.upload("factors", FACTORS.replace(",8,g/km", ",9,g/km")).code == 0
+    assert app.upload("units", UNITS.replace("PHY,Physics,SCI", "PHY,Physics,UNI")).code == 0
+    assert app.upload("data", PAPER + "PHY,10,recycled\n", "--type", "paper", "--wait").code == 0
     reported = newest()
     factors = reported["factors", YEAR]
     [change] = states(factors["factors_before_and_after"])
@@ -88,46 +111,25 @@ def test_new_factors_can_be_followed_from_their_file_to_the_report(app: CarbonAp
     assert change[3:] == ["8.000", "g/km", "9.000", "g/km", "changed"]
     assert ["train", "2", "0", "1", "0", "1"] in states(factors["factors_changed"])
     assert states(reported["factor_versions", YEAR]["what_changed"])[0] == ["train", "2", "3", "1"]
-    used = states(reported["data_entry_emissions", f"train|{YEAR}"]["factors_used"])
-    assert {(row[1], row[4], row[5], row[6]) for row in used} == {
-        ("2", "9.000", "g/km", "sample"),
-        ("1", "30.000", "g/km", "sample"),
-    }
-    for place in (
-        ("data_entry_emissions", f"train|{YEAR}"),
-        ("carbon_report_modules", f"travel|{YEAR}"),
-    ):
-        assert reported[place]["sum"] == "0.031 → 0.033 t CO2e (+6.5 %)"
-        assert states(reported[place]["what_changed"]) == [["train", "0.031", "0.033", "0.002"]]
-    assert reported["carbon_reports", YEAR]["sum"] == "1.081 → 1.083 t CO2e (+0.2 %)"
-    assert states(reported["carbon_reports", YEAR]["what_changed"])[0] == [
-        "travel",
-        "0.031",
-        "0.033",
-        "0.002",
-    ]
-    untouched = {place for place in reported if reported[place] == first[place]}
-    assert ("data_entry_emissions", f"paper|{YEAR}") in untouched
-    assert ("units", YEAR) in untouched
-
-
-def test_units_and_entries_tell_what_came_and_went(app: CarbonApp) -> None:
-    assert app.upload("units", UNITS.replace("PHY,Physics,SCI", "PHY,Physics,UNI")).code == 0
-    assert app.upload("data", TRAIN + "PHY,10,1,CH\n", "--type", "train", "--wait").code == 0
-    reported = newest()
     assert states(reported["units", YEAR]["what_changed"]) == [
         ["UNI", "2", "3", "1"],
         ["SCI", "1", "0", "-1"],
         ["top", "1", "1", "0"],
     ]
-    entries = reported["data_entries", f"train|{YEAR}"]
-    assert entries["sum"] == "2 → 3 entries (+50.0 %)"
-    assert states(entries["busiest_units"]) == [["PHY", "2"], ["ART", "1"]]
-
-
-def test_a_partition_that_is_made_again_says_that_it_is_as_before(app: CarbonApp) -> None:
-    lake = app.carbon.lake
-    nothing = lake.tables["carbon.carbon_reports"].schema.empty_table()
-    lake.replace("carbon.carbon_reports", YEAR, nothing, allow_empty=True)
-    assert app.run("heal").code == 0
-    assert newest()["carbon_reports", YEAR]["sum"] == "1.081 t CO2e, as before"
+    entries = reported["data_entries", f"paper|{YEAR}"]
+    assert entries["sum"] == "1 → 2 entries (+100.0 %)"
+    assert states(entries["busiest_units"]) == [["ART", "1"], ["PHY", "1"]]
+    used = states(reported["data_entry_emissions", f"train|{YEAR}"]["factors_used"])
+    assert {(row[1], row[4], row[5], row[6]) for row in used} == {
+        ("2", "9.000", "g/km", "sample"),
+        ("1", "30.000", "g/km", "sample"),
+    }
+    for table, partition in (("data_entry_emissions", "train"), ("carbon_report_modules", "travel")):
+        event = reported[table, f"{partition}|{YEAR}"]
+        assert event["sum"] == "0.031 → 0.033 t CO2e (+6.5 %)"
+        assert states(event["what_changed"]) == [["train", "0.031", "0.033", "0.002"]]
+    report = reported["carbon_reports", YEAR]
+    assert report["sum"] == "1.081 → 1.090 t CO2e (+0.8 %)"
+    assert ["travel", "0.031", "0.033", "0.002"] in states(report["what_changed"])
+    untouched = ("data_entry_emissions", f"electricity|{YEAR}")
+    assert reported[untouched] == first[untouched]

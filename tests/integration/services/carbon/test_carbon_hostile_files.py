@@ -64,7 +64,7 @@ def acquainted(app: CarbonApp) -> None:
     factors = 'data_entry_type,classification,value,unit\ntrain,"{""country"": ""CH""}",8,g/km\n'
     assert app.upload("factors", factors).code == 0
     entries = "unit_id,distance,country\nA,7,CH\n"
-    assert app.upload("data", entries, "--type", "train", "--wait").code == 0
+    app.upload_and_settle("data", entries, "--type", "train")
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_the_rows_of_an_accepted_file_are_kept_as_they_are_read(with_units: Carb
         for name, values in case.expected.columns.items():
             assert kept.column(name).to_pylist() == list(values), f"{case.name}: {name}"
         assert (receipt.upload.taken, receipt.upload.problem_count) == (kept.num_rows, 0), case.name
-    assert with_units.run("heal").code == 0
+    assert with_units.settle() == []
     assert not with_units.due()
     assert {p.rsplit("|")[-1] for t, p in with_units.content() if t == "carbon_reports"} >= {"2024", "2025"}
 
@@ -170,7 +170,7 @@ def test_nothing_that_leaves_the_platform_is_a_formula(with_units: CarbonApp, tm
     with_units.upload("factors", header + factors, "--accept-valid")
     entries = "unit_id,distance,country\n" + "".join(f"u{n},7,C{n}\n" for n in range(len(quoted)))
     assert with_units.upload("data", entries, "--type", "train", "--accept-valid").code == 0
-    assert with_units.run("heal").code == 0
+    assert with_units.settle() == []
     page = tmp_path / "report.html"
     exported = [with_units.run("report", "2025", "--csv", "--html", str(page)).out]
     exported += [with_units.run("template", what).out for what in ("units", "factors", *catalogue().types)]

@@ -47,7 +47,7 @@ def test_a_unit_stands_below_those_of_its_own_institution_only(app: CarbonApp) -
         done = app.upload("units", units, "--institution", name)
         assert (done.code, "become roots" in done.err) == (0, True)
     journeys = TRAIN.replace("PHY", "A1").replace("ART", "B1")
-    assert app.upload("data", journeys, "--type", "train", "--institution", "ia", "--wait").code == 0
+    app.upload_and_settle("data", journeys, "--type", "train", "--institution", "ia")
     rows = app.run("report", YEAR, "--csv").out.splitlines()[1:]
     mine = {r.split(",")[2]: r.split(",")[5:7] for r in rows if r.split(",")[2] in ("A1", "B1")}
     assert {unit: own == total for unit, (own, total) in mine.items()} == {"A1": True, "B1": True}
@@ -89,11 +89,12 @@ def test_units_that_are_used_and_left_out_are_reported_before_and_when_it_happen
 
 def test_uploaded_data_can_be_taken_back_and_brought_again(app: CarbonApp) -> None:
     before = app.content()
-    assert app.run("withdraw", "paper", YEAR, "--wait").code == 0
+    assert app.run("withdraw", "paper", YEAR).code == 0
+    assert app.settle() == []
     assert ("data_entries", f"paper|{YEAR}") not in app.content()
     assert app.milligrams() == TRAIN_MG + ELECTRICITY_MG
     assert "was withdrawn already" in app.run("withdraw", "paper", YEAR).out
-    assert app.upload("data", PAPER, "--type", "paper", "--wait").code == 0
+    app.upload_and_settle("data", PAPER, "--type", "paper")
     after = app.content()
     assert {place for place in before if before[place] != after.get(place)} == set()
 
@@ -109,7 +110,7 @@ def test_a_value_is_reported_as_brought_by_the_file_of_its_moment_though_others_
 ) -> None:
     dearer = FACTORS.replace(",8,g/km", ",9,g/km")
     assert app.upload("factors", dearer).code == 0
-    assert app.upload("factors", FACTORS, "--wait", name="again.csv").code == 0
+    app.upload_and_settle("factors", FACTORS, name="again.csv")
     rows = app.run("explain", YEAR, "--json").json["results"]
     reported = {(row["data_entry_type"], row["factor_version"]): row["factor_file"] for row in rows}
     assert reported["train", 3] == "again.csv"

@@ -70,7 +70,7 @@ def test_upload_and_wait__factors_of_one_type_changed__observes_at_most_six_time
         return observe(self)
 
     monkeypatch.setattr(CarbonService, "observe", counted)
-    assert app.upload("factors", CHEAPER, "--wait").code == 0
+    app.upload_and_settle("factors", CHEAPER)
     assert app.due() == set()
     assert count[0] - 1 <= 6  # one is this test's own
 
@@ -78,7 +78,7 @@ def test_upload_and_wait__factors_of_one_type_changed__observes_at_most_six_time
 @pytest.mark.parametrize("again", [False, True])
 def test_what_types_see_of_their_factors_is_recorded_with_them(app: CarbonApp, again: bool) -> None:
     if again:
-        assert app.upload("factors", CHEAPER, "--wait").code == 0
+        app.upload_and_settle("factors", CHEAPER)
     recorded = seen_of_factors(app)
     assert recorded == digests(app.carbon.factors(int(YEAR)))
     assert set(recorded) == {"train", "electricity", "paper"}

@@ -7,25 +7,18 @@ from datetime import timedelta
 
 import pytest
 
-from domain.carbon.jobs import FEED_ENTRIES
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES, REPORTS, UNITS
+from domain.carbon.tables import DATA_ENTRIES
 from domain.shared.error import PerennialError
 from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
 from resources.feeds.client import Entries
 from sandbox.carbon.application import Answer, Application, Place, serving
-from services.carbon.calculate import calculate_emissions, sum_modules, sum_reports
 from services.carbon.checks import check_applications
-from services.carbon.feeds import READ_AGAIN, poll_feeds, read_feed_entries
+from services.carbon.feeds import READ_AGAIN, poll_feeds
 from services.carbon.findings import find_problems
-from services.carbon.intake import ingest_entries, ingest_units
-from services.carbon.reconcile import CarbonReconciler
 from services.carbon.retention import delete_superseded_readings
-from services.carbon.service import CarbonService
-from services.partitions import Pass
-from services.reconcile import reconcile
 from tests.command import said
-from tests.integration.services.carbon.carbon_app import TRAIN, YEAR, CarbonApp
+from tests.integration.services.carbon.carbon_app import TRAIN, YEAR, CarbonApp, settle
 from tests.integration.services.carbon.carbon_app import UNITS as TREE
 
 TRAIN_2025 = Place("train", 2025)
@@ -51,32 +44,10 @@ def beside(app: CarbonApp, application: Application, monkeypatch: pytest.MonkeyP
         yield app
 
 
-WORK = {
-    FEED_ENTRIES: read_feed_entries,
-    UNITS.table: ingest_units,
-    DATA_ENTRIES.table: ingest_entries,
-    EMISSIONS.table: calculate_emissions,
-    REPORT_MODULES.table: sum_modules,
-    REPORTS.table: sum_reports,
-}
-
-
 def poll_and_ingest(app: CarbonApp) -> list[str]:
     """Poll, read and calculate, run by run; return the messages of what failed."""
     poll_feeds(app.carbon, {})
-    return settled(app.carbon)
-
-
-def settled(carbon: CarbonService) -> list[str]:
-    failed = []
-    while starts := reconcile(CarbonReconciler(carbon)).starts:
-        for start in starts:
-            try:
-                run = start.dispatch_id if start.tables[0] == FEED_ENTRIES else Pass(start.dispatch_id)
-                WORK[start.tables[0]](carbon, start.partitions, run, lambda *_: None)
-            except PerennialError as error:
-                failed.append(error.message)
-    return failed
+    return app.settle()
 
 
 def trains(app: CarbonApp) -> int:
@@ -140,7 +111,7 @@ def test_upload__file_of_the_same_type__keeps_feed_entries(
     application.save(TRAIN_2025, [journey("a", 100)])
     poll_and_ingest(beside)
     assert beside.upload("data", TRAIN.replace("500", "600"), "--type", "train").code == 0
-    assert settled(beside.carbon) == []
+    assert beside.settle() == []
     assert trains(beside) == FILED_MG + 100 * 30_000 + 100 * 8_000
 
 
@@ -180,7 +151,7 @@ def test_read__unit_uploaded_later__entries_are_read_again(
     poll_and_ingest(beside)
     assert trains(beside) == FILED_MG + 100 * 8_000
     assert beside.upload("units", TREE + "NEW,New,SCI\n").code == 0
-    assert settled(beside.carbon) == []
+    assert beside.settle() == []
     assert trains(beside) == FILED_MG + 110 * 8_000
 
 
@@ -252,7 +223,7 @@ def test_read__change_polled_while_reading__is_read_too(
         return found
 
     monkeypatch.setattr(carbon.feeds["manual"], "entries", read_and_edited)
-    assert settled(carbon) == []
+    assert settle(carbon) == []
     assert trains(beside) == FILED_MG + 5 * 8_000
 
 
@@ -356,7 +327,7 @@ def test_delete_superseded_readings__old_ones__are_deleted(
     beside.carbon.lake.replace(
         DATA_ENTRIES.name, f"train|{YEAR}", DATA_ENTRIES.schema.empty_table(), allow_empty=True
     )
-    assert settled(beside.carbon) == []
+    assert beside.settle() == []
     assert beside.content() == before, "it is made of what is left"
 
 

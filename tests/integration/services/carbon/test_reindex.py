@@ -57,7 +57,7 @@ def restore_older_ledger(app: CarbonApp) -> int:
     ledger, backup = app.home / "ledger.db", app.folder / "ledger-of-yesterday.db"
     copy_database(ledger, backup)
     assert app.upload("factors", DEAR, name="dear.csv").code == 0
-    assert app.upload("data", MORE, "--type", "train", "--wait", name="more.csv").code == 0
+    app.upload_and_settle("data", MORE, "--type", "train", name="more.csv")
     total = app.milligrams()
     for path in app.home.glob("ledger.db*"):
         path.unlink()
@@ -72,7 +72,7 @@ def test_status__older_ledger__one_finding_and_nothing_is_made(app: CarbonApp) -
     assert (finding["health"], finding["reason_code"]) == ("broken", "not_indexed")
     assert finding["reason"].startswith("2 staged uploads are not indexed")
     assert finding["action"] == "`perennial carbon reindex`"
-    assert app.run("heal").code == 1
+    app.settle()
     imported = {key for key in before if key[0] in ("units", "factors", "factor_versions", "data_entries")}
     assert {key: app.content()[key] for key in imported} == {key: before[key] for key in imported}
     assert app.milligrams() == total
@@ -100,18 +100,20 @@ def test_upload__older_ledger__is_refused_until_reindexed(app: CarbonApp) -> Non
 
 def test_reindex__older_ledger__newer_uploads_count_again(app: CarbonApp) -> None:
     total = restore_older_ledger(app)
-    done = app.run("reindex", "--wait", "--json")
+    done = app.run("reindex", "--json")
+    assert app.settle() == []
     assert (done.code, len(done.json["uploads"])) == (0, 2), done.err
     assert (app.milligrams(), findings(app)) == (total, {})
     assert app.run("reindex", "--json").json["uploads"] == []
 
 
 def test_reindex__lost_ledger__every_upload_in_its_order(app: CarbonApp) -> None:
-    assert app.upload("factors", DEAR, "--wait").code == 0
+    app.upload_and_settle("factors", DEAR)
     before, total = app.carbon.store.uploads.find(), app.milligrams()
     lose_ledger(app)
     assert findings(app)["uploads"]["reason_code"] == "not_indexed"
-    assert app.run("reindex", "--wait").code == 0
+    assert app.run("reindex").code == 0
+    assert app.settle() == []
     assert app.carbon.store.uploads.find() == before
     assert (app.milligrams(), findings(app)) == (total, {})
 
@@ -179,7 +181,7 @@ def test_upload__rows_of_the_same_file_lost__restores_them_and_supersedes_nothin
     before, known = app.content(), uploads(app, "data")
     lose_rows(app, older)
     lose(app, DATA_ENTRIES.name, "paper|2024")
-    assert app.run("heal").code == 1
+    app.settle()
     again = paper(app, BOTH_YEARS, "--wait", "--json")
     [receipt] = again.json["files"]
     assert (again.code, receipt["upload"]) == (0, older.id), again.err
@@ -191,7 +193,7 @@ def test_upload__rows_of_the_newest_file_lost__restores_them(app: CarbonApp) -> 
     before, known = app.content(), uploads(app, "units")
     lose_rows(app, *known)
     lose(app, "carbon.units", YEAR)
-    assert app.run("heal").code == 1
+    app.settle()
     again = app.upload("units", UNITS, "--wait", "--json")
     [receipt] = again.json["files"]
     assert (again.code, receipt["restored"], receipt["superseded"]) == (0, True, False), again.err
@@ -199,12 +201,12 @@ def test_upload__rows_of_the_newest_file_lost__restores_them(app: CarbonApp) -> 
 
 
 def test_upload__rows_of_older_factors_lost__restores_them_below_newer_ones(app: CarbonApp) -> None:
-    assert app.upload("factors", DEAR, "--wait").code == 0
+    app.upload_and_settle("factors", DEAR)
     before, known = app.milligrams(), uploads(app, "factors")
     lose_rows(app, known[0])
     lose(app, FACTORS.name, YEAR)
-    assert app.run("heal").code == 1
-    assert app.upload("factors", CHEAP, "--wait").code == 0
+    app.settle()
+    app.upload_and_settle("factors", CHEAP)
     assert (app.milligrams(), uploads(app, "factors")) == (before, known)
     assert app.upload("factors", CHEAP, "--wait").code == 0, "now it is the newest"
     assert app.milligrams() == before - 2_000 * 1_000 * 2
@@ -215,7 +217,7 @@ def test_upload__rows_lost_and_year_locked__restores_them(app: CarbonApp) -> Non
     before = app.content()
     lose_rows(app, older)
     lose(app, DATA_ENTRIES.name, "paper|2024")
-    assert app.run("heal").code == 1
+    app.settle()
     assert app.run("lock", YEAR, "--reason", "published").code == 0
     again = paper(app, BOTH_YEARS, "--wait")
     assert again.code == 0, again.err

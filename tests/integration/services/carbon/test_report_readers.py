@@ -65,10 +65,11 @@ def test_page__of_a_year_after_an_outdated_one__compares_with_nothing(app: Carbo
     for kind, text, options in (
         ("units", UNITS, ()),
         ("factors", FACTORS, ()),
-        ("data", TRAIN, ("--type", "train", "--wait")),
+        ("data", TRAIN, ("--type", "train")),
     ):
         file = app.file(f"next-{kind}.csv", text)
         assert app.run("upload", kind, str(file), "--year", "2026", *options).code == 0
+    assert app.settle() == []
 
     def shown() -> str:
         assert app.run("report", "2026", "--html", str(page)).code == 0
@@ -95,31 +96,30 @@ def _shown(app: CarbonApp, page: Path) -> str:
 def test_readers__of_left_out_rows__all_say_so(app: CarbonApp, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     wrong = TRAIN + "ART,-5,1,CH\n"
-    done = app.upload("data", wrong, "--type", "train", "--accept-valid", "--wait", name="trains.csv")
-    assert done.code == 0
+    app.upload_and_settle("data", wrong, "--type", "train", "--accept-valid", name="trains.csv")
     for what, said in readers(app, page).items():
         assert "train: 1 of 3 rows of trains.csv were left out" in said, what
     assert "Up to date" not in head(page)
     text = page.read_text(encoding="utf-8")
     assert "Nothing is known to be missing or old" not in text
     assert "2 of 3" in text.partition("Files that the figures come from")[2]
-    assert app.upload("data", MORE, "--type", "train", "--wait").code == 0
+    app.upload_and_settle("data", MORE, "--type", "train")
     assert set(readers(app, page).values()) == {""}
 
 
 def test_left_out_factors__are_noted_until_a_newer_file_of_their_types(app: CarbonApp) -> None:
     head, train = FACTORS.splitlines()[0], 'train,,"{""country"": ""%s""}",%s,g/km,sample'
     wrong = "\n".join([head, train % ("CH", "8"), train % ("world", "thirty")])
-    assert app.upload("factors", wrong, "--accept-valid", "--wait", name="trains.csv").code == 0
+    app.upload_and_settle("factors", wrong, "--accept-valid", name="trains.csv")
     found = "factors: 1 of 2 rows of trains.csv were left out"
     assert found in app.run("report", YEAR).err
 
     others = head + '\npaper,,"{""kind"": ""recycled""}",0.6,kg/kg,sample'
-    assert app.upload("factors", others, "--wait", name="papers.csv").code == 0
+    app.upload_and_settle("factors", others, name="papers.csv")
     assert found in app.run("report", YEAR).err, "a file of other types says nothing of trains"
 
     whole = "\n".join([head, train % ("CH", "8"), train % ("world", "30")])
-    assert app.upload("factors", whole, "--wait", name="trains-2.csv").code == 0
+    app.upload_and_settle("factors", whole, name="trains-2.csv")
     assert app.run("report", YEAR).err == ""
 
 
@@ -194,7 +194,7 @@ def test_pipeline__before_its_numbers_are_in_the_report__is_no_success(app: Carb
     assert status("more.csv") == ("PARTIAL", "2025 is locked: published")
     assert status("paper.csv") == ("NOT_STARTED", "2025 is locked: published")
     assert app.run("unlock", YEAR, "--reason", "too early").code == 0
-    assert app.run("heal").code == 0
+    assert app.settle() == []
     assert (status("more.csv"), status("paper.csv")) == (("SUCCESS", ""), ("SUCCESS", ""))
 
 
@@ -221,7 +221,7 @@ def test_what_if__beside_other_uploads__has_the_effect_of_its_file_alone(app: Ca
     assert effects == alone[0]  # the 50,000 km more are in both
     assert "the report of 2025 is not what these numbers begin with" in notes
     assert _foreseen(app, "data", MORE, "--type", "train")[0] == {"train": round(0.0056 - 1.5, 6)}
-    assert app.run("heal").code == 0
+    assert app.settle() == []
     assert _foreseen(app, "factors", dearer) == alone
     assert app.run("lock", YEAR, "--reason", "published").code == 0
     said = app.upload("factors", dearer, "--what-if")
@@ -231,7 +231,7 @@ def test_what_if__beside_other_uploads__has_the_effect_of_its_file_alone(app: Ca
 
 def test_explain__of_a_changed_entry__shows_nothing_of_the_new_entry(app: CarbonApp) -> None:
     """The same line of another file has the same entry id, and is another entry."""
-    assert app.upload("data", "unit_id,mass,kind\nART,100,virgin\n", "--type", "paper", "--wait").code == 0
+    app.upload_and_settle("data", "unit_id,mass,kind\nART,100,virgin\n", "--type", "paper")
     assert app.run("explain", YEAR, "--type", "paper", "--json").json["notes"] == []
     newer = "unit_id,mass,kind\nPHY,900,recycled\n"
     assert app.upload("data", newer, "--type", "paper", name="q3.csv").code == 0
@@ -258,7 +258,7 @@ def test_explain__of_a_changed_entry__shows_nothing_of_the_new_entry(app: Carbon
     )
     assert "entries that have changed since" in missing
     assert "recycled" not in missing
-    assert app.run("heal").code == 0
+    assert app.settle() == []
     [paper] = app.run("explain", YEAR, "--type", "paper", "--json").json["results"]
     assert (paper["data_file"], paper["quantity"], paper["entry_changed"]) == ("q3.csv", 900, False)
 
@@ -283,7 +283,7 @@ def test_emissions__record_since_when_no_report_includes_them(app: CarbonApp) ->
     first = edit(MORE)
     assert first > summed
     assert edit(TRAIN + "ART,1,1,CH\n") == first  # calculated anew, and still no report of it
-    assert app.run("heal").code == 0
+    assert app.settle() == []
     assert edit(MORE) > first
 
 
@@ -304,7 +304,7 @@ def restore(path: Path) -> None:
 def test_unavailable_entries__delay_their_type_alone(app: CarbonApp, tmp_path: Path) -> None:
     before = app.milligrams()
     path = withhold(app, "data_entries", "paper")
-    assert app.upload("data", MORE, "--type", "train", "--wait").code == 0
+    app.upload_and_settle("data", MORE, "--type", "train")
     assert app.milligrams() > before
     notes = app.run("report", YEAR, "--json").json["notes"]
     assert notes[0] == "old in this report: paper"
@@ -320,7 +320,7 @@ def test_unavailable_emissions__are_not_overwritten_and_delay_no_other_type(app:
     whole = app.content()["data_entry_emissions", f"train|{YEAR}"]
     for name, more in (("train", MORE), ("paper", PAPER + "SCI,5,recycled\n")):
         assert app.upload("data", more, "--type", name).code == 0
-    app.run("heal")
+    app.settle()
     assert app.run("recalculate", YEAR).code == 0, "a person may ask for all of them at once"
     app.reconcile()
     assert app.content()["data_entry_emissions", f"train|{YEAR}"] != whole
@@ -332,7 +332,6 @@ def test_unavailable_emissions__are_not_overwritten_and_delay_no_other_type(app:
     [put_off] = app.carbon.ledger.find(key_prefix=f"data_entry_emissions:paper|{YEAR}", status="deferred")
     assert put_off.reason_code == "lake_unreadable"
     app.carbon.ledger.retry(put_off.id)
-    done = app.run("heal")
-    assert done.code == 0, done.err
+    assert app.settle() == []
     assert app.due() == set()
     assert not app.run("report", YEAR).err
