@@ -28,39 +28,27 @@ _EVENTS_AT_ONCE = "1000"
 
 _log = logging.getLogger("perennial.settings")
 
-# Kubernetes puts every service of a namespace into the environment of its pods. One named
-# `perennial-ui` would otherwise set PERENNIAL_UI_PORT to tcp://10.0.0.1:80.
-_SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT)(_\w+)?$|_PORT_\d+_(TCP|UDP|SCTP)(_\w+)?$")
-_SERVICE_VALUE = re.compile(r"^(tcp|udp|sctp)://")
-
 Group = TypeVar("Group", bound=StorageSettings)
 
 
 def load_settings(environ: Mapping[str, str] | None = None, *, clock: Clock = machine_clock) -> Settings:
     """The settings of `environ` (default: of this process). Raises InvalidInput with every problem found."""
-    given = _given(os.environ if environ is None else environ)
+    variables = os.environ if environ is None else environ
+    given = {name: raw.strip() for name, raw in variables.items() if raw.strip()}
     given.setdefault(f"{PREFIX}HOME", str(default_home(PROJECT_ROOT, Path.cwd())))
     problems: list[str] = []
     settings = _read(Settings, given, problems)
     enabled = settings.domains if settings else tuple(MODULES)
-    groups = {name: _read(find_domain(name).settings(), given, problems) for name in enabled}
+    groups = [settings, *(_read(find_domain(name).settings(), given, problems) for name in enabled)]
     problems += _misspelt(given, enabled)
-    if settings is None or None in groups.values():
-        raise _wrong(problems)
-    settings = settings.with_groups({name: group for name, group in groups.items() if group})
-    problems += [problem for group in settings.groups() for problem in group.problems(clock())]
-    if problems:
-        raise _wrong(problems)
+    problems += [problem for group in groups if group for problem in group.problems(clock())]
+    if settings is None or problems:
+        raise InvalidInput(
+            "\n".join(["wrong settings:", *(f"  {problem}" for problem in dict.fromkeys(problems))]),
+            reason_code="invalid_settings",
+            remedy="correct these environment variables; docs/settings.md describes every one",
+        )
     return settings
-
-
-def _given(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that have a value, without the service links of Kubernetes."""
-    return {
-        name: raw.strip()
-        for name, raw in environ.items()
-        if raw.strip() and not (_SERVICE_LINK.search(name) or _SERVICE_VALUE.match(raw.strip()))
-    }
 
 
 def _read(kind: type[Group], given: Mapping[str, str], problems: list[str]) -> Group | None:
@@ -80,16 +68,8 @@ def _problems(kind: type[StorageSettings], error: ValidationError) -> Iterator[s
             continue
         _, field = variables[variable]
         value = "its value" if field.annotation is SecretStr else redacted_url(str(found["input"]))
-        wanted = str(found.get("ctx", {}).get("error") or found["msg"].removeprefix("Input should be "))
-        yield f"{variable}: {value} is not {wanted}. Example: {variable}={(field.examples or [''])[0]}"
-
-
-def _wrong(problems: list[str]) -> InvalidInput:
-    return InvalidInput(
-        "\n".join(["wrong settings:", *(f"  {problem}" for problem in dict.fromkeys(problems))]),
-        reason_code="invalid_settings",
-        remedy="correct these environment variables; docs/settings.md describes every one",
-    )
+        message = found["msg"].removeprefix("Value error, ")
+        yield f"{variable}: {value}: {message}. Example: {variable}={(field.examples or [''])[0]}"
 
 
 def _misspelt(given: Mapping[str, str], enabled: tuple[str, ...]) -> Iterator[str]:
@@ -118,19 +98,14 @@ def _variables(domains: tuple[str, ...]) -> set[str]:
 
 
 def _stem(variable: str, prefixes: set[str]) -> str:
-    parts = variable.split("_")
-    while len(parts) > 1 and parts[0] in prefixes:
-        parts = parts[1:]
-    return "_".join(parts)
+    return re.sub(f"^(({'|'.join(prefixes)})_)+", "", variable)
 
 
 def child_environment(settings: Settings) -> dict[str, str]:
     """This process's environment with `settings` over it, for a child process. Never log it."""
     own = settings.environment()
     ours = _variables(settings.domains)
-    foreign = {
-        name: text for name, text in os.environ.items() if name not in ours and not name.startswith(PREFIX)
-    }
+    foreign = {k: v for k, v in os.environ.items() if k not in ours and not k.startswith(PREFIX)}
     batch = {_BATCH: os.environ.get(_BATCH, _EVENTS_AT_ONCE)}
     return {**foreign, **batch, **own, "DAGSTER_HOME": str(settings.dagster_home)}
 

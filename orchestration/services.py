@@ -19,7 +19,7 @@ Group = TypeVar("Group", bound=StorageSettings)
 def settings_of(settings: Settings, domain: str, kind: type[Group]) -> Group:
     """The settings that the service of a domain is opened from. The domain must be on."""
     registry.require_domain(settings, domain)
-    return settings.group(domain, kind)
+    return settings.group(kind)
 
 
 def open_lake(settings: Settings) -> Lake:

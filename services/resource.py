@@ -24,15 +24,13 @@ _KEPT: dict[Any, Any] = {}
 
 
 def resource_text(settings: StorageSettings, kind: type[StorageSettings]) -> dict[str, str]:
-    """The text of a resource that reads `kind`; a derived secret is left out and derived again."""
-    text = settings.text()
-    found: dict[str, str] = {}
-    for variable, (name, _) in kind.variables().items():
-        if not settings.is_secret(name):
-            found |= {variable: text[variable]} if variable in text else {}
-        elif name in settings.model_fields_set:
-            found[variable] = dg.EnvVar(variable)
-    return found
+    """The text of a resource that reads `kind`; what was not given is derived again."""
+    names = {variable: name for variable, (name, _) in kind.variables().items()}
+    return {
+        variable: dg.EnvVar(variable) if settings.is_secret(names[variable]) else value
+        for variable, value in settings.text().items()
+        if variable in names
+    }
 
 
 def kept(settings: StorageSettings, what: Sequence[str], open_: Callable[[], Opened]) -> Opened:

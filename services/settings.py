@@ -1,8 +1,9 @@
 """Settings as pydantic models: what every service needs, and what the group of a domain extends.
 
-The variable of a field is `PERENNIAL_` and its name, unless it has an alias. A group is a plain value: only
-`orchestration/environments.py` reads the process environment. The Dagster resource of a domain holds the text
-of its group (secrets as names of variables), so that commands and runs open a service from the same value.
+The variable of a field is `PERENNIAL_` and its name; the text below a field describes it. A group is a plain
+value: only `orchestration/environments.py` reads the process environment. The Dagster resource of a domain
+holds the text of its group (secrets as names of variables), so that commands and runs open a service from the
+same value.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from pydantic.fields import FieldInfo
 from domain.shared.clock import Clock, machine_clock, stopped_at
 from services.setting_types import (
     HIDDEN,
+    AbsolutePath,
     DatabaseUrl,
-    Folder,
     Location,
     LowerCase,
     Memory,
@@ -34,25 +35,19 @@ PREFIX = "PERENNIAL_"
 
 
 def setting(
-    description: str,
+    default: Any = ...,
     *,
     example: str,
-    default: Any = ...,
-    derived: Callable[[dict[str, Any]], Any] | None = None,
     shown: str = "",
-    alias: str | None = None,
-    ge: float | None = None,
-    le: float | None = None,
+    derived: Callable[[dict[str, Any]], Any] | None = None,
+    **limits: Any,
 ) -> Any:
     """A field. `derived` makes its default from the fields before it, which `shown` says in words."""
     return Field(
         **({"default_factory": derived} if derived else {"default": default}),
-        description=description,
         examples=[example],
         json_schema_extra={"shown": shown or f"`{as_text(default)}`"},
-        alias=alias,
-        ge=ge,
-        le=le,
+        **limits,
     )
 
 
@@ -64,8 +59,6 @@ def _catalog_url(data: dict[str, Any]) -> str:
 
 
 class StorageSettings(BaseModel):
-    """Where the lake and the ledger are, and what the time is."""
-
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
@@ -73,49 +66,44 @@ class StorageSettings(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
         str_strip_whitespace=True,
+        use_attribute_docstrings=True,
     )
 
-    home: Folder = setting(
-        "The folder that holds all state: lake, ledger, Dagster, logs. If relative, to the working folder.",
-        shown="`.perennial` in the checkout, else in the working folder",
-        example="/var/lib/perennial",
+    home: AbsolutePath = setting(
+        shown="`.perennial` in the checkout, else in the working folder", example="/var/lib/perennial"
     )
-    env: Annotated[Literal["embedded", "production"], LowerCase] = setting(
-        "`embedded`: one machine, SQLite, files. `production`: Postgres, object store, Kubernetes.",
-        default="embedded",
-        example="production",
-    )
+    """The folder that holds all state: lake, ledger, Dagster, logs. If relative, to the working folder."""
+    env: Annotated[Literal["embedded", "production"], LowerCase] = setting("embedded", example="production")
+    """`embedded`: SQLite and files. `production`: Postgres. Runs are processes of this machine in both."""
     database_url: DatabaseUrl = setting(
-        "Database of the work ledger; in production Dagster's storage too. Its password is never shown.",
         derived=lambda data: sqlite_url(data["home"] / "ledger.db"),
         shown="SQLite, `ledger.db` in the home folder",
         example="postgresql://perennial:password@db:5432/perennial",
     )
+    """Database of the work ledger; in production Dagster's storage too. Its password is never shown."""
     warehouse: Location = setting(
-        "Where the lake's data files live: a folder or a URI of `file` or `s3`.",
         derived=lambda data: f"file://{data['home'] / 'lake' / 'warehouse'}",
         shown="`lake/warehouse` in the home folder",
         example="s3://bucket/warehouse",
     )
+    """Where the lake's data files live: a folder or a URI of `file` or `s3`."""
     catalog_url: DatabaseUrl = setting(
-        "Database of the Iceberg catalogue.",
         derived=_catalog_url,
         shown="SQLite, `lake/catalog.db` in the home folder; in production `PERENNIAL_DATABASE_URL`",
         example="postgresql://perennial:password@db:5432/catalog",
     )
-    now: Moment | None = setting(
-        "Stops the business clock. Without a time zone it is Shanghai's. Sandbox only, never in the future.",
-        default=None,
-        shown="the real time",
-        example="2026-11-17T18:31",
-    )
-    memory_limit: Memory = setting("Memory of each DuckDB connection.", default="1GB", example="4GB")
-    threads: int = setting("Threads of each DuckDB connection.", default=2, ge=1, le=256, example="8")
+    """Database of the Iceberg catalogue."""
+    now: Moment | None = setting(None, shown="the real time", example="2026-11-17T18:31")
+    """Stops the business clock. Without a time zone it is Shanghai's. Sandbox only, never in the future."""
+    memory_limit: Memory = setting("1GB", example="4GB")
+    """Memory of each DuckDB connection."""
+    threads: int = setting(2, ge=1, le=256, example="8")
+    """Threads of each DuckDB connection."""
 
     @classmethod
     def variables(cls) -> dict[str, tuple[str, FieldInfo]]:
         """The name and the description of each field, by variable."""
-        return {field.alias or "": (name, field) for name, field in cls.model_fields.items() if field.alias}
+        return {field.alias or "": (name, field) for name, field in cls.model_fields.items()}
 
     @classmethod
     def read(cls, text: Mapping[str, str]) -> Self:
@@ -123,9 +111,9 @@ class StorageSettings(BaseModel):
         return cls.model_validate({name: text[name] for name in cls.variables() if name in text})
 
     def text(self) -> dict[str, str]:
-        """What makes the same settings again, by variable, secrets included: never log it."""
-        texts = {variable: as_text(getattr(self, name)) for variable, (name, _) in self.variables().items()}
-        return {variable: text for variable, text in texts.items() if text}
+        """The variables that make the same settings again, secrets included: never log them."""
+        given = [(variable, name) for variable, (name, _) in self.variables().items()]
+        return {v: as_text(getattr(self, name)) for v, name in given if name in self.model_fields_set}
 
     def shown(self, name: str) -> str:
         """A value for people: a secret hidden, a password in a URL blanked out."""
@@ -151,14 +139,11 @@ class StorageSettings(BaseModel):
         return machine_clock if self.now is None else stopped_at(self.now)
 
     def problems(self, now: datetime) -> Iterator[str]:
-        if self.env == "production":
-            for variable in ("PERENNIAL_DATABASE_URL", "PERENNIAL_CATALOG_URL"):
-                name, field = self.variables()[variable]
-                if not is_postgres(getattr(self, name)):
-                    yield (
-                        f"{variable}: production needs Postgres, not SQLite. "
-                        f"Set {variable}={(field.examples or [''])[0]}"
-                    )
+        """What is wrong with the values together, though each is right by itself."""
+        urls = {"PERENNIAL_DATABASE_URL": self.database_url, "PERENNIAL_CATALOG_URL": self.catalog_url}
+        for variable, url in urls.items():
+            if self.env == "production" and not is_postgres(url):
+                example = "postgresql://perennial:password@db:5432/perennial"
+                yield f"{variable}: production needs Postgres, not SQLite. Set {variable}={example}"
         if self.now is not None and self.now > now:
-            shown = as_text(self.now)
-            yield f"PERENNIAL_NOW: {shown} is in the future. Set a moment that has passed"
+            yield f"PERENNIAL_NOW: {as_text(self.now)} is in the future. Set a moment that has passed"

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from services.setting_types import Folder, HttpUrl, Location
+from services.setting_types import AbsolutePath, HttpUrl, Location
 from services.settings import StorageSettings, setting
 
 
@@ -17,42 +17,25 @@ def _uploads(data: dict[str, Any]) -> str:
 
 class CarbonSettings(StorageSettings):
     uploads: Location = setting(
-        "Where uploaded files are kept, as they came and as rows: a folder or a URI of `file` or `s3`, for "
-        "this environment alone.",
         derived=_uploads,
-        shown="`uploads` in the home folder; beside the warehouse where that is an object store",
+        shown="`uploads` in the home folder; next to the warehouse where that is an object store",
         example="s3://bucket/uploads",
     )
-    carbon_drop: Folder = setting(
-        "Carbon's inbox: files in its `units/`, `factors/` and `data/` are imported as uploads.",
+    """Where uploaded files and their rows are kept: a folder or a URI, for this environment alone."""
+    carbon_drop: AbsolutePath = setting(
         derived=lambda data: data["home"] / "drop",
         shown="`drop` in the home folder",
         example="/srv/carbon/drop",
     )
-    carbon_app_url: HttpUrl | None = setting(
-        "Feed of the application in which people edit carbon entries: read, never written.",
-        default=None,
-        shown="none",
-        example="https://carbon.example.org/feed",
-    )
-    carbon_app_token: SecretStr = setting(
-        "The bearer token of the application's feed.",
-        default=SecretStr(""),
-        shown="none",
-        example="0123456789abcdef",
-    )
-    carbon_api_url: HttpUrl | None = setting(
-        "Feed of a system that counts activity by itself: read, never written.",
-        default=None,
-        shown="none",
-        example="https://meters.example.org/feed",
-    )
-    carbon_api_token: SecretStr = setting(
-        "The bearer token of that system's feed.",
-        default=SecretStr(""),
-        shown="none",
-        example="0123456789abcdef",
-    )
+    """Carbon's inbox: files in its `units/`, `factors/` and `data/` are imported as uploads."""
+    carbon_app_url: HttpUrl | None = setting(None, shown="none", example="https://carbon.example.org/feed")
+    """Feed of the application in which people edit carbon entries: read, never written."""
+    carbon_app_token: SecretStr = setting(SecretStr(""), shown="none", example="0123456789abcdef")
+    """The bearer token of the application's feed."""
+    carbon_api_url: HttpUrl | None = setting(None, shown="none", example="https://meters.example.org/feed")
+    """Feed of a system that counts activity by itself: read, never written."""
+    carbon_api_token: SecretStr = setting(SecretStr(""), shown="none", example="0123456789abcdef")
+    """The bearer token of that system's feed."""
 
     @property
     def polls_feeds(self) -> bool:

@@ -7,7 +7,7 @@ from datetime import date, datetime, time
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, ConfigDict, Field, SecretStr
 
 from domain.shared.hashing import digest
 from services.setting_types import (
@@ -21,7 +21,7 @@ from services.setting_types import (
     TimeOfDay,
     as_text,
 )
-from services.settings import StorageSettings, setting
+from services.settings import PREFIX, StorageSettings, setting
 
 TUSHARE_API = "https://api.tushare.pro"
 SANDBOX_TOKEN = "sandbox-token"  # noqa: S105 - known to everybody, opens nothing but the sandbox
@@ -30,84 +30,61 @@ SANDBOX_TOKEN = "sandbox-token"  # noqa: S105 - known to everybody, opens nothin
 def _not_in_clear_text(url: str) -> str:
     official = (urlsplit(url).hostname or "").endswith(("tushare.pro", "waditu.com"))
     if official and url.startswith("http://"):
-        raise ValueError("safe: the token would travel in clear text, write https://")
+        raise ValueError("should begin with https://, or the token would travel in clear text")
     return url
 
 
+def _variable(name: str) -> str:
+    return name.upper() if name.startswith("tushare_") else f"{PREFIX}{name.upper()}"
+
+
 class MarketSettings(StorageSettings):
-    tushare_token: SecretStr = setting(
-        "Token of your Tushare account.",
-        default=SecretStr(""),
-        shown="none",
-        alias="TUSHARE_TOKEN",
-        example="0123456789abcdef",
-    )
+    model_config = ConfigDict(alias_generator=_variable)
+
+    tushare_token: SecretStr = setting(SecretStr(""), shown="none", example="0123456789abcdef")
+    """Token of your Tushare account."""
     source: Annotated[Literal["sandbox", "tushare"], LowerCase] = setting(
-        "Where market data comes from. A home folder keeps the source it was first filled from.",
         derived=lambda data: "tushare" if data["tushare_token"].get_secret_value() else "sandbox",
         shown="`tushare` if `TUSHARE_TOKEN` is set, else `sandbox`",
         example="sandbox",
     )
+    """Where market data comes from. A home folder keeps the source it was first filled from."""
     tushare_url: Annotated[HttpUrl, AfterValidator(_not_in_clear_text)] = setting(
-        "A server that speaks Tushare's protocol.",
         derived=lambda data: TUSHARE_API if data["source"] == "tushare" else "",
         shown=f"`{TUSHARE_API}`; for the sandbox one is started when needed",
-        alias="TUSHARE_URL",
         example="http://exchange.internal:8712",
     )
+    """A server that speaks Tushare's protocol."""
     tushare_points: int = setting(
-        "Points of the account: they decide the pace and which tables may be fetched.",
         derived=lambda data: 2000 if data["source"] == "tushare" else 15000,
         shown="`2000`; for the sandbox `15000`",
-        alias="TUSHARE_POINTS",
         ge=1,
         le=1_000_000,
         example="5000",
     )
+    """Points of the account: they decide the pace and which tables may be fetched."""
     tushare_calls_per_minute: int | None = setting(
-        "Calls per minute over all processes, where an account differs from the published table.",
-        default=None,
-        shown="what the points allow",
-        alias="TUSHARE_CALLS_PER_MINUTE",
-        ge=1,
-        le=100_000,
-        example="180",
+        None, shown="what the points allow", ge=1, le=100_000, example="180"
     )
+    """Calls per minute over all processes, where an account differs from the published table."""
     tushare_retry_delays: Annotated[
         tuple[Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)], ...], CommaSeparated
-    ] = setting(
-        "Seconds between one run's passes over failed calls; n waits are n + 1 passes. `none`: one pass.",
-        default=(10.0, 20.0, 40.0),
-        alias="TUSHARE_RETRY_DELAYS",
-        example="1,2,4",
-    )
-    tushare_timeout_seconds: Seconds = setting(
-        "How long one call may take.", default=30.0, alias="TUSHARE_TIMEOUT_SECONDS", example="60"
-    )
-    market_start: Day = setting(
-        "First day of the warehouse's partitions. The exchange opened on the default.",
-        default=date(1990, 12, 19),
-        example="2015-01-01",
-    )
-    gap_window_days: int = setting(
-        "How many days back each pass searches for gaps.", default=7, ge=1, le=366, example="14"
-    )
-    gap_limit: int = setting(
-        "How many days one pass fills at most, newest first; of older days, how many are filled at a time.",
-        default=3,
-        ge=1,
-        le=366,
-        example="5",
-    )
-    daily_at: TimeOfDay = setting(
-        "When the daily schedule runs, Asia/Shanghai.", default=time(18, 30), example="19:05"
-    )
-    fetch_workers: int = setting(
-        "Calls to the source that one run makes at the same time.", default=4, ge=1, le=64, example="8"
-    )
-    sandbox_port: Port = setting(
-        "Port of the sandbox that `perennial up` starts.", default=8712, example="8713"
-    )
+    ] = setting((10.0, 20.0, 40.0), example="1,2,4")
+    """Seconds between one run's passes over failed calls; n waits are n + 1 passes. `none`: one pass."""
+    tushare_timeout_seconds: Seconds = setting(30.0, example="60")
+    """How long one call may take."""
+    market_start: Day = setting(date(1990, 12, 19), example="2015-01-01")
+    """First day of the warehouse's partitions. The exchange opened on the default."""
+    gap_window_days: int = setting(7, ge=1, le=366, example="14")
+    """How many days back each pass searches for gaps."""
+    gap_limit: int = setting(3, ge=1, le=366, example="5")
+    """How many days one pass fills at most, newest first; of older days, how many are filled at a time."""
+    daily_at: TimeOfDay = setting(time(18, 30), example="19:05")
+    """When the daily schedule runs, Asia/Shanghai."""
+    fetch_workers: int = setting(4, ge=1, le=64, example="8")
+    """Calls to the source that one run makes at the same time."""
+    sandbox_port: Port = setting(8712, example="8713")
+    """Port of the sandbox that `perennial up` starts."""
 
     @property
     def token(self) -> str:

@@ -1,24 +1,19 @@
 """Chaos: the real command against a source that misbehaves, a machine that dies, and many copies of itself.
 
-    python -m tests.chaos faults [--seed N] [--rounds N] [--days N] [--only ROUND] [--no-up]
-    python -m tests.chaos kills  [--seed N] [--rounds N] [--days N] [--only ROUND] [--no-up]
-    python -m tests.chaos races  [--seed N] [--rounds N] [--days N] [--only ROUND]
-    python -m tests.chaos carbon [--seed N] [--rounds N] [--only ROUND]
+    python -m tests.chaos faults|kills|races|carbon [--seed N] [--rounds N] [--days N] [--only ROUND]
 
 Every round fills an empty home through child processes of the command, disturbs them at random moments,
 heals, and then checks: each table has the rows of a home that was filled undisturbed, no key has two rows,
 nothing in the ledger runs or is due, and every failure left a reason.
 
 faults  every kind of fault of the sandbox by itself, then `--rounds` rounds with all of them in a fifth of
-        the calls, then `perennial up` with the same.
+        the calls.
 kills   `--rounds` times kill -9 of the whole process group at a random moment, up to three in a row; a disk
-        that fills up; then `perennial up` loses a run's worker, its daemon, or all its processes.
+        that fills up; `perennial up` that loses a run's worker, its daemon and all its processes.
 races   `--rounds` crowds: backfills, daily runs, healing and checks of overlapping days at once on one home,
         with maintenance in the middle and readers throughout; one crowd more on Postgres, where there is one.
 carbon  `--rounds` times each, on SQLite and on Postgres where there is one: a crowd of uploads and healing at
-        once; a burst of uploads after which each year is aggregated once; files that come in while their year
-        is aggregated; and twice as many series of one to four kill -9. In the end a report is what the oracle
-        (`tests/oracles/carbon.py`) calculates from the files.
+        once; files that come in while their year is aggregated; twice as many series of one to four kills.
 
 Each round prints one line, the end one line of JSON; the exit code is 1 if anything is wrong. `--seed N
 --only NAME`, both printed, play a round again; moments are real time, so it hits nearly the same instruction.
@@ -49,7 +44,6 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="play these rounds again (default: a new one)")
     parser.add_argument("--rounds", type=int, help=f"how many of the random rounds (default: {ROUNDS})")
     parser.add_argument("--days", type=int, help=f"trading days of the backfill (default: {DAYS})")
-    parser.add_argument("--no-up", action="store_true", help="leave `perennial up` out")
     parser.add_argument("--only", help="the name of one round, as its line shows it")
     options = parser.parse_args()
     seed = fresh_seed() if options.seed is None else options.seed
@@ -59,17 +53,16 @@ def main() -> int:
             rounds = carbon_races.rounds(homes, number) | carbon_kills.rounds(homes, 2 * number, seed)
             return _play(options, rounds, seed)
     with baseline(options.days or DAYS[options.what]) as base:
-        return _play(options, _market_rounds(options, base, number, seed), seed)
+        return _play(options, _market_rounds(options.what, base, number, seed), seed)
 
 
-def _market_rounds(options: argparse.Namespace, base: Baseline, number: int, seed: int) -> dict[str, Round]:
-    match options.what:
+def _market_rounds(what: str, base: Baseline, number: int, seed: int) -> dict[str, Round]:
+    match what:
         case "faults":
-            return faults.rounds(base, number) | ({} if options.no_up else up.fault_rounds(base))
+            return faults.rounds(base, number)
         case "races":
             return races.rounds(base, number)
-    made = kills.rounds(base, number, seed) | full_disk.rounds(base)
-    return made | ({} if options.no_up else up.kill_rounds(base, each=2))
+    return kills.rounds(base, number, seed) | full_disk.rounds(base) | up.rounds(base)
 
 
 def _play(options: argparse.Namespace, rounds: Mapping[str, Round], seed: int) -> int:

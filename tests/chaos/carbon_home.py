@@ -13,9 +13,10 @@ from pathlib import Path
 from services.carbon.upload import upload
 from tests.chaos.carbon_checks import complaints, sheets_in_order
 from tests.chaos.carbon_files import Sheet
+from tests.chaos.companions import complaining
 from tests.chaos.home import Home, has_postgres, postgres_url
 from tests.chaos.market_checks import run_undisturbed
-from tests.chaos.races import reported, unfinished
+from tests.chaos.races import unfinished
 from tests.chaos.rounds import Findings, Round
 
 HEAL = ("carbon", "heal")
@@ -95,7 +96,7 @@ class CarbonHome:
 
     def check(self) -> None:
         """Everything that must hold when all is quiet."""
-        with reported(self.found):
+        with complaining(self.found, "the check of the home"):
             self.found.complaints += unfinished(self.home)
             carbon = self.home.carbon
             came = sheets_in_order(carbon, self.sheets)

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from domain.carbon.jobs import AGGREGATION, DATA_INGEST, FACTOR_INGEST, RECALCULATION
-from domain.shared.error import PerennialError
+from domain.carbon.tables import REPORTS
 from services.carbon.report import report_of
-from tests.chaos.carbon_files import TOP, YEARS, SheetWriter
+from tests.chaos.carbon_files import YEARS, SheetWriter
 from tests.chaos.carbon_home import HEAL, CarbonHome, Homes, on_both
+from tests.chaos.carbon_reader import unbalanced
+from tests.chaos.companions import complaining
 from tests.chaos.home import COMMAND_SECONDS, after, commits, kill_group, wait_until
 from tests.chaos.market_checks import duplicate_keys
 from tests.chaos.races import REASON
@@ -39,8 +41,8 @@ def series(homes: Homes, luck: random.Random, database_url: str = "", *, length:
         app.fill(before if luck.random() < 0.7 else before[: len(YEARS)])
         for _ in range(length):
             _kill(app, writer, luck)
-            found.complaints += _unreadable(app)
-            found.complaints += duplicate_keys(app.home.carbon.lake, "carbon.")
+            with complaining(found, "a reader after a death"):
+                found.complaints += _wrong_after_death(app)
             if luck.random() < 0.5:
                 _heal_at_once(app)
             if luck.random() < 0.3:
@@ -100,18 +102,12 @@ def _moment(app: CarbonHome, luck: random.Random) -> tuple[str, Callable[[], boo
     return kind, after(grace, lambda: len(ledger.find(status="completed", limit=None)) >= done)
 
 
-def _unreadable(app: CarbonHome) -> Iterator[str]:
-    """Right after a death every report can be read and adds up."""
-    for year in YEARS:
-        try:
-            report = report_of(app.home.carbon, year)
-        except PerennialError as error:
-            if error.reason_code != "no_report":
-                yield f"after a death the report of {year} cannot be read: {error.message}"
-            continue
-        top = sum(row["total_mg"] for row in report.units if row["unit_id"] == TOP)
-        if top != report.total_mg:
-            yield f"after a death {TOP} has {top} mg in {year}, and its units {report.total_mg}"
+def _wrong_after_death(app: CarbonHome) -> Iterator[str]:
+    """Every report that exists can be read and adds up, and no key has two rows."""
+    carbon = app.home.carbon
+    for year in carbon.lake.partitions(REPORTS.name):
+        yield from unbalanced(report_of(carbon, int(year)))
+    yield from duplicate_keys(carbon.lake, "carbon.")
 
 
 def _heal_at_once(app: CarbonHome) -> None:

@@ -1,6 +1,6 @@
 """Rounds in which many upload to one home at once, and in which a file comes while its year is aggregated.
 
-Nothing dies here: `carbon_kills.py` does that.
+Nothing dies here.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from domain.carbon.tables import REPORTS
 from tests.chaos.carbon_checks import excess_aggregations, newest_work
 from tests.chaos.carbon_files import YEARS, Sheet, SheetWriter
 from tests.chaos.carbon_home import HEAL, CarbonHome, Homes, Play, on_both
-from tests.chaos.carbon_truth import write_possible
-from tests.chaos.companions import companions
+from tests.chaos.carbon_reader import CarbonReader
+from tests.chaos.carbon_truth import possible
+from tests.chaos.companions import companions, complaining
 from tests.chaos.home import wait_until
-from tests.chaos.races import DEADLINE, Started, end_commands, reported, run_together
+from tests.chaos.races import DEADLINE, Started, end_commands, run_together
 from tests.chaos.rounds import Findings, Round
 
 PROCESSES = 8
@@ -31,7 +32,7 @@ LONGEST_STOP = 40.0
 
 
 def rounds(homes: Homes, number: int) -> dict[str, Round]:
-    plays: dict[str, Play] = {"crowd": crowd, "burst": burst, "landing": landing}
+    plays: dict[str, Play] = {"crowd": crowd, "landing": landing}
     return on_both(homes, {f"{name}-{n}": plays[name] for n in range(1, number + 1) for name in plays})
 
 
@@ -55,27 +56,6 @@ def crowd(homes: Homes, luck: random.Random, database_url: str = "", processes: 
             run_together(app.home, found, delayed)
         app.check_done()
         app.heal()
-        app.check()
-    return found
-
-
-def burst(homes: Homes, luck: random.Random, database_url: str = "") -> Findings:
-    """Eight commands upload at once and wait for nothing; then several heal at once. Every year is aggregated
-    once, for all of them."""
-    found, writer = Findings(), SheetWriter(luck)
-    with homes.open(found, database_url) as app:
-        before = writer.complete_set()
-        app.fill(before)
-        since = newest_work(app.home.carbon)
-        coming = [writer.any_sheet() for _ in range(PROCESSES)]
-        with readers(app, before, coming, luck):
-            run_together(app.home, found, [(0.0, app.upload_command(sheet)) for sheet in coming])
-            run_together(app.home, found, [(0.0, HEAL)] * luck.randint(2, 4))
-        app.check_done()
-        app.heal()
-        with reported(found):
-            for year in YEARS:
-                found.complaints += excess_aggregations(app.home.carbon, year, since)
         app.check()
     return found
 
@@ -108,7 +88,7 @@ def landing(homes: Homes, luck: random.Random, database_url: str = "") -> Findin
         app.check_done()
         app.heal()
         if landed:  # else they came after the year was aggregated, and it is aggregated again
-            with reported(found):
+            with complaining(found, "the check of the aggregations"):
                 found.complaints += excess_aggregations(app.home.carbon, year, since)
         app.check()
     return found
@@ -143,7 +123,7 @@ def _stopped(
 def readers(
     app: CarbonHome, before: Sequence[Sheet], coming: Sequence[Sheet], luck: random.Random
 ) -> AbstractContextManager[None]:
-    """Two processes that read reports as long as the body lasts."""
-    possible = str(write_possible(app.home.beside("possible.json"), before, coming))
-    seeds = [str(luck.randrange(2**31)) for _ in range(2)]
-    return companions(app.home, app.found, *(("carbon_reader", possible, seed) for seed in seeds))
+    """Two threads that read reports as long as the body lasts."""
+    masses = {year: possible(before, coming, year) for year in YEARS}
+    lucks = [random.Random(luck.randrange(2**31)) for _ in range(2)]
+    return companions(*(CarbonReader(app.home.carbon, masses, each, app.found).read for each in lucks))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
 from domain.carbon import catalogue
-from tests.chaos.carbon_files import INSTITUTIONS, SHAPES, YEARS, Sheet
+from tests.chaos.carbon_files import INSTITUTIONS, SHAPES, Sheet
 from tests.oracles.carbon import Book, Factor, Line, Result, factors_of, report, results
 
 BOOK = Book.of(Path(catalogue.__file__).with_name("catalogue.yaml").read_text(encoding="utf-8"))
@@ -37,12 +36,6 @@ def _factors(sheets: Iterable[Sheet]) -> Factors:
 
 def _results(sheet: Sheet, factors: Factors) -> Iterator[Result]:
     return results(BOOK, sheet.topic, sheet.rows(), factors)
-
-
-def write_possible(path: Path, before: Sequence[Sheet], coming: Sequence[Sheet]) -> Path:
-    """The possible masses of each year, for readers in other processes."""
-    path.write_text(json.dumps({year: possible(before, coming, year) for year in YEARS}))
-    return path
 
 
 def possible(before: Sequence[Sheet], coming: Sequence[Sheet], year: int) -> dict[str, list[int]]:

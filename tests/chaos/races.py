@@ -11,7 +11,6 @@ import re
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -22,11 +21,11 @@ from domain.shared.error import PerennialError
 from orchestration.instance import open_instance
 from sensors.reconcile import UNFINISHED
 from sensors.work_sweep import sweep
-from tests.chaos.companions import companions
+from tests.chaos.companions import companions, complaining, maintenance
 from tests.chaos.home import Home, has_postgres, kill_group, postgres_url
 from tests.chaos.kills import finish
 from tests.chaos.market_checks import Baseline, MarketChecks
-from tests.chaos.market_reader import write_contents
+from tests.chaos.market_reader import MarketReader, clean_contents
 from tests.chaos.rounds import Findings, Round
 
 DAILY, HEAL = ("market", "daily"), ("market", "heal")
@@ -62,15 +61,15 @@ def crowd(base: Baseline, luck: random.Random, database_url: str = "") -> Findin
             half = base.days[: len(base.days) // 2]
             home.run("market", "backfill", "--from", str(half[0]), "--to", str(half[-1]))
         # What a home lives through in weeks passes in a round: snapshots are kept for seconds.
-        kept = str(max(10.0, 1.5 * base.seconds))
-        contents = str(write_contents(base.checks.clean.lake, home.beside("contents.json")))
-        seeds = [str(luck.randrange(2**31)) for _ in range(3)]
-        readers = [("market_reader", contents, kept, seed) for seed in seeds[1:]]
-        with companions(home, found, ("maintenance", kept, seeds[0]), *readers):
+        kept, clean = timedelta(seconds=max(10.0, 1.5 * base.seconds)), clean_contents(base.checks.clean.lake)
+        lucks = [random.Random(luck.randrange(2**31)) for _ in range(4)]
+        readers = [MarketReader(home.market.lake, clean, kept, each, found) for each in lucks[1:]]
+        loops = (readers[0].watch, *(reader.read for reader in readers[1:]))
+        with companions(maintenance(home, found, kept, lucks[0]), *loops):
             spread = luck.choice((0.0, base.seconds))
             commands = [(luck.uniform(0, spread), words) for words in _commands(base, luck)]
             run_together(home, found, commands, base.checks)
-        with reported(found):
+        with complaining(found, "the check of the home"):
             found.complaints += unfinished(home)
             finish(base, home, found)
     return found
@@ -83,18 +82,9 @@ def first(base: Baseline, luck: random.Random) -> Findings:
         with base.home() as home:
             run_together(home, found, [(0.0, words) for words in FIRST_COMMANDS], base.checks)
             run_together(home, found, [(0.0, ("doctor",))])
-            with reported(found):
+            with complaining(found, "the check of the home"):
                 found.complaints += unfinished(home)
     return found
-
-
-@contextmanager
-def reported(found: Findings) -> Iterator[None]:
-    """A home that cannot even be checked is a complaint; the rounds go on."""
-    try:
-        yield
-    except Exception as error:  # noqa: BLE001 - any error
-        found.complaints.append(f"checking the home met {type(error).__name__}: {str(error)[:600]}")
 
 
 def _commands(base: Baseline, luck: random.Random) -> Iterator[tuple[str, ...]]:
@@ -137,7 +127,7 @@ def run_together(
 
 def _check_half_done(home: Home, found: Findings, checks: MarketChecks) -> None:
     found.count(checked=1)
-    with reported(found):
+    with complaining(found, "the check for half-done days"):
         try:
             found.complaints += checks.half_done(home.market)
         except PerennialError as error:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import partial
 
 import pytest
 
-from tests.chaos import carbon_kills, carbon_races, faults, kills, races
+from tests.chaos import carbon_kills, carbon_races, faults, full_disk, kills, races
 from tests.chaos.carbon_home import Homes, carbon_homes
 from tests.chaos.market_checks import Baseline, baseline
 from tests.chaos.rounds import fresh_seed, play_rounds
@@ -41,6 +42,14 @@ def test_backfill__source_fails_a_fifth_of_all_calls__loses_no_row(base: Baselin
 
 def test_backfill__killed_at_random_moments__loses_and_doubles_nothing(base: Baseline) -> None:
     assert play_rounds("kills", {"twice": partial(kills.series, base, 2)}, fresh_seed()) == 0
+
+
+def test_backfill__disk_fills_up__names_the_disk_and_heals_later(base: Baseline) -> None:
+    rounds = full_disk.rounds(base)
+    if not rounds and os.environ.get("CI") != "true":
+        pytest.skip("a small disk needs unshare and the right to mount")
+    assert rounds
+    assert play_rounds("kills", rounds, fresh_seed()) == 0
 
 
 def test_crowd__on_sqlite__ends_with_the_same_content(base: Baseline) -> None:

@@ -1,5 +1,6 @@
-"""Rounds of `perennial up` in real time: its source misbehaves, or parts of it die, and sensors and schedules
-alone have to get through. As under a service manager, `up` is started again when it has ended.
+"""A round of `perennial up` in real time: its source misbehaves, parts of it die, and its sensors heal.
+
+As under a service manager, `up` is started again when it has ended.
 """
 
 from __future__ import annotations
@@ -11,9 +12,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from domain.shared.error import PerennialError
@@ -25,124 +24,69 @@ from tests.chaos.rounds import Findings, Round
 from tests.e2e.running import Running
 from tests.processes import command_line, started_by_up
 
-FAULTS_SECONDS, HEAL_SECONDS, PAUSE = 150.0, 900.0, 5.0
-VICTIMS = ("worker", "daemon", "both")
-DEATHS = 3
-MOMENT_SECONDS = 60.0
-"""How long a moment to kill is waited for: with nothing left to fetch, it never comes."""
+HEAL_SECONDS, MOMENT_SECONDS, PAUSE = 600.0, 30.0, 5.0
+VICTIMS = ("worker", "daemon", "all")
 SETTINGS: dict[str, Any] = {"gap_limit": 6, "gap_window_days": 14}
-NEEDS_A_PERSON_OR_HOURS = (
-    *("bad_token", "no_permission", "no_permission_by_name"),
-    *("hour_quota", "day_quota", "stall"),
-)
-_WORKER = re.compile(r"Started process for run \(pid: (\d+)\)")
+LEFT_OUT = {
+    *("bad_token", "no_permission", "no_permission_by_name", "hour_quota", "day_quota", "stall"),
+    *WAITED_OUT,
+    *UNTRUE,
+}
+"""Faults that need a person or hours."""
 UNFINISHED = ["QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING"]
+_WORKER = re.compile(r"Started process for run \(pid: (\d+)\)")
 
 
-def fault_rounds(base: Baseline) -> dict[str, Round]:
-    return {"up-faults": partial(faulty_source, base.folder)}
+def rounds(base: Baseline) -> dict[str, Round]:
+    return {"up": partial(play, base)}
 
 
-def kill_rounds(base: Baseline, each: int) -> dict[str, Round]:
-    """`each` rounds per victim."""
-    return {
-        f"up-{victim}-{n}": partial(kills, base.folder, victim)
-        for n in range(1, each + 1)
-        for victim in VICTIMS
-    }
-
-
-def faulty_source(folder: Path, luck: random.Random) -> Findings:
-    left_out = {*NEEDS_A_PERSON_OR_HOURS, *WAITED_OUT, *UNTRUE}
-    chosen = [kind for kind in fault_kinds() if kind.name not in left_out]
-    luck.shuffle(chosen)
-    with _started(folder) as up:
-        share = SHARE / len(chosen)
-        up.home.server.faults.add(*(rule for k in chosen for rule in k.rules(share, luck, lists=False)))
-        up.watch(FAULTS_SECONDS)
-        up.found.count(faults=sum(bool(call.faults) for call in up.home.server.calls.recent()))
-        up.home.server.faults.clear()
-        up.heal()
-    return up.found
-
-
-def kills(folder: Path, victim: str, luck: random.Random) -> Findings:
-    with _started(folder) as up:
-        for _ in range(DEATHS):
-            up.kill(victim, luck)
-        up.heal()
-    return up.found
-
-
-@contextmanager
-def _started(folder: Path) -> Iterator[_Up]:
-    """`up` on an empty home, and the same days fetched undisturbed on another one."""
-    name = time.monotonic_ns()
-    with Home.opened(folder / f"clean-{name}", now=None, **SETTINGS) as clean:
+def play(base: Baseline, luck: random.Random) -> Findings:
+    """Kill a worker, the daemon and everything, one after the other, then let it heal."""
+    found = Findings()
+    with Home.opened(base.folder / "up-clean", now=None, **SETTINGS) as clean:
         run_undisturbed(clean, "market", "heal")
-        ports: dict[str, Any] = {"ui_port": free_port(), "sandbox_port": free_port()}
-        with Home.opened(folder / f"up-{name}", now=None, **SETTINGS, **ports) as home:
-            up = _Up(home, MarketChecks(clean.market), Running(home.settings), Findings())
-            up.running.start()
-            try:
-                yield up
-            finally:
-                up.end()
+        with _started(base, found, MarketChecks(clean.market)) as up:
+            chosen = [kind for kind in fault_kinds() if kind.name not in LEFT_OUT]
+            faults = up.home.server.faults
+            faults.add(*(rule for k in chosen for rule in k.rules(SHARE / len(chosen), luck, lists=False)))
+            for victim in luck.sample(VICTIMS, len(VICTIMS)):
+                up.kill(victim, luck)
+            faults.clear()
+            began = time.monotonic()
+            if not wait_until(up.is_well, HEAL_SECONDS, every=PAUSE):
+                work = [(w.key, w.status) for w in up.home.market.ledger.running()]
+                found.complaints.append(f"not healthy after {HEAL_SECONDS:.0f} s: work {work}")
+            found.count(healed_in=int(time.monotonic() - began))
+            found.complaints += up.checks.complaints(up.home.market)
+    return found
 
 
-@dataclass
 class _Up:
-    home: Home
-    checks: MarketChecks
-    running: Running
-    found: Findings
-
-    def watch(self, seconds: float) -> bool:
-        """Check again and again that nothing half done becomes data; whether all was well before the end."""
-
-        def well() -> bool:
-            self._check()
-            return not self.home.server.faults.in_force() and self._well()
-
-        return wait_until(well, seconds, every=PAUSE)
-
-    def heal(self) -> None:
-        began = time.monotonic()
-        if not self.watch(HEAL_SECONDS):
-            runs = [(r["runId"][:8], r["status"]) for r in self.running.runs(statuses=UNFINISHED)]
-            work = [(w.key, w.status) for w in self.home.market.ledger.running()]
-            self.found.complaints.append(f"not healthy after {HEAL_SECONDS:.0f} s: runs {runs}, work {work}")
-        self.found.count(healed_in=int(time.monotonic() - began))
-        self.found.complaints += self.checks.complaints(self.home.market)
+    def __init__(self, home: Home, found: Findings, checks: MarketChecks) -> None:
+        self.home, self.found, self.checks, self.running = home, found, checks, Running(home.settings)
+        self.running.start()
 
     def kill(self, victim: str, luck: random.Random) -> None:
-        """Kill in the middle of fetching: after some more calls, and a moment."""
+        """Kill after some more calls and a moment: in the middle of fetching, mostly."""
         calls = self.home.server.calls
         call = calls.count() + luck.randint(1, 30)
-        if not wait_until(lambda: calls.count() >= call, MOMENT_SECONDS):
-            self.found.count(idle=1)
+        wait_until(lambda: calls.count() >= call, MOMENT_SECONDS)
         time.sleep(luck.choice((0.0, luck.uniform(0, 0.2), luck.uniform(0, 2.0))))
-        pids = self._victims(victim)
+        pids = self._processes(victim)
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self.found.count(**{victim: 1} if pids else {"missed": 1})
-        self._check()
-        if pids and victim != "worker":
+        self.found.count(**{victim if pids else "missed": 1})
+        self._check_half_done()
+        if victim != "worker":
             self.running.process.wait(timeout=60)
             self.running = Running(self.home.settings)
             self.running.start()
 
-    def end(self) -> None:
-        if self.running.process.poll() is None:
-            self.running.stop()
-        for pid in started_by_up(self.home.folder):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-
-    def _victims(self, victim: str) -> list[int]:
+    def _processes(self, victim: str) -> list[int]:
         started = started_by_up(self.home.folder)
-        if victim == "both":
+        if victim == "all":
             return [self.running.process.pid, *started]
         if victim == "daemon":
             return [pid for pid in started if "dagster._daemon" in command_line(pid)]
@@ -150,14 +94,30 @@ class _Up:
         messages = [message for run in runs for message in self.running.messages(run["runId"])]
         return [int(pid) for pid in _WORKER.findall("\n".join(messages))]
 
-    def _check(self) -> None:
-        self.found.count(checked=1)
-        with suppress(PerennialError):  # before there is a lake or a ledger
-            self.found.complaints += self.checks.half_done(self.home.market)
-
-    def _well(self) -> bool:
+    def is_well(self) -> bool:
+        self._check_half_done()
         if self.running.process.poll() is not None:
             self.found.complaints.append(f"up ended by itself: {''.join(self.running.said[-20:])}")
             return True
         busy = self.running.runs(statuses=UNFINISHED) or self.home.market.ledger.running()
         return not busy and self.home.healthy()
+
+    def _check_half_done(self) -> None:
+        with suppress(PerennialError):  # before there is a lake or a ledger
+            self.found.complaints += self.checks.half_done(self.home.market)
+
+
+@contextmanager
+def _started(base: Baseline, found: Findings, checks: MarketChecks) -> Iterator[_Up]:
+    """`up` on an empty home; in the end none of its processes is left."""
+    ports: dict[str, Any] = {"ui_port": free_port(), "sandbox_port": free_port()}
+    with Home.opened(base.folder / "up", now=None, **SETTINGS, **ports) as home:
+        up = _Up(home, found, checks)
+        try:
+            yield up
+        finally:
+            if up.running.process.poll() is None:
+                up.running.stop()
+            for pid in started_by_up(home.folder):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)

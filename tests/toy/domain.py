@@ -27,7 +27,7 @@ def open_toy(settings: Settings, *, write: bool = False) -> ToyService:
 def _definitions(settings: Settings) -> dg.Definitions:
     from tests.toy.assets import definitions
 
-    return definitions(settings.group("toy", ToySettings))
+    return definitions(settings.group(ToySettings))
 
 
 def _findings(toy: ToyService) -> list[Finding]:

@@ -22,7 +22,8 @@ from tests.toy.rules import GREET, GREETINGS, KINDS, LOUD, Plan, judge
 
 
 class ToySettings(StorageSettings):
-    toy_greeting: str = setting("What the toy says.", default="hello", example="good morning")
+    toy_greeting: str = setting("hello", example="good morning")
+    """What it writes."""
 
 
 @dataclass

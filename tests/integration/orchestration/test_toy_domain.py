@@ -80,7 +80,7 @@ def test_doctor_and_pools__registered__have_its_check_and_limit():
 
 
 def test_settings__registered__are_read_documented_and_checked(monkeypatch: pytest.MonkeyPatch):
-    assert "| `PERENNIAL_TOY_GREETING` | `hello` | What the toy says. | `good morning` |" in render()
+    assert "| `PERENNIAL_TOY_GREETING` | `hello` | What it writes. | `good morning` |" in render()
     assert "PERENNIAL_TOY_GREETING" in {row["setting"] for row in said("settings", "--json").json}
     monkeypatch.setenv("PERENNIAL_TOY_GREETNG", "x")
     assert "did you mean PERENNIAL_TOY_GREETING?" in said("status").err
