@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, Table, text
@@ -15,6 +16,23 @@ CHUNK = 1_000
 
 _LOCKS = 0x1ED6E4
 """The first number of our advisory locks: other programs may lock names of their own."""
+_SCRIPTS = Path(__file__).parent / "migrations" / "sql"
+_TYPES = {
+    "sqlite": {
+        "id": "INTEGER",
+        "key": "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT",
+        "json": "JSON",
+        "moment": "DATETIME",
+        "false": "0",
+    },
+    "postgresql": {
+        "id": "BIGINT",
+        "key": "BIGSERIAL PRIMARY KEY",
+        "json": "JSONB",
+        "moment": "TIMESTAMP WITH TIME ZONE",
+        "false": "false",
+    },
+}
 
 T = TypeVar("T")
 
@@ -41,3 +59,11 @@ def lock_name(connection: Connection, name: str) -> None:
             text("SELECT pg_advisory_xact_lock(:ours, :name)"),
             {"ours": _LOCKS, "name": number - 2**32 if number >= 2**31 else number},
         )
+
+
+def run_script(connection: Connection, name: str) -> None:
+    """Execute the statements of a migration's SQL file, with the column types of this database."""
+    script = (_SCRIPTS / f"{name}.sql").read_text(encoding="utf-8")
+    for statement in script.format(**_TYPES[connection.dialect.name]).split(";"):
+        if statement.strip():
+            connection.exec_driver_sql(statement)

@@ -1,0 +1,13 @@
+DROP TABLE dropped_file;
+DROP TABLE feed_place;
+DROP TABLE year_lock;
+DROP TABLE upload_year;
+DROP TABLE upload;
+DROP TABLE setting;
+DROP TABLE pace;
+DROP TABLE source_freshness;
+DROP TABLE partition_revision;
+DROP TABLE partition_fact;
+DROP TABLE pipeline_member;
+DROP TABLE work_event;
+DROP TABLE work;
