@@ -7,7 +7,6 @@ import dagster as dg
 from assets.lake_maintenance import lake_maintenance
 from assets.run_retention import run_retention
 from orchestration import registry
-from orchestration.schedules import upkeep_schedule
 from orchestration.settings import Settings
 from sensors.work_sweep import work_sweep_sensor
 from services.resource import StorageResource, resource_text
@@ -32,7 +31,16 @@ def _platform(settings: Settings) -> dg.Definitions:
     return dg.Definitions(
         assets=upkeep,
         sensors=[work_sweep_sensor(registry.kinds(settings))],
-        schedules=[upkeep_schedule(upkeep)],
+        schedules=[
+            dg.ScheduleDefinition(
+                name="upkeep_schedule",
+                target=dg.AssetSelection.assets(*upkeep),
+                cron_schedule="0 4 * * *",
+                execution_timezone="Asia/Shanghai",
+                default_status=dg.DefaultScheduleStatus.RUNNING,
+                description="Every night: the lake is compacted and tidied, old runs are forgotten.",
+            )
+        ],
         resources={"storage": StorageResource(settings=resource_text(settings, StorageSettings))},
         # A step process costs seconds of imports; nothing here needs isolation.
         executor=dg.in_process_executor,

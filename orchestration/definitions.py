@@ -1,7 +1,7 @@
 """The code location. Everything it needs to know comes from the settings."""
 
 from orchestration.build import build_definitions
-from orchestration.environments import batch_events, load_settings
+from orchestration.environments import load_settings, prepare_process
 
-batch_events()
+prepare_process()
 defs = build_definitions(load_settings())

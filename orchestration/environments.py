@@ -7,6 +7,7 @@ value (unless secret) and what to do.
 from __future__ import annotations
 
 import difflib
+import gc
 import logging
 import os
 import re
@@ -110,9 +111,15 @@ def child_environment(settings: Settings) -> dict[str, str]:
     return {**foreign, **batch, **own, "DAGSTER_HOME": str(settings.dagster_home)}
 
 
-def batch_events() -> None:
-    """Let Dagster write the events of a range of partitions together, unless the person says otherwise."""
+def prepare_process() -> None:
+    """Prepare this process for runs of many partitions.
+
+    Dagster writes the events of a range together, unless the person says otherwise. The cycle collector
+    rarely walks the large heap of Dagster: decoding makes lists by the hundred thousand and no cycle, and
+    the default thresholds cost over 40 % of a backfill of 250 days.
+    """
     os.environ.setdefault(_BATCH, _EVENTS_AT_ONCE)
+    gc.set_threshold(100_000, 50, 100)
 
 
 def export_database_url(settings: Settings) -> None:

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from domain.market.catalogue import Endpoint
 from domain.market.completeness import Judgement, judge
 from domain.market.trading import calendar_owed, published_at, shanghai
-from domain.shared.distinct import are_distinct
 from domain.shared.error import TransientResourceError
 
 PATIENCE = timedelta(hours=3)
@@ -88,8 +87,7 @@ def _check_rows(endpoint: Endpoint, day: date, frame: pa.Table, where: str) -> N
 def check_distinct(endpoint: Endpoint, frame: pa.Table, where: str) -> None:
     """Raise if a row comes twice. That is an error of the source: the call is retried."""
     keys = frame.select(list(endpoint.table.key))
-    if not are_distinct(keys):
-        doubled = frame.num_rows - keys.group_by(keys.column_names).aggregate([]).num_rows
+    if doubled := frame.num_rows - keys.group_by(keys.column_names).aggregate([]).num_rows:
         raise NotYetData(
             f"{where}: {doubled} rows come twice",
             reason_code="bad_answer",

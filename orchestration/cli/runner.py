@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from domain.shared.collection import collected_rarely
 from domain.shared.error import PerennialError
 from orchestration import registry
 from orchestration.cli.output import say
@@ -104,7 +103,7 @@ class Runner:
                 "dagster/asset_partition_range_start": days[0],
                 "dagster/asset_partition_range_end": days[1],
             }
-        with warnings.catch_warnings(), collected_rarely():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = self._job.execute_in_process(
                 instance=self.instance,
@@ -161,11 +160,11 @@ def _first_line(error: SerializableErrorInfo) -> str:
 
 @contextmanager
 def runner(settings: Settings) -> Iterator[Runner]:
-    from orchestration.environments import batch_events
+    from orchestration.environments import prepare_process
     from orchestration.instance import open_instance
     from orchestration.pools import ensure_pools
 
-    batch_events()
+    prepare_process()
     try:
         with open_instance(settings) as instance:
             ensure_pools(instance, registry.pools(settings))

@@ -12,7 +12,6 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 
-from domain.shared.distinct import are_distinct
 from domain.shared.error import InvalidInput
 from domain.shared.table import ALL, Column, Table
 from resources.lake.layout import parse_partition, partition_key
@@ -98,7 +97,7 @@ def _column(table: Table, column: Column, values: pa.ChunkedArray) -> pa.Chunked
 
 def _check_key(table: Table, frame: pa.Table) -> None:
     keys = frame.select(list(dict.fromkeys(table.key)))
-    if are_distinct(keys):
+    if keys.group_by(keys.column_names).aggregate([]).num_rows == frame.num_rows:
         return
     import pyarrow.compute as pc
 

@@ -18,7 +18,6 @@ from domain.market.catalogue import Endpoint
 from domain.market.completeness import Judgement
 from domain.market.plan import FILL
 from domain.market.trading import published_at, shanghai
-from domain.shared.collection import collected_rarely
 from domain.shared.error import InvalidInput, PerennialError, TransientResourceError
 from domain.shared.state import PartitionState
 from resources.tushare.errors import QuotaUsedUp, RateLimited
@@ -86,16 +85,15 @@ class _Fetch:
             return
         pool = ThreadPoolExecutor(self.market.workers, thread_name_prefix=f"fetch-{self.endpoint.endpoint}")
         try:
-            with collected_rarely():
-                ahead = self._submit(pool, months[0])
-                for number, month in enumerate(months):
-                    asked = ahead
-                    ahead = self._submit(pool, months[number + 1]) if number + 1 < len(months) else {}
-                    before = self.market.states([self.endpoint.name], [str(d) for d in month])
-                    yield [
-                        self._built(day, future, before[self.endpoint.name, str(day)])
-                        for day, future in asked.items()
-                    ]
+            ahead = self._submit(pool, months[0])
+            for number, month in enumerate(months):
+                asked = ahead
+                ahead = self._submit(pool, months[number + 1]) if number + 1 < len(months) else {}
+                before = self.market.states([self.endpoint.name], [str(d) for d in month])
+                yield [
+                    self._built(day, future, before[self.endpoint.name, str(day)])
+                    for day, future in asked.items()
+                ]
         finally:
             # After an interrupt, calls that have not begun are not made; otherwise there are none left.
             pool.shutdown(cancel_futures=True)

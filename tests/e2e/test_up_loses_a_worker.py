@@ -1,4 +1,4 @@
-"""kill -9: of a run at work, and of the daemon."""
+"""kill -9: of a run at work, of the daemon, and of `up` itself."""
 
 from __future__ import annotations
 
@@ -53,6 +53,19 @@ def test_up__daemon_is_killed__stops_everything_and_names_its_log(tmp_path: Path
     assert running.process.returncode == 1
     log = settings.home / "logs" / "daemon.log"
     assert f"daemon ended by itself with exit code -9, so everything is stopped; its log: {log}" in said
+    assert started_by_up(settings.home) == []
+
+
+def test_up__earlier_one_was_killed__ends_its_processes_and_starts(tmp_path: Path):
+    settings = make_settings(home=tmp_path / "home", ui_port=free_port(), sandbox_port=free_port())
+    killed, again = Running(settings), Running(settings)
+    killed.start()
+    killed.process.kill()
+    killed.process.wait()
+    assert started_by_up(settings.home)
+    again.start()
+    assert "ended the processes of an earlier perennial up" in again.stop()
+    assert again.process.returncode == 0
     assert started_by_up(settings.home) == []
 
 

@@ -16,8 +16,7 @@ from orchestration.api.app import build_app
 from orchestration.build import build_definitions
 from orchestration.cli.operations import prepare
 from orchestration.environments import load_settings
-from orchestration.pages import pages
-from orchestration.settings_page import render
+from orchestration.pages import pages, settings_page
 from tests.command import said
 from tests.settings import make_settings
 
@@ -80,7 +79,7 @@ def test_doctor_and_pools__registered__have_its_check_and_limit():
 
 
 def test_settings__registered__are_read_documented_and_checked(monkeypatch: pytest.MonkeyPatch):
-    assert "| `PERENNIAL_TOY_GREETING` | `hello` | What it writes. | `good morning` |" in render()
+    assert "| `PERENNIAL_TOY_GREETING` | `hello` | What it writes. | `good morning` |" in settings_page()
     assert "PERENNIAL_TOY_GREETING" in {row["setting"] for row in said("settings", "--json").json}
     monkeypatch.setenv("PERENNIAL_TOY_GREETNG", "x")
     assert "did you mean PERENNIAL_TOY_GREETING?" in said("status").err

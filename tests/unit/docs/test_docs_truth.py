@@ -20,7 +20,6 @@ from typer.core import TyperCommand, TyperGroup
 from domain.market.catalogue import parse
 from domain.market.freshness import FreshnessStatus
 from domain.shared.reasons import DOMAINS, reason_groups
-from orchestration import reasons_page
 from orchestration.cli.main import app
 from orchestration.environments import load_settings
 from orchestration.settings import PROJECT_ROOT
@@ -206,10 +205,6 @@ def words_of_the_code() -> frozenset[str]:
 
 def test_reasons_yaml__every_code__is_one_the_code_gives():
     assert sorted(reasons_listed() - words_of_the_code()) == []
-
-
-def test_reason_codes_page__after_make_docs__is_what_the_files_say():
-    assert read("docs/reason-codes.md") == reasons_page.render()
 
 
 NOT_MET = {

@@ -14,7 +14,6 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster._core.storage.event_log import SqliteEventLogStorage
 
 from assets.policies.events import written_together
 from orchestration.event_log import EventLog
@@ -108,97 +107,57 @@ def test_private_imports__of_dagster__are_in_one_module():
     assert found == ["orchestration/event_log.py"]
 
 
-def test_run__many_partitions__logs_exactly_what_the_shipped_storage_logs(
+def test_run__many_partitions__logs_what_the_shipped_storage_logs_and_reads(
     tmp_path: Path, instance: dg.DagsterInstance
 ):
-    with opened(tmp_path / "shipped", shipped=True) as shipped:
-        expected = content(shipped, run_all(shipped))
-    assert content(instance, run_all(instance)) == expected
-    assert len(expected["materialized"]) == 20
-
-
-def test_open__written_by_the_other_storage__reads_its_history(tmp_path: Path, instance: dg.DagsterInstance):
-    """So a home of an earlier version keeps its history, and going back to the shipped storage does too."""
+    """So a home keeps its history when it changes between the two."""
     run_id = run_all(instance)
     ours = content(instance, run_id)
+    assert len(ours["materialized"]) == 20
+    with opened(tmp_path / "shipped", shipped=True) as shipped:
+        assert content(shipped, run_all(shipped)) == ours
     with opened(tmp_path / "home", shipped=True) as shipped:
         assert content(shipped, run_id) == ours
         second = run_all(shipped)
         theirs = content(shipped, second)
-    with opened(tmp_path / "home") as again:
-        assert content(again, second) == theirs
+    assert content(instance, second) == theirs
 
 
 def test_transaction__inside_another__is_committed_at_the_end_of_the_outer(
     tmp_path: Path, instance: dg.DagsterInstance
 ):
-    with opened(tmp_path / "home", shipped=True) as other:
+    def report_and_raise(shipped: dg.DagsterInstance) -> None:
         with written_together(instance):
             report(instance, "2026-11-01")
             with written_together(instance):
                 report(instance, "2026-11-02")
-            assert other.get_materialized_partitions(PRICES) == set()
-        assert other.get_materialized_partitions(PRICES) == {"2026-11-01", "2026-11-02"}
-
-
-def test_transaction__body_raises__commits_its_events(instance: dg.DagsterInstance):
-    def fall_over() -> None:
-        with written_together(instance):
-            report(instance, "2026-11-01")
+            assert shipped.get_materialized_partitions(PRICES) == set()
             raise RuntimeError("later")
 
-    with pytest.raises(RuntimeError, match="later"):
-        fall_over()
-    report(instance, "2026-11-02")
-    assert instance.get_materialized_partitions(PRICES) == {"2026-11-01", "2026-11-02"}
+    with opened(tmp_path / "home", shipped=True) as shipped:
+        with pytest.raises(RuntimeError, match="later"):
+            report_and_raise(shipped)
+        assert shipped.get_materialized_partitions(PRICES) == {"2026-11-01", "2026-11-02"}
 
 
-def test_transaction__disk_refused_once__next_events_are_stored(
-    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-):
-    def refuse(*_: object) -> None:
-        raise OSError("no space left")
-
-    def write_in_vain() -> None:
-        monkeypatch.setattr(SqliteEventLogStorage, "_store_asset_event", refuse)
-        with written_together(instance):
-            report(instance, "2026-11-01")
-
-    with pytest.raises(OSError, match="no space"):
-        write_in_vain()
-    monkeypatch.undo()
-    with written_together(instance):
-        report(instance, "2026-11-02")
-    assert "2026-11-02" in instance.get_materialized_partitions(PRICES)
-
-
-def test_transaction__several_threads_and_processes__loses_no_event(
+def test_transaction__threads_and_another_process__lose_no_event(
     tmp_path: Path, instance: dg.DagsterInstance
 ):
     code = (
         "import sys, dagster as dg\n"
-        "key = dg.AssetKey(['market', 'prices'])\n"
+        "from tests.unit.orchestration.test_event_log import write_ten\n"
         "with dg.DagsterInstance.from_config(sys.argv[1]) as instance:\n"
-        "    for n in range(10):\n"
-        "        with instance.event_log_storage.one_transaction():\n"
-        "            for part in 'ab':\n"
-        "                event = dg.AssetMaterialization(key, partition=f'{sys.argv[2]}-{n}-{part}')\n"
-        "                instance.report_runless_asset_event(event)\n"
+        "    write_ten(instance, 'p')\n"
     )
-    others = [
-        subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "home"), name], stderr=subprocess.PIPE)
-        for name in ("p", "q")
-    ]
-    threads = [threading.Thread(target=write_ten, args=(instance, name)) for name in ("s", "t")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for other in others:
-        _, stderr = other.communicate()
-        assert other.returncode == 0, stderr.decode()
+    with subprocess.Popen([sys.executable, "-c", code, tmp_path / "home"], cwd=PROJECT_ROOT) as other:
+        threads = [threading.Thread(target=write_ten, args=(instance, name)) for name in "st"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert other.returncode == 0
     found = instance.get_materialized_partitions(PRICES)
-    assert found == {f"{name}-{n}-{part}" for name in "pqst" for n in range(10) for part in "ab"}
+    assert found == {f"{name}-{n}-{part}" for name in "pst" for n in range(10) for part in "ab"}
 
 
 def write_ten(instance: dg.DagsterInstance, name: str) -> None:
@@ -208,22 +167,17 @@ def write_ten(instance: dg.DagsterInstance, name: str) -> None:
             report(instance, f"{name}-{n}-b")
 
 
-def test_delete_run__finished_run__deletes_its_database(tmp_path: Path, instance: dg.DagsterInstance):
-    deleted, kept = run_all(instance), run_all(instance)
-    instance.delete_run(deleted)
-    left = {path.stem for path in (tmp_path / "home" / "history" / "runs").glob("*.db*")}
-    assert deleted not in left
-    assert kept in left
-    assert instance.get_materialized_partitions(PRICES) == set(DAYS.get_partition_keys())
-
-
-def test_delete_run__another_process_knows_the_run__reads_and_writes_an_empty_log(
+def test_delete_run__another_process_knows_the_run__deletes_its_database_only(
     tmp_path: Path, instance: dg.DagsterInstance
 ):
-    run_id = run_all(instance)
+    deleted, kept = run_all(instance), run_all(instance)
     with opened(tmp_path / "home") as another:
-        assert another.all_logs(run_id)
-        instance.delete_run(run_id)
-        assert another.all_logs(run_id) == []
-        another.report_engine_event("late", run_id=run_id, job_name="a job")
-        assert [entry.message for entry in another.all_logs(run_id)] == ["late"]
+        assert another.all_logs(deleted)
+        instance.delete_run(deleted)
+        left = {path.stem for path in (tmp_path / "home" / "history" / "runs").glob("*.db*")}
+        assert deleted not in left
+        assert kept in left
+        assert instance.get_materialized_partitions(PRICES) == set(DAYS.get_partition_keys())
+        assert another.all_logs(deleted) == []
+        another.report_engine_event("late", run_id=deleted, job_name="a job")
+        assert [entry.message for entry in another.all_logs(deleted)] == ["late"]

@@ -59,41 +59,25 @@ def test_open_instance__any_working_directory__writes_only_under_the_home(
     assert list(working.iterdir()) == []
 
 
-def test_dagster_home__same_settings__leaves_the_file_alone(tmp_path: Path):
-    settings = Settings(home=tmp_path)
-    path = dagster_home(settings) / "dagster.yaml"
-    before = path.stat()
-    dagster_home(settings)
-    assert path.stat().st_mtime_ns == before.st_mtime_ns
-    assert path.stat().st_ino == before.st_ino
-
-
-def test_dagster_home__file_was_changed__writes_it_anew(tmp_path: Path):
+def test_dagster_home__file_was_changed__writes_it_anew_whole(tmp_path: Path):
     settings = Settings(home=tmp_path)
     path = dagster_home(settings) / "dagster.yaml"
     path.write_text("telemetry: {enabled: true}\n")
-    dagster_home(settings)
-    assert yaml.safe_load(path.read_text()) == instance_config(settings)
-
-
-def test_dagster_home__called_by_many_at_once__leaves_one_whole_file(tmp_path: Path):
-    settings = Settings(home=tmp_path)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: dagster_home(settings), range(64)))
-    folder = tmp_path / "dagster"
-    assert [entry.name for entry in folder.iterdir()] == ["dagster.yaml"]
-    assert yaml.safe_load((folder / "dagster.yaml").read_text()) == instance_config(settings)
+    assert [entry.name for entry in path.parent.iterdir()] == ["dagster.yaml"]
+    assert yaml.safe_load(path.read_text()) == instance_config(settings)
+    before = path.stat()
+    dagster_home(settings)
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
 
 
-def test_instance_config__production__names_the_variable_of_the_secret(tmp_path: Path):
+def test_instance_config__production__is_accepted_and_names_the_variable_of_the_secret(tmp_path: Path):
     text = (dagster_home(production(tmp_path)) / "dagster.yaml").read_text()
     assert "s3cret" not in text
     assert yaml.safe_load(text)["storage"] == {
         "postgres": {"postgres_url": {"env": "PERENNIAL_DATABASE_URL"}}
     }
-
-
-def test_instance_config__production__is_accepted_by_dagster(tmp_path: Path):
     with_schema = InstanceRef.from_dir(str(dagster_home(production(tmp_path))))
     assert "PERENNIAL_DATABASE_URL" in with_schema.storage_data.config_yaml
     assert with_schema.settings["run_monitoring"]["max_resume_run_attempts"] == 0

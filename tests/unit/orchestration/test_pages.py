@@ -1,4 +1,4 @@
-"""The documented table and the settings models say the same."""
+"""The generated pages of the documentation, and the settings that one of them lists."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 import pytest
 
 from orchestration.environments import load_settings
+from orchestration.pages import pages, settings_page
 from orchestration.settings import PROJECT_ROOT
-from orchestration.settings_page import render
 from services.setting_types import as_text
 
 SETTINGS = {
@@ -20,9 +20,13 @@ POSTGRES = {"PERENNIAL_DATABASE_URL": "postgresql://u@h/d"}
 COMPANIONS = {"PERENNIAL_ENV": POSTGRES, "PERENNIAL_CATALOG_URL": POSTGRES}
 
 
-def test_page__after_make_docs__lists_every_setting_once():
-    page = (PROJECT_ROOT / "docs/settings.md").read_text()
-    assert page == render(), "run: make docs"
+@pytest.mark.parametrize("name", pages())
+def test_page__in_docs__is_what_make_docs_writes(name: str):
+    assert (PROJECT_ROOT / "docs" / name).read_text() == pages()[name](), "run: make docs"
+
+
+def test_settings_page__rendered__lists_every_setting_once():
+    page = settings_page()
     assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == sorted(SETTINGS)
 
 
