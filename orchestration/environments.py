@@ -81,9 +81,13 @@ def _misspelt(given: Mapping[str, str], enabled: tuple[str, ...]) -> Iterator[st
     if not unknown:
         return
     of_others = _variables(tuple(MODULES))  # only now, as it imports the settings of domains that are off
+    renamed = {old: new for group in _groups(tuple(MODULES)) for old, new in group.renamed().items()}
     by_stem = {_stem(variable, prefixes): variable for variable in known | of_others}
     for name in unknown:
         if name in of_others:
+            continue
+        if name in renamed:
+            yield f"{name} was renamed to {renamed[name]}"
             continue
         # Compared without prefixes: they make everything look alike.
         near = difflib.get_close_matches(_stem(name, prefixes), by_stem, n=1, cutoff=0.75)
@@ -94,8 +98,11 @@ def _misspelt(given: Mapping[str, str], enabled: tuple[str, ...]) -> Iterator[st
 
 
 def _variables(domains: tuple[str, ...]) -> set[str]:
-    groups: list[type[StorageSettings]] = [Settings, *(find_domain(name).settings() for name in domains)]
-    return {variable for group in groups for variable in group.variables()}
+    return {variable for group in _groups(domains) for variable in group.variables()}
+
+
+def _groups(domains: tuple[str, ...]) -> list[type[StorageSettings]]:
+    return [Settings, *(find_domain(name).settings() for name in domains)]
 
 
 def _stem(variable: str, prefixes: set[str]) -> str:

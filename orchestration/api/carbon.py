@@ -100,4 +100,4 @@ def _upload(settings: Settings, file: File, accept_valid: bool) -> tuple[int, di
     carbon = open_carbon(settings, write=True)
     with closing(carbon.ledger):
         receipt = upload(carbon, file, accept_valid=accept_valid)
-    return (200 if receipt.known or receipt.restored else 201), receipt.as_json()
+    return (200 if receipt.known else 201), receipt.as_json()

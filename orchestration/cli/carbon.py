@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from domain.shared.error import InvalidInput
-from orchestration.cli import carbon_files, carbon_reports, carbon_work, carbon_years
-from orchestration.cli.carbon_drive import Ended, drive_pipelines
+from orchestration.cli import carbon_files, carbon_reports, carbon_work
+from orchestration.cli.carbon_drive import drive_pipelines
 from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
 
 if TYPE_CHECKING:
-    from domain.shared.tabular.problems import FileRefused
     from services.carbon.receipt import Receipt
     from services.carbon.service import CarbonService
     from services.carbon.uploaded_file import File
@@ -29,21 +28,8 @@ _UNITS_SHOWN = 10
 app = typer.Typer(
     name="carbon", no_args_is_help=True, help="Upload factors and data; see reports and explain them."
 )
-app.command()(carbon_reports.report)
-app.command()(carbon_reports.diff)
-app.command()(carbon_reports.explain)
-app.command()(carbon_reports.pipelines)
-app.command()(carbon_reports.stale)
-app.command()(carbon_files.template)
-app.command()(carbon_files.types)
-app.command()(carbon_files.sample)
-app.command()(carbon_work.heal)
-app.command()(carbon_work.pull)
-app.command()(carbon_work.recalculate)
-app.command()(carbon_work.reindex)
-app.command()(carbon_work.withdraw)
-app.command()(carbon_years.lock)
-app.command()(carbon_years.unlock)
+for command in (*carbon_reports.COMMANDS, *carbon_files.COMMANDS, *carbon_work.COMMANDS):
+    app.command()(command)
 
 Year = Annotated[int | None, typer.Option("--year", help="The year, if the file does not name it.")]
 
@@ -63,15 +49,15 @@ def upload(
         str | None, typer.Option("--decimal", help="point or comma, if the numbers leave doubt.")
     ] = None,
     accept_valid: Annotated[
-        bool, typer.Option("--accept-valid", help="Take the good rows of a file that has others.")
+        bool, typer.Option("--accept-valid", help="Import the good rows of a file that has others.")
     ] = False,
     what_if: Annotated[
-        bool, typer.Option("--what-if", help="Say what would change, and change nothing.")
+        bool, typer.Option("--what-if", help="Show what would change, and change nothing.")
     ] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Run the chain to its end, in this process.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Run the pipeline to its end, here.")] = False,
     json: Json = False,
 ) -> None:
-    """Upload files. Each is checked whole before anything is taken."""
+    """Upload files. Each is checked whole before anything of it is imported."""
     from services.carbon.upload import upload
     from services.carbon.uploaded_file import File
 
@@ -83,9 +69,8 @@ def upload(
     carbon = open_carbon(settings, write=True)
     for path in files:
         with _file_errors(path):
-            path.stat()  # before any is taken; opened once only, as a pipe is read once
-
-    taken: set[int] = set()
+            path.stat()  # before any is uploaded; opened once only, as a pipe is read once
+    uploaded: set[int] = set()
 
     def one(path: Path) -> dict[str, Any]:
         file = File(
@@ -100,35 +85,37 @@ def upload(
         )
         if what_if:
             return _foresee(carbon, file, accept_valid=accept_valid, shown=not json)
-        receipt = upload(carbon, file, accept_valid=accept_valid, beside=taken)
-        taken.add(receipt.upload.id)
+        receipt = upload(carbon, file, accept_valid=accept_valid, beside=uploaded)
+        uploaded.add(receipt.upload.id)
         if not json:
             _say_receipt(receipt)
         return receipt.as_json()
 
     receipts = [_or_refused(one, path, alone=len(files) == 1, shown=not json) for path in files]
     refusals = sum("refused" in receipt for receipt in receipts)
-    begun = {receipt["pipeline"] for receipt in receipts if "pipeline" in receipt}
-    ended = drive_pipelines(settings, carbon, begun) if wait and not what_if else Ended()
+    names = {receipt["pipeline"] for receipt in receipts if "pipeline" in receipt}
+    failed = drive_pipelines(settings, carbon, names) if wait and not what_if else []
     if not (wait or what_if or json) and len(receipts) > refusals:
         say("a running daemon does the rest; without one `perennial carbon heal` does")
     if json:
-        outcome = {"failed": list(ended.failed), "others": list(ended.others)}
-        document({"ok": not refusals and ended.well, "files": receipts, **outcome})
-    raise typer.Exit(1 if refusals or not ended.well else 0)
+        document({"ok": not (refusals or failed), "files": receipts, "failed": failed})
+    raise typer.Exit(1 if refusals or failed else 0)
 
 
 def _or_refused(
-    take: Callable[[Path], dict[str, Any]], path: Path, *, alone: bool, shown: bool
+    upload_one: Callable[[Path], dict[str, Any]], path: Path, *, alone: bool, shown: bool
 ) -> dict[str, Any]:
-    """What came of a file. One that is refused holds no other back."""
+    """What became of a file. One that is refused stops no other."""
     from domain.shared.tabular.problems import FileRefused
 
     try:
-        return take(path)
+        return upload_one(path)
     except FileRefused as error:
-        _say_refusal(error, path.name, shown=shown)
-        return _refusal(error, path.name)
+        say(f"refused: {path.name}: {error.total:,} problems; nothing of it was imported")
+        problems = [p.as_json() for p in error.problems]
+        if shown:
+            _table_of(problems, error.total)
+        return {"file": path.name, "refused": True, "problems": problems, "problem_count": error.total}
     except InvalidInput as error:
         if alone:
             raise
@@ -144,13 +131,12 @@ def _foresee(carbon: CarbonService, file: File, *, accept_valid: bool, shown: bo
         changes = [f["change"] for f in found.factors]
         counts = ", ".join(f"{changes.count(c)} {c}" for c in ("new", "changed", "stale") if c in changes)
         answer(f"{file.name}: {found.rows:,} rows" + (f"; factors: {counts}" if counts else ""))
-        for effect in found.effects:
+        effects = [*found.effects, *found.units[:_UNITS_SHOWN]]
+        for effect in effects:
             answer(f"    it {effect.sentence}")
-        for moved in found.units[:_UNITS_SHOWN]:
-            answer(f"    it {moved.sentence}")
         if len(found.units) > _UNITS_SHOWN:
             answer(f"    and changes {len(found.units) - _UNITS_SHOWN:,} more units")
-        if not (found.effects or found.units):
+        if not effects:
             answer("    it changes no result, and no unit's sum")
         for note in found.notes:
             say(f"note: {file.name}: {note}")
@@ -178,9 +164,7 @@ def _content(path: Path) -> bytes:
 def _say_receipt(receipt: Receipt) -> None:
     one = receipt.upload
     answer(f"{one.name}: {receipt.summary}")
-    if receipt.restored and receipt.superseded:
-        say("to make it the newest, upload it again")
-    if receipt.known or receipt.restored:
+    if receipt.known:
         return
     for old in receipt.replaced:
         answer(f"    in the place of upload {old.id}, {old.name}, {old.taken:,} rows")
@@ -188,21 +172,6 @@ def _say_receipt(receipt: Receipt) -> None:
         say(f"warning: {one.name}: {warning}")
     if one.problem_count:
         _table_of(one.problems, one.problem_count)
-
-
-def _refusal(error: FileRefused, name: str) -> dict[str, Any]:
-    return {
-        "file": name,
-        "refused": True,
-        "problems": [p.as_json() for p in error.problems],
-        "problem_count": error.total,
-    }
-
-
-def _say_refusal(error: FileRefused, name: str, *, shown: bool) -> None:
-    say(f"refused: {name}: {error.total:,} problems; nothing of it was taken")
-    if shown:
-        _table_of([p.as_json() for p in error.problems], error.total)
 
 
 def _table_of(problems: Sequence[Mapping[str, Any]], total: int) -> None:

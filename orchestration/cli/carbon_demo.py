@@ -67,7 +67,7 @@ def _show(
     say(f"5. a university's {YEAR}: {len(files)} files with {rows:,} entries, in {page.parent}")
     known = [_upload(carbon, one) for one in files]
     say(f"   {known.count(False)} taken, {known.count(True)} known already")
-    ok = drive_with(run, carbon)
+    ok = not drive_with(run, carbon)
     before = report_of(carbon, YEAR)
     if shown:
         show_report(before)
@@ -76,7 +76,7 @@ def _show(
     say("7. now for good: what they change is calculated, and nothing else")
     _upload(carbon, revision)
     runs_before = len(run.started)
-    ok = drive_with(run, carbon) and ok
+    ok = not drive_with(run, carbon) and ok
     recalculated = [one for one in run.started[runs_before:] if EMISSIONS.table in one.tables]
     changes = difference(before, report_of(carbon, YEAR))
     if shown:
@@ -84,7 +84,7 @@ def _show(
     say("8. the factors as they were: every number is again what it was")
     [factors] = [one for one in files if one.kind == "factors"]
     _upload(carbon, factors)
-    ok = drive_with(run, carbon) and ok
+    ok = not drive_with(run, carbon) and ok
     after = report_of(carbon, YEAR)
     written = write_page(carbon, page, YEAR)
     if shown:

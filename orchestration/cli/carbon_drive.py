@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orchestration.cli.output import say
@@ -12,60 +11,42 @@ from orchestration.cli.runner import Runner, runner
 from orchestration.settings import Settings
 
 if TYPE_CHECKING:
-    from domain.carbon.plan import Plan
     from domain.shared.health import Finding
     from services.carbon.service import CarbonService
 
 
-@dataclass(frozen=True)
-class Ended:
-    """How pipelines ended. `failed`: of each that has not come to its end, why. `others`: what is unhealthy,
-    and not theirs."""
-
-    failed: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
-
-    @property
-    def well(self) -> bool:
-        return not self.failed
-
-
 def drive(settings: Settings, carbon: CarbonService) -> bool:
-    """Whether all is healthy afterwards; what is not is printed."""
+    """Reconcile until nothing is left to do; print what is unhealthy and return whether nothing is."""
     with runner(settings) as run:
-        return drive_with(run, carbon)
+        return not drive_with(run, carbon)
 
 
-def drive_with(run: Runner, carbon: CarbonService) -> bool:
-    """The same with a runner that is open already."""
-    _, unhealthy = _driven(run, carbon)
-    for finding in unhealthy:
-        say(_line(finding))
-    return not unhealthy
+def drive_with(run: Runner, carbon: CarbonService) -> list[Finding]:
+    """The same with an open runner; return what is unhealthy."""
+    from services.carbon.findings import find_problems
+    from services.carbon.reconcile import CarbonReconciler
+    from services.run_until_idle import run_until_idle
+
+    observed = run_until_idle(CarbonReconciler(carbon), run, wait_for_others=True)
+    found = find_problems(carbon, observed.seen)
+    unhealthy = [f for f in found if f.health in ("broken", "stale", "healing")]
+    for one in unhealthy:
+        say(f"{one.health}: {one.subject}: {one.reason.splitlines()[0]}")
+    return unhealthy
 
 
-def drive_pipelines(settings: Settings, carbon: CarbonService, names: Collection[str]) -> Ended:
-    """The same, and how these pipelines ended. Other findings are notes, and no failure of theirs."""
-    from services.carbon.pipelines import unended
+def drive_pipelines(settings: Settings, carbon: CarbonService, names: Collection[str]) -> list[str]:
+    """The same; return why pipelines of these are not in the report. Other findings are no failure of
+    theirs."""
+    from services.carbon.pipelines import find_pipelines
 
     with runner(settings) as run:
-        plan, unhealthy = _driven(run, carbon)
-    if not unhealthy:
-        return Ended()
-    failed = unended(carbon, names)
-    mine = _keys(carbon, plan, failed)
-    for finding in unhealthy:
-        say(_line(finding) if finding.subject in mine else f"note: {_line(finding)}")
-    for why in failed.values():
+        if not drive_with(run, carbon):
+            return []
+    failures = [one.failure for one in find_pipelines(carbon, names) if one.failure]
+    for why in failures:
         say(f"failed: {why}")
-    others = tuple(_line(finding) for finding in unhealthy if finding.subject not in mine)
-    return Ended(tuple(failed.values()), others)
-
-
-def _keys(carbon: CarbonService, plan: Plan, names: Collection[str]) -> set[str]:
-    """What these pipelines have done, and what is still to be done for them."""
-    done = {row.key for rows in carbon.ledger.pipelines.members(names).values() for row in rows}
-    return done | {v.key for v in plan.verdicts if not set(names).isdisjoint(v.pipelines)}
+    return failures
 
 
 def drive_inbox(settings: Settings, carbon: CarbonService) -> None:
@@ -91,18 +72,3 @@ def drive_inbox(settings: Settings, carbon: CarbonService) -> None:
             say(f"{end.word} {INBOX_FILES}: {len(dispatch.rows)} of them; each has a report beside it")
             for error in end.errors:
                 say(f"        {error}")
-
-
-def _driven(run: Runner, carbon: CarbonService) -> tuple[Plan, list[Finding]]:
-    """The last plan, and what is unhealthy when nothing is left to do."""
-    from services.carbon.findings import find_problems
-    from services.carbon.reconcile import CarbonReconciler
-    from services.run_until_idle import run_until_idle
-
-    observed = run_until_idle(CarbonReconciler(carbon), run, wait_for_others=True)
-    found = find_problems(carbon, observed.seen)
-    return observed.plan, [f for f in found if f.health in ("broken", "stale", "healing")]
-
-
-def _line(found: Finding) -> str:
-    return f"{found.health}: {found.subject}: {found.reason.splitlines()[0]}"

@@ -63,3 +63,6 @@ def sample(
         return
     entries = sum(one.rows for one in written if one.kind == "data")
     answer(f"{len(written)} files with {entries:,} entries in {folder}")
+
+
+COMMANDS = (template, types, sample)

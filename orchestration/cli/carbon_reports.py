@@ -18,6 +18,7 @@ from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
 
 if TYPE_CHECKING:
+    from services.carbon.pipelines import UploadPipeline
     from services.carbon.report import Report
     from services.carbon.service import CarbonService
 
@@ -258,30 +259,36 @@ def pipelines(
     json: Json = False,
 ) -> None:
     """What became of each upload: its phases, how long they took, what is on its way."""
-    from services.carbon import pipelines as chains
+    from services.carbon import pipelines as service
 
     carbon = open_carbon(load_settings())
     if hours is not None:
-        _rows("statistics", chains.statistics(carbon, hours), json=json)
+        _rows("statistics", service.statistics(carbon, hours), json=json)
     elif pipeline is not None:
-        found = chains.chain(carbon, pipeline)
-        if json:
-            document(found)
-            return
-        answer(f"{found['pipeline']} {found['status']}: {found['file']}, uploaded by {found['by']}")
-        if found["reason"]:
-            answer(f"    {found['reason']}")
-        _rows("work", found["work"], json=False)
+        _show_pipeline(service.find_pipeline(carbon, pipeline), json=json)
     else:
-        moving = chains.moving(carbon)
-        rows = chains.chains(carbon, limit)
+        changing = service.changing_modules(carbon)
+        rows = [one.as_json() for one in service.newest_pipelines(carbon, limit)]
         if json:
-            document({"pipelines": rows, "recalculating": moving})
+            document({"pipelines": rows, "recalculating": changing})
             return
         shown = [row | {"phases": ", ".join(f"{k} {v}" for k, v in row["phases"].items())} for row in rows]
         _rows("pipelines", shown, json=False)
-        for module in moving:
+        for module in changing:
             say(f"recalculating: {module}")
+
+
+def _show_pipeline(found: UploadPipeline, *, json: bool) -> None:
+    columns = ("kind", "key", "status", "reason_code", "attempts", "started_at", "finished_at", "error")
+    work = [{"id": row.id} | {name: getattr(row, name) for name in columns} for row in found.work]
+    if json:
+        document(found.as_json() | {"work": work, "problems": list(found.upload.problems)})
+        return
+    upload = found.upload
+    answer(f"{upload.pipeline_id} {found.state.status}: {upload.name}, uploaded by {upload.uploaded_by}")
+    if found.locked:
+        answer(f"    {found.locked}")
+    _rows("work", work, json=False)
 
 
 def _rows(name: str, rows: list[dict[str, Any]], *, json: bool) -> None:
@@ -291,3 +298,6 @@ def _rows(name: str, rows: list[dict[str, Any]], *, json: bool) -> None:
         table(list(rows[0]), [list(row.values()) for row in rows])
     else:
         answer("nothing yet")
+
+
+COMMANDS = (report, diff, explain, pipelines, stale)

@@ -1,9 +1,9 @@
-"""Carbon commands that do work here: what is due, what a feed changed, what a person requests."""
+"""Carbon commands that change something: heal, fetch, recalculate, withdraw, reindex, lock and unlock."""
 
 from __future__ import annotations
 
 import getpass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,76 +14,30 @@ from orchestration.cli.output import Json, answer, document, say
 from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
 
+if TYPE_CHECKING:
+    from orchestration.settings import Settings
+    from services.carbon.service import CarbonService
+
 Year = Annotated[int, typer.Argument(help="The year", min=YEARS[0], max=YEARS[-1])]
+AnyYear = Annotated[int, typer.Argument(help="The year", min=0, max=9999)]
+Reason = Annotated[str, typer.Option("--reason", help="Why; it is kept.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Do it here, with all that follows.")]
+Institution = Annotated[str, typer.Option("--institution", help="Whose data.")]
 
 
 def heal(json: Json = False) -> None:
     """Import, calculate and sum whatever is due, files in the inbox too, in this process."""
-    settings = load_settings()
-    carbon = open_carbon(settings, write=True)
+    settings, carbon = _opened()
     drive_inbox(settings, carbon)
     ended = drive(settings, carbon)
-    if json:
-        document({"ok": ended, "plan": [v.key for v in carbon.plan().due]})
-    raise typer.Exit(0 if ended else 1)
+    _finish(ended, json, plan=_due(carbon))
 
 
-def withdraw(
-    data_entry_type: Annotated[str, typer.Argument(help="The data entry type")],
-    year: Year,
-    institution: Annotated[str, typer.Option("--institution", help="Whose data.")] = "main",
-    source: Annotated[
-        str, typer.Option("--source", help="Of an application that is no more: the source of its rows.")
-    ] = "csv",
-    wait: Annotated[bool, typer.Option("--wait", help="Do it here, with all that follows.")] = False,
-    json: Json = False,
-) -> None:
-    """Withdraw the uploaded data of a type and year. Its files stay known; entries of applications stay."""
-    from services.carbon.upload import scope_of, upload_nothing
-    from services.carbon.uploaded_file import File
-
-    settings = load_settings()
-    carbon = open_carbon(settings, write=True)
-    name = f"withdrawal of {data_entry_type} {year}"
-    file = File("data", name, b"", getpass.getuser(), institution, source, year, data_entry_type)
-    if source in carbon.feeds or carbon.store.uploads.newest_of(scope_of(file)) is None:
-        raise InvalidInput(f"no data of {data_entry_type} {year} of {institution!r} were uploaded")
-    receipt = upload_nothing(carbon, file)
-    ended = drive(settings, carbon) if wait else True
-    if json:
-        document({"ok": ended, **receipt.as_json()})
-    else:
-        done = "was withdrawn already" if receipt.known else f"is withdrawn; upload {receipt.upload.id}"
-        answer(f"{data_entry_type} {year} of {institution} {done}")
-    raise typer.Exit(0 if ended else 1)
-
-
-def reindex(
-    wait: Annotated[bool, typer.Option("--wait", help="Do it here, with all that follows.")] = False,
-    json: Json = False,
-) -> None:
-    """Index the staged uploads that the ledger lacks: it was lost, or restored from a backup."""
-    from services.carbon import reindex as staged
-
-    settings = load_settings()
-    carbon = open_carbon(settings, write=True)
-    added = staged.reindex(carbon.staging, carbon.store)
-    for one in () if json else added:
-        answer(f"upload {one.id}: {one}")
-    ended = drive(settings, carbon) if wait else True
-    if json:
-        document({"ok": ended, "uploads": [{"upload": u.id, "pipeline": u.pipeline_id} for u in added]})
-    else:
-        answer(f"{len(added):,} uploads indexed")
-    raise typer.Exit(0 if ended else 1)
-
-
-def pull(json: Json = False) -> None:
+def fetch(json: Json = False) -> None:
     """Poll the feeds of other applications now, and do what follows."""
     from services.carbon.feeds import poll_feeds
 
-    settings = load_settings()
-    carbon = open_carbon(settings, write=True)
+    settings, carbon = _opened()
     if not carbon.feeds:
         raise InvalidInput(
             "no application is set", remedy="set PERENNIAL_CARBON_APP_URL or PERENNIAL_CARBON_API_URL"
@@ -94,13 +48,11 @@ def pull(json: Json = False) -> None:
         if poll.error and poll.error.remedy:
             say(f"remedy: {poll.error.remedy}")
     ended = drive(settings, carbon) and not any(poll.error for poll in polls)
-    if json:
-        applications = [
-            {"origin": p.origin, "changes": p.changes, "error": p.error.message if p.error else None}
-            for p in polls
-        ]
-        document({"ok": ended, "applications": applications, "plan": [v.key for v in carbon.plan().due]})
-    raise typer.Exit(0 if ended else 1)
+    applications = [
+        {"origin": p.origin, "changes": p.changes, "error": p.error.message if p.error else None}
+        for p in polls
+    ]
+    _finish(ended, json, applications=applications, plan=_due(carbon))
 
 
 def recalculate(
@@ -108,21 +60,104 @@ def recalculate(
     module: Annotated[
         list[str] | None, typer.Option("--module", help="Only this module; may be given again.")
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Do it here, with all that follows.")] = False,
+    wait: Wait = False,
     json: Json = False,
 ) -> None:
     """Calculate modules anew, whether that is due or not. What comes out the same changes nothing."""
     from services.carbon.requests import request_modules
 
-    settings = load_settings()
-    carbon = open_carbon(settings, write=True)
+    settings, carbon = _opened()
     names = module or [m.name for m in carbon.catalogue.modules]
-    rows = request_modules(carbon, names, year)
+    jobs = [row.id for row in request_modules(carbon, names, year)]
     ended = drive(settings, carbon) if wait else True
-    if json:
-        document({"ok": ended, "jobs": [row.id for row in rows]})
-    else:
-        answer(f"asked for: {', '.join(names)} of {year}; work {', '.join(str(row.id) for row in rows)}")
+    if not json:
+        answer(f"requested: {', '.join(names)} of {year}; work {', '.join(map(str, jobs))}")
         if not wait:
             say("a running daemon does it; without one `perennial carbon heal` does")
+    _finish(ended, json, jobs=jobs)
+
+
+def withdraw(
+    data_entry_type: Annotated[str, typer.Argument(help="The data entry type")],
+    year: Year,
+    institution: Institution = "main",
+    source: Annotated[
+        str, typer.Option("--source", help="Of an application that is no more: the source of its rows.")
+    ] = "csv",
+    wait: Wait = False,
+    json: Json = False,
+) -> None:
+    """Withdraw the uploaded data of a type and year. Its files stay known; entries of applications stay."""
+    from services.carbon.upload import scope_of, upload_nothing
+    from services.carbon.uploaded_file import File
+
+    settings, carbon = _opened()
+    name = f"withdrawal of {data_entry_type} {year}"
+    file = File("data", name, b"", getpass.getuser(), institution, source, year, data_entry_type)
+    if source in carbon.feeds or carbon.store.uploads.newest_of(scope_of(file)) is None:
+        raise InvalidInput(f"no data of {data_entry_type} {year} of {institution!r} were uploaded")
+    receipt = upload_nothing(carbon, file)
+    ended = drive(settings, carbon) if wait else True
+    if not json:
+        done = "was withdrawn already" if receipt.known else f"is withdrawn; upload {receipt.upload.id}"
+        answer(f"{data_entry_type} {year} of {institution} {done}")
+    _finish(ended, json, **receipt.as_json())
+
+
+def reindex(wait: Wait = False, json: Json = False) -> None:
+    """Index the staged uploads that the ledger lacks: it was lost, or restored from a backup."""
+    from services.carbon import reindex as staged
+
+    settings, carbon = _opened()
+    added = staged.reindex(carbon.staging, carbon.store)
+    ended = drive(settings, carbon) if wait else True
+    if not json:
+        answer("\n".join([*(f"upload {one.id}: {one}" for one in added), f"{len(added):,} uploads indexed"]))
+    _finish(ended, json, uploads=[{"upload": u.id, "pipeline": u.pipeline_id} for u in added])
+
+
+def lock(year: AnyYear, reason: Reason = "", json: Json = False) -> None:
+    """Lock a published year: nothing may change it."""
+    from services.carbon.report import report_of
+
+    _, carbon = _opened()
+    # A year without a report was not published: more likely the year is mistyped.
+    notes = () if year in carbon.store.year_locks.held() else report_of(carbon, year).notes
+    made = carbon.lock_year(year, getpass.getuser(), reason)
+    if json:
+        details = {"at": made.locked_at, "by": made.locked_by, "reason": made.reason, "notes": list(notes)}
+        document({"year": year, "locked": True, **details})
+        return
+    answer(f"{year} is locked: {made.reason}")
+    for note in notes:
+        say(f"warning: {note}")
+
+
+def unlock(year: AnyYear, reason: Reason = "", json: Json = False) -> None:
+    """Unlock a year; whatever became due meanwhile is then done."""
+    _, carbon = _opened()
+    carbon.store.year_locks.unlock(year, getpass.getuser(), reason)
+    due = [v.key for v in carbon.plan().due if v.year == year]
+    if json:
+        document({"year": year, "locked": False, "by": getpass.getuser(), "reason": reason, "due": due})
+        return
+    answer(f"{year} is unlocked" + (f"; due: {', '.join(due)}" if due else ""))
+
+
+COMMANDS = (heal, fetch, recalculate, withdraw, reindex, lock, unlock)
+
+
+def _opened() -> tuple[Settings, CarbonService]:
+    settings = load_settings()
+    return settings, open_carbon(settings, write=True)
+
+
+def _due(carbon: CarbonService) -> list[str]:
+    return [v.key for v in carbon.plan().due]
+
+
+def _finish(ended: bool, json: bool, **found: Any) -> None:
+    """Print the document that was asked for, and exit with the outcome."""
+    if json:
+        document({"ok": ended, **found})
     raise typer.Exit(0 if ended else 1)

@@ -51,7 +51,10 @@ def _definitions(settings: Settings) -> dg.Definitions:
 def _prepare(settings: Settings) -> None:
     from services.carbon.inbox import open_inbox
 
-    open_inbox(carbon_settings(settings).carbon_drop).prepare()
+    inbox, old = carbon_settings(settings).carbon_inbox, settings.home / "drop"
+    if old.is_dir() and not inbox.exists():
+        old.rename(inbox)  # its name in homes of earlier versions
+    open_inbox(inbox).prepare()
 
 
 DOMAIN = Domain(

@@ -1,4 +1,4 @@
-"""Taking in what was uploaded: a partition becomes what the newest files of its places say. No Dagster."""
+"""Ingesting uploads: a partition becomes what the newest uploads of its scopes hold. No Dagster."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def ingest_units(carbon: CarbonService, years: Sequence[str], this: Pass, report
         _refuse_not_indexed(seen)
         if not newest:
             return NotBuilt(partition, skip=NOTHING_TO_DO)
-        jobs = _taken(carbon, newest, request.work.id, year)
+        jobs = carbon.store.uploads.ingested_by(request.work.id, [u.id for u in newest], year)
         rows = _shaped(UNITS, [_with_job(carbon, u, year, jobs[u.id]) for u in newest])
         return Built(
             partition,
@@ -60,13 +60,6 @@ def ingest_units(carbon: CarbonService, years: Sequence[str], this: Pass, report
         )
 
     carbon.materialize([UNITS], years, this, report, build)
-
-
-def _taken(carbon: CarbonService, newest: Sequence[Upload], work_id: int, year: int) -> dict[int, int]:
-    """By upload, the work that took it in. Those that it overtook before anybody looked end with it."""
-    ids = [one.id for one in newest]
-    carbon.ledger.pipelines.add(work_id, carbon.store.uploads.superseded_pipelines(ids, year))
-    return carbon.store.uploads.ingested_by(work_id, ids, year)
 
 
 def _with_job(carbon: CarbonService, upload: Upload, year: int, job: int) -> pa.Table:
@@ -181,7 +174,6 @@ def ingest_entries(carbon: CarbonService, partitions: Sequence[str], this: Pass,
         _refuse_not_indexed(seen)
         if not newest:
             return NotBuilt(partition, skip=NOTHING_TO_DO)
-        _taken(carbon, newest, request.work.id, year)
         frames = []
         for upload in newest:
             rows = recalculated(carbon.catalogue.type(name), _of_year(carbon, upload, year))

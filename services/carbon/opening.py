@@ -24,7 +24,7 @@ def open_service(settings: CarbonSettings, *, write: bool = False) -> CarbonServ
         ledger=open_ledger(settings, ALL_KINDS, write=write),
         staging=Staging.at(settings.uploads),
         feeds=_feeds(settings),
-        inbox_folder=settings.carbon_drop,
+        inbox_folder=settings.carbon_inbox,
     )
 
 

@@ -15,10 +15,8 @@ class Receipt:
     upload: Upload
     known: bool
     """The same file is in already: nothing was done."""
-    restored: bool = False
-    """The file restored the lost rows of this earlier upload."""
     superseded: bool = False
-    """Newer uploads supersede the upload that is known or restored."""
+    """Newer uploads supersede the upload that is known."""
     jobs: tuple[int, ...] = ()
     replaced: tuple[Upload, ...] = ()
     """The uploads that this one supersedes, the oldest first."""
@@ -29,9 +27,6 @@ class Receipt:
         if self.known:
             later = "; newer uploads supersede it" if self.superseded else ""
             return f"already in, as upload {one.id}{later}; nothing to do"
-        if self.restored:
-            later = "; newer uploads still supersede it" if self.superseded else ""
-            return f"the lost rows of upload {one.id} are restored{later}"
         left = f", {one.rows - one.taken:,} left out" if one.rows != one.taken else ""
         years = ", ".join(map(str, one.years))
         return f"{one.taken:,} rows of {years} taken{left}; upload {one.id}, pipeline {one.pipeline_id}"
@@ -52,7 +47,6 @@ class Receipt:
             "problem_count": one.problem_count,
             "warnings": list(one.warnings),
             "known_already": self.known,
-            "restored": self.restored,
             "superseded": self.superseded,
             "jobs": list(self.jobs),
             "replaced": [{"upload": old.id, "file": old.name} for old in self.replaced],

@@ -7,22 +7,15 @@ nothing made before `reindex` has read the notes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import orjson
-import pyarrow as pa
 
-from domain.carbon.jobs import KINDS
-from domain.shared.error import InfrastructureError, InvalidInput
-from resources.objects.staging import LOST
 from services.carbon.upload_store import Upload
 
 if TYPE_CHECKING:
-    from resources.ledger.client import Ledger
     from resources.objects.staging import Staging
     from services.carbon.store import CarbonStore
 
@@ -61,40 +54,6 @@ def uploads_without_rows(staging: Staging, store: CarbonStore) -> list[Upload]:
     kept = staging.kept()
     ids = [one.id for one in store.uploads.current() if one.pipeline_id not in kept]
     return store.uploads.find(ids=ids)[::-1]
-
-
-def restore_rows(
-    staging: Staging, store: CarbonStore, ledger: Ledger, wanted: Upload, content: bytes, rows: pa.Table
-) -> Sequence[Upload]:
-    """Stage the lost rows of this very file again; return the uploads restored, oldest first.
-
-    Each keeps its number: what superseded it still does. Work that failed for want of the rows is retried.
-    """
-    same = store.uploads.find(accepted=True, sha256=wanted.sha256)[::-1]
-    lost = [one for one in same if _identity(one) == _identity(wanted) and not _has_rows(staging, one)]
-    for one in lost:
-        staging.remove(one.pipeline_id)
-        staging.keep(one.pipeline_id, content, rows)
-    failed = ledger.current(tuple(kind.name for kind in KINDS)) if lost else []
-    for row in failed:
-        if row.status == "failed" and row.reason_code == LOST:
-            with suppress(InvalidInput):  # somebody who uploaded the same file retried it
-                ledger.retry(row.id)
-    return lost
-
-
-def _identity(one: Upload) -> tuple[object, ...]:
-    return one.scope, one.sha256, one.years, one.taken
-
-
-def _has_rows(staging: Staging, one: Upload) -> bool:
-    try:
-        staging.rows(one.pipeline_id)
-    except InfrastructureError as error:
-        if error.reason_code != LOST:
-            raise
-        return False
-    return True
 
 
 def _upload(note: bytes) -> Upload:

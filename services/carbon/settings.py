@@ -21,11 +21,11 @@ class CarbonSettings(StorageSettings):
         shown="`uploads` in the home folder; next to the warehouse where that is an object store",
         example="s3://bucket/uploads",
     )
-    """Where uploaded files and their rows are kept: a folder or a URI, for this environment alone."""
-    carbon_drop: AbsolutePath = setting(
-        derived=lambda data: data["home"] / "drop",
-        shown="`drop` in the home folder",
-        example="/srv/carbon/drop",
+    carbon_inbox: AbsolutePath = setting(
+        derived=lambda data: data["home"] / "inbox",
+        shown="`inbox` in the home folder",
+        example="/srv/carbon/inbox",
+        renamed_from="carbon_drop",
     )
     """Carbon's inbox: files in its `units/`, `factors/` and `data/` are imported as uploads."""
     carbon_app_url: HttpUrl | None = setting(None, shown="none", example="https://carbon.example.org/feed")

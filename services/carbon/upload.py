@@ -19,7 +19,7 @@ from domain.shared.tabular.sheet import Parsed
 from domain.shared.years import YEARS
 from resources.ledger.pipelines import new_pipeline_id
 from services.carbon.receipt import Receipt
-from services.carbon.reindex import restore_rows, write_note
+from services.carbon.reindex import write_note
 from services.carbon.service import CarbonService
 from services.carbon.unit_checks import refuse_taken_units
 from services.carbon.upload_store import Upload
@@ -63,8 +63,8 @@ def _store(
     carbon.refuse_not_indexed()
     if file.kind == "units":
         refuse_taken_units(carbon, file.name, file.institution, rows)
-    # Before any lock of its years: rows that are restored, and a file that is known, change nothing.
-    if receipt := _restored(carbon, file, wanted, rows) or _known(carbon, wanted, rows):
+    # Before any lock of its years: a file that is known changes nothing.
+    if receipt := _known(carbon, wanted, rows):
         return receipt
     carbon.refuse_locked(wanted.years)
     _refuse_older(carbon, wanted, rows)
@@ -78,28 +78,8 @@ def _store(
         )
     carbon.staging.keep(wanted.pipeline_id, file.content, rows)
     kept = carbon.store.uploads.record(wanted)
-    if file.kind == "units":
-        _refuse_if_taken_meanwhile(carbon, file, rows, kept)
     write_note(carbon.staging, kept)
     return Receipt(kept, known=False, jobs=_enqueue(carbon, kept), replaced=replaced)
-
-
-def _refuse_if_taken_meanwhile(carbon: CarbonService, file: File, rows: pa.Table, kept: Upload) -> None:
-    """Of two uploads of the same unit at once both may have found it free; now each sees the other."""
-    try:
-        refuse_taken_units(carbon, file.name, file.institution, rows)
-    except InvalidInput:
-        carbon.store.uploads.refuse(kept.id)
-        raise
-
-
-def _restored(carbon: CarbonService, file: File, wanted: Upload, rows: pa.Table) -> Receipt | None:
-    restored = restore_rows(carbon.staging, carbon.store, carbon.ledger, wanted, file.content, rows)
-    if not restored:
-        return None
-    newest = carbon.store.uploads.newest_of(wanted)
-    superseded = newest is not None and newest.id > restored[-1].id
-    return Receipt(restored[-1], known=False, restored=True, superseded=superseded)
 
 
 def _known(carbon: CarbonService, wanted: Upload, rows: pa.Table) -> Receipt | None:

@@ -24,7 +24,6 @@ from sqlalchemy import (
     Table,
     and_,
     delete,
-    exists,
     func,
     insert,
     or_,
@@ -37,7 +36,6 @@ from domain.shared.clock import Clock
 from resources.database.engine import reading, writing
 from resources.database.schema import BigId, Json, UtcDateTime, metadata
 from resources.database.statements import chunks, lock_name
-from resources.ledger.schema import pipeline_member
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -175,11 +173,6 @@ class Uploads:
             connection.execute(insert(upload_year), rows)
         return replace(one, id=number, uploaded_at=at)
 
-    def refuse(self, number: int) -> None:
-        """Mark a recorded upload as not accepted after all."""
-        with writing(self.engine) as connection:
-            connection.execute(update(upload).where(upload.c.id == number).values(accepted=False))
-
     def delete(self, ids: Collection[int]) -> None:
         with writing(self.engine) as connection:
             for chunk in chunks(sorted(ids)):
@@ -194,19 +187,6 @@ class Uploads:
             connection.execute(fresh.values(work_id=work_id))
             query = select(upload_year.c.upload_id, upload_year.c.work_id).where(mine)
             return {row[0]: row[1] for row in connection.execute(query)}
-
-    def superseded_pipelines(self, upload_ids: Collection[int], year: int) -> set[str]:
-        """Return the pipelines of uploads that these superseded before any work was done for them."""
-        older, years = upload.alias("older"), upload_year.alias("of_older")
-        query = (
-            select(older.c.pipeline_id)
-            .join(upload, and_(older.c.id < upload.c.id, *(older.c[n] == upload.c[n] for n in _SCOPE)))
-            .join(years, and_(years.c.upload_id == older.c.id, years.c.year == year))
-            .where(upload.c.id.in_(list(upload_ids)), older.c.accepted.is_(True), years.c.work_id.is_(None))
-            .where(~exists().where(pipeline_member.c.pipeline_id == older.c.pipeline_id))
-        )
-        with reading(self.engine) as connection:
-            return set(connection.execute(query).scalars())
 
     def current(self) -> list[CurrentUpload]:
         """Return the uploads that count, oldest first, each with the years in which it does.
@@ -282,7 +262,6 @@ class Uploads:
         kind: str | None = None,
         accepted: bool | None = None,
         pipeline_ids: Collection[str] | None = None,
-        sha256: str | None = None,
         limit: int | None = None,
     ) -> list[Upload]:
         """Newest first."""
@@ -291,7 +270,6 @@ class Uploads:
             None if kind is None else upload.c.kind == kind,
             None if accepted is None else upload.c.accepted.is_(accepted),
             None if pipeline_ids is None else upload.c.pipeline_id.in_(list(pipeline_ids)),
-            None if sha256 is None else upload.c.sha256 == sha256,
         ]
         given = [condition for condition in conditions if condition is not None]
         query = select(*(upload.c[name] for name in _COLUMNS)).where(*given).order_by(upload.c.id.desc())

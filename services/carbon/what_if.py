@@ -6,10 +6,10 @@ the lake may be older, and that difference is not the file's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,15 +33,16 @@ _Inputs = tuple[pa.Table, pa.Table]
 
 
 @dataclass(frozen=True)
-class TypeEffect:
-    """The emissions of a type and year without the file and with it."""
+class Effect:
+    """The mass of a type, or of a unit with all units below it, without the file and with it."""
 
     year: int
-    data_entry_type: str
+    of: Literal["data_entry_type", "unit_id"]
+    name: str
     before_mg: int
     after_mg: int
-    unmatched_before: int
-    unmatched_after: int
+    unmatched: Mapping[str, int] = field(default_factory=dict)
+    """Of a type: its results without a factor, before and after."""
 
     @property
     def percent(self) -> float | None:
@@ -51,45 +52,19 @@ class TypeEffect:
     def sentence(self) -> str:
         tonnes = (self.after_mg - self.before_mg) / 1e9
         if not tonnes:
-            return f"leaves {self.data_entry_type} {self.year} as it is"
+            return f"leaves {self.name} {self.year} as it is"
         share = f" by {abs(self.percent):.1f} %" if self.percent is not None else ""
         verb = "raises" if tonnes > 0 else "lowers"
-        return f"{verb} {self.data_entry_type} {self.year}{share}, {abs(tonnes):,.3f} t"
+        return f"{verb} {self.name} {self.year}{share}, {abs(tonnes):,.3f} t"
 
     def as_json(self) -> dict[str, Any]:
         return {
             "year": self.year,
-            "data_entry_type": self.data_entry_type,
+            self.of: self.name,
             "before_tonnes": self.before_mg / 1e9,
             "after_tonnes": self.after_mg / 1e9,
             "percent": self.percent,
-            "unmatched_before": self.unmatched_before,
-            "unmatched_after": self.unmatched_after,
-        }
-
-
-@dataclass(frozen=True)
-class UnitEffect:
-    """A unit whose total, with all units below it, is another in the file's tree."""
-
-    year: int
-    unit_id: str
-    before_mg: int
-    after_mg: int
-
-    @property
-    def sentence(self) -> str:
-        return (
-            f"changes {self.unit_id} {self.year}, with all units below it, "
-            f"from {self.before_mg / 1e9:,.3f} to {self.after_mg / 1e9:,.3f} t"
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "year": self.year,
-            "unit_id": self.unit_id,
-            "before_tonnes": self.before_mg / 1e9,
-            "after_tonnes": self.after_mg / 1e9,
+            **self.unmatched,
         }
 
 
@@ -98,8 +73,8 @@ class WhatIf:
     rows: int
     factors: list[dict[str, Any]]
     """Of a factor file: the factors that would be new, changed or stale."""
-    effects: list[TypeEffect]
-    units: list[UnitEffect]
+    effects: list[Effect]
+    units: list[Effect]
     """Of a file of units: the largest change first."""
     notes: tuple[str, ...]
     """What neither side includes, what the report lacks, a locked year, the file's warnings."""
@@ -118,8 +93,8 @@ def what_if(carbon: CarbonService, file: File, *, accept_valid: bool = False) ->
     """Calculate what an upload of the file would change."""
     parsed = check_file(carbon, file, accept_valid=accept_valid)
     factors: list[dict[str, Any]] = []
-    effects: list[TypeEffect] = []
-    units: list[UnitEffect] = []
+    effects: list[Effect] = []
+    units: list[Effect] = []
     seen = carbon.observe()
     notes = [f"{parsed.problem_count:,} problems; first {parsed.problems[0]}"] if parsed.problem_count else []
     for year in parsed.years:
@@ -147,7 +122,7 @@ def _notes(carbon: CarbonService, seen: Observed, year: int) -> Iterator[str]:
         yield from (str(line) for line in state.issues)
 
 
-def _of_factors(carbon: CarbonService, year: int, before: pa.Table, after: pa.Table) -> Iterator[TypeEffect]:
+def _of_factors(carbon: CarbonService, year: int, before: pa.Table, after: pa.Table) -> Iterator[Effect]:
     """The effect on the types that have entries."""
     for name in changed_types(before, after):
         if carbon.lake.version(DATA_ENTRIES.name, f"{name}|{year}") != ABSENT:
@@ -155,7 +130,7 @@ def _of_factors(carbon: CarbonService, year: int, before: pa.Table, after: pa.Ta
             yield _effect(carbon, year, name, (entries, before), (entries, after))
 
 
-def _of_entries(carbon: CarbonService, year: int, rows: pa.Table, file: File) -> TypeEffect:
+def _of_entries(carbon: CarbonService, year: int, rows: pa.Table, file: File) -> Effect:
     """The effect of the file's rows in place of those of the same institution and source."""
     name = rows.column("data_entry_type")[0].as_py()
     present = carbon.rows(DATA_ENTRIES, [f"{name}|{year}"])
@@ -166,14 +141,14 @@ def _of_entries(carbon: CarbonService, year: int, rows: pa.Table, file: File) ->
     return _effect(carbon, year, name, (present, factors), (entries, factors))
 
 
-def _effect(carbon: CarbonService, year: int, name: str, before: _Inputs, after: _Inputs) -> TypeEffect:
+def _effect(carbon: CarbonService, year: int, name: str, before: _Inputs, after: _Inputs) -> Effect:
     kind = carbon.catalogue.type(name)
     tables = {"before": emissions(kind, *before), "after": emissions(kind, *after)}
     [sums] = query(packaged(__file__, "type_effect"), tables).to_pylist()
-    return TypeEffect(year, name, **sums)
+    return Effect(year, "data_entry_type", name, sums.pop("before_mg"), sums.pop("after_mg"), sums)
 
 
-def _of_units(carbon: CarbonService, year: int, rows: pa.Table, file: File) -> Iterator[UnitEffect]:
+def _of_units(carbon: CarbonService, year: int, rows: pa.Table, file: File) -> Iterator[Effect]:
     """The effect of the file's tree in place of the institution's; a tree changes no result."""
     results = [p for p in carbon.lake.partitions(EMISSIONS.name) if year_of(p) == year]
     if not results:
@@ -185,4 +160,4 @@ def _of_units(carbon: CarbonService, year: int, rows: pa.Table, file: File) -> I
     sums = sums_of(carbon, results)
     reports = {side: report_rows(carbon.catalogue, year, sums, units) for side, units in trees.items()}
     for row in query(packaged(__file__, "unit_effects"), reports).to_pylist():
-        yield UnitEffect(year, **row)
+        yield Effect(year, "unit_id", row["unit_id"], row["before_mg"], row["after_mg"])

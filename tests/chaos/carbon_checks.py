@@ -11,7 +11,7 @@ from domain.carbon.jobs import AGGREGATION, RECALCULATION, UNIT_SYNC
 from domain.carbon.tables import EMISSIONS, FACTOR_VERSIONS, FACTORS, REPORTS, TABLES, UNITS
 from domain.carbon.verdict import year_of
 from resources.ledger.model import Work
-from services.carbon.pipelines import chain, chains
+from services.carbon.pipelines import newest_pipelines
 from services.carbon.service import CarbonService
 from tests.chaos.carbon_files import YEARS, Sheet
 from tests.chaos.carbon_truth import true_report
@@ -77,14 +77,13 @@ def _unfinished(carbon: CarbonService) -> Iterator[str]:
 
 def _pipelines(carbon: CarbonService, deaths: int) -> Iterator[str]:
     """Every pipeline has ended; one that failed says why, and a process had died."""
-    for one in chains(carbon, limit=10_000):
-        name, status = f"the pipeline of {one['file']} ({one['pipeline']})", one["status"]
+    for one in newest_pipelines(carbon, limit=10_000):
+        name, status = f"the pipeline of {one.upload.name} ({one.upload.pipeline_id})", one.state.status
         if status == "SUCCESS":
             continue
-        work = chain(carbon, one["pipeline"])["work"]
-        explained = any(w["status"] in ("failed", "cancelled") and w["reason"] for w in work)
+        explained = any(w.status in ("failed", "cancelled") and w.reason_code for w in one.work)
         if status not in ("PARTIAL", "FAILED") or not deaths or not explained:
-            yield f"{name} is {status}: {[(w['key'], w['status'], w['reason']) for w in work]}"
+            yield f"{name} is {status}: {[(w.key, w.status, w.reason_code) for w in one.work]}"
 
 
 # How often a year was aggregated

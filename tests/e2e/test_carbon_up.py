@@ -58,15 +58,15 @@ def test_a_factor_file_becomes_a_report_and_can_be_followed_by_one_tag(
 
 
 def test_inbox__good_and_wrong_file__are_imported_and_refused(up: Running) -> None:
-    drop = up.settings.home / "drop"
+    inbox = up.settings.home / "inbox"
     for kind, name, text in (
         ("units", "units.csv", UNITS),
         ("factors", "bad.csv", "data_entry_type,unit\ntrain,g/km\n"),
     ):
-        folder = drop / kind / "2032"
+        folder = inbox / kind / "2032"
         folder.mkdir(parents=True)
         (folder / name).write_text(text)
-    taken, refused = drop / "taken" / "units" / "2032" / "units.csv", drop / "refused" / "factors" / "2032"
+    taken, refused = inbox / "taken" / "units" / "2032" / "units.csv", inbox / "refused" / "factors" / "2032"
     up.wait(taken.exists, 120, "the file to be taken")
     up.wait(lambda: list(refused.glob("*.report.txt")), 60, "the other to be refused")
     said = (refused / "bad.csv.report.txt").read_text()

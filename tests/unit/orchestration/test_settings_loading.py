@@ -133,6 +133,12 @@ def test_load__several_problems__are_reported_at_once():
     assert [message.count(f"  {variable}") for variable in wrong] == [1] * len(wrong)
 
 
+def test_load__renamed_name__is_refused_with_the_new_name():
+    assert "PERENNIAL_CARBON_DROP was renamed to PERENNIAL_CARBON_INBOX" in refused(
+        PERENNIAL_CARBON_DROP="/x"
+    )
+
+
 @pytest.mark.parametrize(
     ("given", "meant"),
     [

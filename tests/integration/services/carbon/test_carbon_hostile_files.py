@@ -191,7 +191,7 @@ def number(text: str) -> bool:
 
 def test_inbox_report__hostile_values__run_in_no_spreadsheet(with_units: CarbonApp) -> None:
     rows = "".join(f'"{text}",1,CH\n' for text in FORMULAS)
-    inbox = CarbonInbox(with_units.carbon, with_units.home / "drop")
+    inbox = CarbonInbox(with_units.carbon, with_units.home / "inbox")
     inbox.put("data/train/2025/bad.csv", f"unit_id,distance,country\n{rows}")
     assert inbox.find_and_run() == {"bad.csv": "file_refused"}
     lines = inbox.report("refused/data/train/2025/bad.csv").splitlines()

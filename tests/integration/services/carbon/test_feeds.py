@@ -67,9 +67,9 @@ def notes(app: CarbonApp) -> list[str]:
     return reported
 
 
-def test_pull__entries_beside_files__are_added(beside: CarbonApp, application: Application) -> None:
+def test_fetch__entries_beside_files__are_added(beside: CarbonApp, application: Application) -> None:
     application.save(TRAIN_2025, [journey("a", 100), journey("b", 50.5, passengers=2)])
-    done = beside.run("pull")
+    done = beside.run("fetch")
     assert done.code == 0, done.err
     assert done.out.startswith("manual: 1 changes")
     assert trains(beside) == FILED_MG + (100 + 101) * 8_000
@@ -243,23 +243,23 @@ def test_read__edited_while_reading__is_read_again_in_the_run(
     assert trains(beside) == FILED_MG + 3 * (4 + READ_AGAIN) * 8_000
 
 
-def test_pull__application_down__finding_and_nothing_changes(
+def test_fetch__application_down__finding_and_nothing_changes(
     beside: CarbonApp, application: Application
 ) -> None:
     before = beside.content()
     application.fault = lambda _: Answer(503, b"busy")
-    done = beside.run("pull")
+    done = beside.run("fetch")
     assert done.code == 1
     assert "HTTP 503" in done.out
     assert beside.content() == before
     assert findings()["carbon.manual"][:2] == ("broken", "feed_error")
     assert notes(beside) == ["manual has never answered: what changed there is not known"]
     application.fault = lambda _: None
-    assert beside.run("pull").code == 0
+    assert beside.run("fetch").code == 0
     assert findings() == {}
     assert notes(beside) == []
     application.fault = lambda _: Answer(503, b"busy")
-    assert beside.run("pull").code == 1
+    assert beside.run("fetch").code == 1
     [note] = notes(beside)
     assert note.startswith("manual has not answered since 20")
 
@@ -270,11 +270,11 @@ def test_report__application_never_polled__is_noted(beside: CarbonApp) -> None:
     assert notes(beside) == []
 
 
-def test_pull__wrong_token__error_without_the_token(
+def test_fetch__wrong_token__error_without_the_token(
     beside: CarbonApp, application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PERENNIAL_CARBON_APP_TOKEN", "0123456789wrong-token-of-ours")
-    done = beside.run("pull")
+    done = beside.run("fetch")
     assert done.code == 1
     assert "HTTP 401" in done.out
     assert "wrong-token-of-ours" not in done.out + done.err + said("status", "--json").out
@@ -348,9 +348,9 @@ def test_poll__unknown_type__is_a_finding(beside: CarbonApp, application: Applic
     assert findings()[f"pulled_entries:zeppelin|{YEAR}"][:2] == ("broken", "unknown_type")
 
 
-def test_pull__pipeline__includes_the_reading(beside: CarbonApp, application: Application) -> None:
+def test_fetch__pipeline__includes_the_reading(beside: CarbonApp, application: Application) -> None:
     application.save(TRAIN_2025, [journey("a", 100)])
-    beside.run("pull")
+    beside.run("fetch")
     newest = beside.run("pipelines", "--json").json["pipelines"][0]
     chain = beside.run("pipelines", newest["pipeline"], "--json").json
     assert [row["kind"] for row in chain["work"]][:2] == ["carbon.api_ingest", "carbon.csv_ingest"]
@@ -380,7 +380,7 @@ def test_doctor__applications__asks_each(beside: CarbonApp, application: Applica
     assert "PERENNIAL_CARBON_APP_URL" in reported.value.remedy
 
 
-def test_pull__no_application__names_the_setting(app: CarbonApp) -> None:
-    done = app.run("pull")
+def test_fetch__no_application__names_the_setting(app: CarbonApp) -> None:
+    done = app.run("fetch")
     assert done.code == 2
     assert "PERENNIAL_CARBON_APP_URL" in done.err

@@ -33,7 +33,7 @@ HEAD, *ROWS = FACTORS.splitlines(keepends=True)
 
 @pytest.fixture
 def inbox(app: CarbonApp) -> CarbonInbox:
-    return CarbonInbox(app.carbon, app.home / "drop")
+    return CarbonInbox(app.carbon, app.home / "inbox")
 
 
 def newest(app: CarbonApp) -> str:

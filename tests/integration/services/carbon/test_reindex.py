@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from domain.carbon.tables import DATA_ENTRIES, FACTORS
 from services.carbon.intake import ingest_entries, ingest_factors
 from services.carbon.reindex import not_indexed, uploads_without_rows, write_missing_notes
 from services.carbon.service import NotIndexed
 from services.carbon.upload_store import Upload
 from services.partitions import Pass
-from tests.command import Said, said
+from tests.command import said
 from tests.integration.services.carbon.carbon_app import FACTORS as CHEAP
 from tests.integration.services.carbon.carbon_app import PAPER, TRAIN, UNITS, YEAR, CarbonApp
 from tests.integration.services.carbon.test_report_readers import withhold
@@ -147,100 +146,17 @@ def test_plan__lost_ledger_and_unavailable_rows__waits(app: CarbonApp) -> None:
 # Staged rows were lost
 
 
-def lose_rows(app: CarbonApp, *lost: Upload) -> None:
-    for one in lost:
-        (app.home / "uploads" / one.pipeline_id / "rows.parquet").unlink()
-
-
-def lose(app: CarbonApp, table: str, partition: str) -> None:
-    lake = app.carbon.lake
-    empty = lake.tables[table].schema.empty_table()
-    lake.replace(table, partition, empty, allow_empty=True)
-
-
-def paper(app: CarbonApp, text: str, *options: str) -> Said:
-    path = app.file("paper.csv", text)
-    return app.run("upload", "data", str(path), "--type", "paper", *options)
-
-
-def two_years(app: CarbonApp) -> Upload:
-    """Return a file of two years, superseded in one of them."""
-    for kind, text in (("units", UNITS), ("factors", CHEAP)):
-        path = app.file(f"{kind}-2024.csv", text)
-        assert app.run("upload", kind, str(path), "--year", "2024").code == 0
-    assert paper(app, BOTH_YEARS, "--wait").code == 0
-    older = uploads(app, "data")[-1]
-    assert paper(app, NEWER, "--year", YEAR, "--wait").code == 0
-    return older
-
-
-def test_upload__rows_of_the_same_file_lost__restores_them_and_supersedes_nothing(
-    app: CarbonApp,
-) -> None:
-    older = two_years(app)
-    before, known = app.content(), uploads(app, "data")
-    lose_rows(app, older)
-    lose(app, DATA_ENTRIES.name, "paper|2024")
-    app.settle()
-    again = paper(app, BOTH_YEARS, "--wait", "--json")
-    [receipt] = again.json["files"]
-    assert (again.code, receipt["upload"]) == (0, older.id), again.err
-    assert (receipt["restored"], receipt["superseded"]) == (True, True)
-    assert (app.content(), uploads(app, "data")) == (before, known)
-
-
-def test_upload__rows_of_the_newest_file_lost__restores_them(app: CarbonApp) -> None:
-    before, known = app.content(), uploads(app, "units")
-    lose_rows(app, *known)
-    lose(app, "carbon.units", YEAR)
-    app.settle()
-    again = app.upload("units", UNITS, "--wait", "--json")
-    [receipt] = again.json["files"]
-    assert (again.code, receipt["restored"], receipt["superseded"]) == (0, True, False), again.err
-    assert (app.content(), uploads(app, "units")) == (before, known)
-
-
-def test_upload__rows_of_older_factors_lost__restores_them_below_newer_ones(app: CarbonApp) -> None:
-    app.upload_and_settle("factors", DEAR)
-    before, known = app.milligrams(), uploads(app, "factors")
-    lose_rows(app, known[0])
-    lose(app, FACTORS.name, YEAR)
-    app.settle()
-    app.upload_and_settle("factors", CHEAP)
-    assert (app.milligrams(), uploads(app, "factors")) == (before, known)
-    assert app.upload("factors", CHEAP, "--wait").code == 0, "now it is the newest"
-    assert app.milligrams() == before - 2_000 * 1_000 * 2
-
-
-def test_upload__rows_lost_and_year_locked__restores_them(app: CarbonApp) -> None:
-    older = two_years(app)
-    before = app.content()
-    lose_rows(app, older)
-    lose(app, DATA_ENTRIES.name, "paper|2024")
-    app.settle()
-    assert app.run("lock", YEAR, "--reason", "published").code == 0
-    again = paper(app, BOTH_YEARS, "--wait")
-    assert again.code == 0, again.err
-    assert app.content() == before
-    assert paper(app, BOTH_YEARS + "ART,1,recycled,2025\n").code == 2
-
-
-def test_upload__file_of_two_years__receipt_names_all_it_supersedes(app: CarbonApp) -> None:
-    two_years(app)
-    older, newer = uploads(app, "data")[-2:]
-    again = paper(app, BOTH_YEARS + "ART,1,recycled,2025\n", "--json")
-    [receipt] = again.json["files"]
-    assert [one["upload"] for one in receipt["replaced"]] == [older.id, newer.id]
-
-
-def test_doctor__staged_rows_gone__names_the_uploads(app: CarbonApp) -> None:
-    def part() -> tuple[bool, str]:
-        [found] = [one for one in said("doctor", "--json").json if one["part"] == "uploads"]
-        return found["ok"], found["result"]
-
-    assert part() == (True, "the rows of 5 uploads are there")
-    [lost] = uploads(app, "units")
-    lose_rows(app, lost)
-    ok, text = part()
-    assert (ok, "the staged rows of 1 of 5 uploads are gone: units.csv (units 2025" in text) == (False, True)
+def test_upload__rows_of_the_same_file_lost__is_a_new_upload(app: CarbonApp) -> None:
+    before, [lost] = app.content(), uploads(app, "units")
+    (app.home / "uploads" / lost.pipeline_id / "rows.parquet").unlink()
+    empty = app.carbon.lake.tables["carbon.units"].schema.empty_table()
+    app.carbon.lake.replace("carbon.units", YEAR, empty, allow_empty=True)
+    assert app.settle()
+    assert findings(app)[f"units:{YEAR}"]["reason_code"] == "staging_damaged"
+    [found] = [one for one in said("doctor", "--json").json if one["part"] == "uploads"]
+    assert not found["ok"]
+    assert "the staged rows of 1 of 5 uploads are gone: units.csv (units 2025" in found["result"]
     assert uploads_without_rows(app.carbon.staging, app.carbon.store) == [lost]
+    app.upload_and_settle("units", UNITS)
+    assert uploads(app, "units")[-1].id > lost.id
+    assert (findings(app), app.content().keys()) == ({}, before.keys())

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from domain.shared.clock import machine_clock
-from domain.shared.work import WorkRequest
 from services.carbon.upload_store import Upload, Uploads
 
 
@@ -125,29 +124,6 @@ def test_ingested_by__several_at_once__agree(store, open_store):
         assert len(set(pool.map(take, range(6)))) == 1
 
 
-def test_superseded_pipelines__no_work_done__are_found_and_no_others(store, ledger):
-    def came(chain: str, **more: object) -> int:
-        return store.uploads.record(a_file(pipeline_id=chain, **({"years": (1,)} | more))).id
-
-    came("superseded")
-    came("of two years", years=(1, 2))
-    came("of another year", years=(2,))
-    came("of another type", topic="train")
-    came("of somebody else", institution="other")
-    came("refused", accepted=False)
-    store.uploads.ingested_by(7, [came("taken in before")], 1)
-    came("begun")
-    begun, later = ledger.enqueue([WorkRequest("market.fill", key, "f") for key in "ab"]).created
-    ledger.pipelines.add(begun.id, ["begun"])
-    newest = came("newest")
-    came("later")
-    assert store.uploads.superseded_pipelines([newest], 1) == {"superseded", "of two years"}
-    assert store.uploads.superseded_pipelines([newest], 3) == set()
-    assert store.uploads.superseded_pipelines([], 1) == set()
-    ledger.pipelines.add(later.id, ["superseded", "of two years"])
-    assert store.uploads.superseded_pipelines([newest], 1) == set()
-
-
 def test_current__each_scope_and_year__newest_counts_and_of_factors_all(store):
     first = store.uploads.record(a_file(years=(2024, 2025)))
     second = store.uploads.record(a_file(years=(2025,)))
@@ -207,13 +183,6 @@ def test_superseded_before__sources__are_found_and_deleted(store, clock):
     store.uploads.delete([old.id])
     assert {u.id for u in store.uploads.find()} >= {partly.id, new.id}
     assert store.uploads.find(ids=[old.id]) == []
-
-
-def test_refuse__recorded_upload__does_not_count(store):
-    one = store.uploads.record(a_file())
-    store.uploads.refuse(one.id)
-    assert store.uploads.current() == []
-    assert [u.id for u in store.uploads.find(accepted=False)] == [one.id]
 
 
 def test_record__several_at_once__moments_in_order_of_numbers(store):
