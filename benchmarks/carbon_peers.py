@@ -16,7 +16,7 @@ from benchmarks.carbon_world import WORDS, YEAR, World, classifications, value
 from domain.carbon.catalogue import EntryType
 from domain.carbon.classification import factor_id
 from domain.carbon.tables import DATA_ENTRIES
-from resources.objects.store import LocalStore
+from resources.objects.store import Store
 
 SAMPLE = 10_000
 """Rows that the ORM calculates; what it takes is scaled up."""
@@ -27,7 +27,7 @@ NUMBER = 0
 def files(world: World, kind: EntryType) -> list[str]:
     view = world.open().lake._views.of(DATA_ENTRIES)  # noqa: SLF001 - the very files that (a) reads
     partition = f"{kind.name}|{YEAR}"
-    return [LocalStore().sql_path(f.path) for f in view.may_hold(partition)]
+    return [Store().sql_path(f.path) for f in view.may_hold(partition)]
 
 
 def rates(kind: EntryType) -> pa.Table:

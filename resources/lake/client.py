@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import pyarrow as pa
 
@@ -17,17 +17,15 @@ from domain.shared.error import InvalidInput
 from domain.shared.table import Table, Version
 from resources.lake.catalog import Catalog
 from resources.lake.catalog_reader import catalog_reader
-from resources.lake.content_hash import versions_of
-from resources.lake.engine import Engine, quoted
+from resources.lake.engine import Engine
 from resources.lake.file_index import FileIndex
-from resources.lake.frame import conform
 from resources.lake.iceberg_read import read_file_list
 from resources.lake.layout import check_table
 from resources.lake.location import CATALOG_NAME, LakeLocation
 from resources.lake.locks import table_locks
 from resources.lake.maintenance import Maintenance, MaintenanceReport
 from resources.lake.partition_writer import PartitionWriter, WrittenPartition, partition_writer
-from resources.lake.query import Query
+from resources.lake.query import How, Query
 from resources.lake.version_cache import VersionCache
 from resources.lake.versions import VersionReader
 from resources.lake.view import Views, check_known
@@ -124,10 +122,7 @@ class Lake:
         What was written is deleted if the block raises.
         """
         target, view = self._writer.ready(self._table(table)), self._views.of(self._table(source))
-        with (
-            self._views.kept([view]),
-            partition_writer(self._engine, view, name, target, partition) as writer,
-        ):
+        with partition_writer(self._engine, view, name, target, partition) as writer:
             yield writer
 
     def put(self, table: str, written: Sequence[WrittenPartition], *, guard: Guard | None = None) -> Commit:
@@ -141,67 +136,16 @@ class Lake:
 
     # Reading
 
-    def scan(
-        self,
-        table: str,
-        *,
-        where: str = "true",
-        columns: Sequence[str] | None = None,
-        as_of: datetime | int | None = None,
-    ) -> pa.RecordBatchReader:
-        """Stream rows of one table; `where` is a SQL condition of our own code, not a person's text."""
-        definition = self._table(table)
-        names = definition.schema.names
-        wanted = names if columns is None else list(columns)
-        if unknown := [c for c in wanted if c not in names]:
-            raise InvalidInput(f"{table} has no columns {unknown}", remedy=f"its columns are {names}")
-        view = self._views.of(definition, as_of)
-        fields = map(definition.schema.field, wanted)
-        schema = pa.schema([pa.field(f.name, f.type, f.nullable) for f in fields])
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            with (
-                self._views.kept([view]),
-                self._engine.connect() as connection,
-                self._engine.explained(definition, view.files),
-            ):
-                rows = self._engine.relation(connection, view)
-                query = f"SELECT {', '.join(map(quoted, wanted))} FROM ({rows}) WHERE {where}"
-                for batch in connection.sql(query).to_arrow_reader():
-                    yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
-
-        return pa.RecordBatchReader.from_batches(schema, batches())
-
-    def sql(
-        self,
-        query: str,
-        *,
-        as_of: datetime | Mapping[str, int] | None = None,
-        params: Sequence[Any] | Mapping[str, Any] | None = None,
-        extra: Mapping[str, pa.Table] | None = None,
-        partitions: Mapping[str, Sequence[str]] | None = None,
-    ) -> pa.Table:
+    def sql(self, query: str, **how: Unpack[How]) -> pa.Table:
         """The result of one reading statement over all tables and the `extra` relations.
 
-        It may be typed by anybody: it runs on a locked database of its own, and reaches the tables' files
-        only. Of a table in `partitions` only the files that may hold those are opened, whatever the fault of
-        others; the statement has to filter all the same.
+        It may be typed by anybody: it runs on a locked database, and reaches the tables' files only.
         """
-        with self._query.untrusted() as connection:
-            return self._query.run(connection, query, as_of, params, extra or {}, partitions or {})
+        return self._query.run(query, how, typed=True)
 
-    def query(
-        self,
-        query: str,
-        *,
-        as_of: datetime | Mapping[str, int] | None = None,
-        params: Sequence[Any] | Mapping[str, Any] | None = None,
-        extra: Mapping[str, pa.Table] | None = None,
-        partitions: Mapping[str, Sequence[str]] | None = None,
-    ) -> pa.Table:
+    def query(self, query: str, **how: Unpack[How]) -> pa.Table:
         """As `sql`, for statements of our own code, without the cost of a locked database."""
-        with self._query.trusted() as connection:
-            return self._query.run(connection, query, as_of, params, extra or {}, partitions or {})
+        return self._query.run(query, how, typed=False)
 
     # Observing
 
@@ -228,12 +172,6 @@ class Lake:
     def partitions(self, table: str) -> list[str]:
         """The partitions that have rows, sorted."""
         return self._versions.partitions(self._views.of(self._table(table)))
-
-    def version_of(self, table: str, data: pa.Table) -> Version:
-        """The version this frame's partition would have if it were committed."""
-        definition = self._table(table)
-        [version] = versions_of(definition, [conform(definition, data)]).values()
-        return version
 
     def snapshot_id(self, table: str) -> int | None:
         """The current snapshot, to be recorded where several tables must be read at one moment."""

@@ -23,6 +23,19 @@ from resources.objects.store import Store
 READ_ERRORS = (duckdb.Error, pa.ArrowException, OSError, RuntimeError, UnicodeError)
 """What reading data files may raise, by DuckDB or pyarrow. The last two come of corrupt column names."""
 
+_NEVER_OF_A_FILE = (
+    duckdb.ParserException,
+    duckdb.BinderException,
+    duckdb.CatalogException,
+    duckdb.PermissionException,
+    duckdb.OutOfMemoryException,
+)
+_OF_VALUES = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
+"""Raised for values that the statement cannot use; some for what a file holds, and then they name it."""
+_WORDS_OF_A_FILE = ("parquet", "incorrect stats size", "invalid unicode")
+"""Parts of such messages: the name of each data file has the first, and column names may be corrupt."""
+_NO_SUCH_PATH = "No files found that match the pattern"
+
 CORRUPT = Version(rows=0, digest="", corrupt=True)
 
 
@@ -73,9 +86,16 @@ def query_error(error: Exception) -> Exception:
             reason_code="out_of_memory",
             remedy="select fewer rows or columns, or raise the lake's memory limit",
         )
-    if is_storage_error(error):
+    if is_storage_error(error) and _NO_SUCH_PATH not in first:
         return DataUnavailable("a file of the lake", error)
     return InvalidInput(f"the query cannot be run: {first}", reason_code="invalid_sql")
+
+
+def is_of_statement(error: Exception) -> bool:
+    """Whether it is raised whatever the files hold."""
+    if isinstance(error, _OF_VALUES):
+        return not any(word in str(error).lower() for word in _WORDS_OF_A_FILE)
+    return isinstance(error, _NEVER_OF_A_FILE)
 
 
 def is_out_of_memory(error: Exception) -> bool:

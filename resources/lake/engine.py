@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from domain.shared.table import Table
-from resources.lake.damage import READ_ERRORS, faults_of, is_storage_error, query_error
+from resources.lake.damage import READ_ERRORS, faults_of, is_of_statement, is_storage_error, query_error
 from resources.lake.error import DataCorrupt, DataUnavailable
 from resources.lake.file_index import FileEntry
 from resources.lake.iceberg_read import read_with_deletes
@@ -23,7 +23,6 @@ from resources.objects.store import Store
 
 _KEPT = 4
 """Idle databases a process keeps: as many as it has threads at the lake."""
-_ZONE = "SET TimeZone = 'UTC'"
 
 
 @dataclass(frozen=True)
@@ -36,44 +35,36 @@ class Engine:
     threads: int
     forget: Callable[[Table, Sequence[str]], None] = field(default=lambda *_: None, compare=False)
     """Called with partitions whose files turned out to be corrupt."""
-    _idle: list[Any] = field(default_factory=list, repr=False, compare=False)
-    _locked: list[Any] = field(default_factory=list, repr=False, compare=False)
+    _idle: tuple[list[Any], list[Any]] = field(default_factory=lambda: ([], []), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         weakref.finalize(self, _close_all, self._idle)
-        weakref.finalize(self, _close_all, self._locked)
 
     @contextmanager
-    def connect(self) -> Iterator[Any]:
-        """A connection for statements of our own, alone on its database.
+    def connect(self, *, locked: bool = False) -> Iterator[Any]:
+        """A connection alone on its database; `locked` for statements typed by anybody.
 
-        Opening a database costs many times what most statements do, so it is used again, unless something
-        failed on it: some corrupt files leave DuckDB's whole instance unusable.
+        A locked database reaches the warehouse's files only, and its settings are fixed. Opening a database
+        costs many times what most statements do, so it is used again, unless something failed on it: some
+        corrupt files leave DuckDB's whole instance unusable. What is not temporary must be rolled back.
         """
-        with _reused(self._idle, self._open) as database, closing(database.cursor()) as connection:
-            connection.execute(_ZONE).fetchall()
-            yield connection
+        idle = self._idle[locked]
+        try:
+            database = idle.pop()
+        except IndexError:
+            database = self._open(locked)
+        try:
+            with closing(database.cursor()) as connection:
+                yield connection
+        except BaseException:
+            database.close()
+            raise
+        if len(idle) < _KEPT:
+            idle.append(database)
+        else:
+            database.close()
 
-    @contextmanager
-    def connect_locked(self) -> Iterator[Any]:
-        """A connection for statements typed by anybody: it reaches the warehouse's files only, and its
-        settings are fixed. Used again as well: what is created on it must be dropped afterwards."""
-        with _reused(self._locked, self._open_locked) as connection:
-            yield connection
-
-    def _open_locked(self) -> Any:
-        connection = self._open()
-        folder = text_literal(self.store.sql_path(self.warehouse).rstrip("/") + "/")
-        for setting in (
-            _ZONE,
-            f"SET allowed_directories = [{folder}]",
-            "SET enable_external_access = false",
-            "SET lock_configuration = true",
-        ):
-            connection.execute(setting).fetchall()
-        return connection
-
-    def _open(self) -> Any:
+    def _open(self, locked: bool) -> Any:
         config = {
             "memory_limit": self.memory_limit,
             "threads": self.threads,
@@ -86,6 +77,16 @@ class Engine:
         }
         database = duckdb.connect(":memory:", config=config)
         self.store.lend(database)
+        statements = ["SET GLOBAL TimeZone = 'UTC'"]
+        if locked:
+            folder = text_literal(self.store.sql_path(self.warehouse).rstrip("/") + "/")
+            statements += [
+                f"SET allowed_directories = [{folder}]",
+                "SET enable_external_access = false",
+                "SET lock_configuration = true",
+            ]
+        for statement in statements:
+            database.execute(statement).fetchall()
         return database
 
     def relation(self, connection: Any, view: View) -> str:
@@ -109,53 +110,41 @@ class Engine:
         """Rows of some files; raises DataCorrupt or DataUnavailable naming those that cannot be read."""
         if not files:
             return in_own_types(view.table, view.table.schema.empty_table())
-        with self.connect() as connection, self.explained(view.table, files):
-            query = f"SELECT * FROM ({self.relation(connection, view.reduced(files))}) WHERE {where}"
+        view = view.reduced(files)
+        with self.connect() as connection, self.explained(view):
+            query = f"SELECT * FROM ({self.relation(connection, view)}) WHERE {where}"
             return in_own_types(view.table, connection.sql(query).to_arrow_table())
 
     @contextmanager
-    def explained(self, table: Table, files: Sequence[FileEntry]) -> Iterator[None]:
-        """Turn an error while reading into one that names the fault of the files, if they have any."""
+    def explained(self, *views: View, typed: bool = False) -> Iterator[None]:
+        """Turn an error while reading into one that names the fault of the files, if they have any.
+
+        A `typed` statement may be wrong itself: for that no files are judged, which means to read them whole.
+        """
         try:
             yield
         except READ_ERRORS as error:
-            self.raise_faults(table, files, error)
+            for view in views if not (typed and is_of_statement(error)) else ():
+                self._raise_faults(view, error)
             if isinstance(error, duckdb.Error) or is_storage_error(error):
                 raise query_error(error) from error
             raise
 
-    def raise_faults(self, table: Table, files: Sequence[FileEntry], error: Exception) -> None:
-        """Raise the fault of some files, if they have any; forget the versions of corrupt partitions."""
-        faults = faults_of(self.store, files)
+    def _raise_faults(self, view: View, error: Exception) -> None:
+        """Raise the fault of a view's files, if they have any; forget the versions of corrupt partitions."""
+        faults = faults_of(self.store, view.files)
         if unavailable := next((v.unavailable for v in faults.values() if v.unavailable), ""):
             raise DataUnavailable(unavailable) from error
-        if corrupt := [f for f in files if f.path in faults]:
-            days = sorted({p for f in corrupt for p in f.possible_partitions(table)})
-            self.forget(table, days)
-            raise DataCorrupt(table.name, days, [f.path for f in corrupt]) from error
+        if corrupt := [f for f in view.files if f.path in faults]:
+            days = sorted({p for f in corrupt for p in f.possible_partitions(view.table)})
+            self.forget(view.table, days)
+            raise DataCorrupt(view.table.name, days, [f.path for f in corrupt]) from error
 
 
-@contextmanager
-def _reused(idle: list[Any], make: Callable[[], Any]) -> Iterator[Any]:
-    """One of the idle databases, or a new one; idle again after success, closed after an error."""
-    try:
-        database = idle.pop()
-    except IndexError:
-        database = make()
-    try:
-        yield database
-    except BaseException:
-        database.close()
-        raise
-    if len(idle) < _KEPT:
-        idle.append(database)
-    else:
-        database.close()
-
-
-def _close_all(databases: list[Any]) -> None:
-    while databases:
-        databases.pop().close()
+def _close_all(idle: tuple[list[Any], ...]) -> None:
+    for databases in idle:
+        while databases:
+            databases.pop().close()
 
 
 def empty_relation(table: Table) -> str:

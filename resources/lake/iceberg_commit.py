@@ -2,7 +2,7 @@
 
 pyiceberg's public `overwrite` makes two snapshots, the first without the replaced partition: a reader as of a
 moment between them reads a hole. And its retry loop rebases a stale change onto a newer table, where ours
-must be computed again. `changed_private_parts` fails a test when an upgrade moves what is used here.
+must be computed again. A test fails at each upgrade of pyiceberg: then compare what is used here.
 """
 
 # ruff: noqa: SLF001
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import inspect
 import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
@@ -163,37 +162,3 @@ def _merging_overwrite() -> Any:
             return _MergeAppendFiles._process_manifests(self, manifests)
 
     return MergingOverwrite
-
-
-def changed_private_parts() -> list[str]:
-    """What this module relies on and pyiceberg no longer has; empty if all is well."""
-    from pyiceberg.io import pyarrow as reading
-    from pyiceberg.table import Table as IcebergTable
-    from pyiceberg.table import Transaction
-    from pyiceberg.table.update import snapshot
-
-    expected: list[tuple[Any, set[str]]] = [
-        (reading._dataframe_to_data_files, {"table_metadata", "df", "io"}),
-        (
-            reading.data_file_statistics_from_parquet_metadata,
-            {"parquet_metadata", "stats_columns", "parquet_column_mapping"},
-        ),
-        (reading.compute_statistics_plan, {"schema", "table_properties"}),
-        (reading.parquet_path_to_id_mapping, {"schema"}),
-        (IcebergTable._do_commit, {"self", "updates", "requirements"}),
-        (snapshot._SnapshotProducer.__init__, {"operation", "transaction", "io"}),
-        (snapshot._OverwriteFiles._existing_manifests, {"self"}),
-        (snapshot._MergeAppendFiles._process_manifests, {"self", "manifests"}),
-        (snapshot._SnapshotProducer._clean_all_uncommitted, {"self"}),
-    ]
-    moved = [
-        f"{function.__qualname__}: parameters are now {sorted(inspect.signature(function).parameters)}"
-        for function, parameters in expected
-        if not parameters <= set(inspect.signature(function).parameters)
-    ]
-    fresh = inspect.getsource(Transaction.__init__)
-    return moved + [
-        f"Transaction.{name} is gone"
-        for name in ("_updates", "_requirements", "_table")
-        if f"self.{name}" not in fresh
-    ]

@@ -56,7 +56,7 @@ class PartitionWriter:
 
     def query(self, sql: str) -> pa.Table:
         """The result of a statement over the source and the registered relations."""
-        with self.engine.explained(self.source.table, self.source.files):
+        with self.engine.explained(self.source):
             found: pa.Table = self.connection.sql(sql).to_arrow_table()
             return found
 
@@ -106,7 +106,7 @@ def partition_writer(
     """A writer of a partition of `target`, with the source's partition of the same key as the relation
     `name`."""
     view = source.reduced(source.holding([partition]))
-    with engine.connect() as connection, engine.explained(source.table, view.files):
+    with engine.connect() as connection, engine.explained(view):
         rows = _rows(engine, connection, view, partition)
         connection.execute(f"CREATE TEMP VIEW {name} AS {rows}").fetchall()
         # Of files read by Iceberg's field ids DuckDB does not know the row count, and it would look each

@@ -78,7 +78,7 @@ class VersionReader:
         if not intact:
             return {}
         try:
-            with self.engine.explained(view.table, readable):
+            with self.engine.explained(view.reduced(readable)):
                 return self._hash(view, intact, readable)
         except DataUnavailable as error:  # a store that answers now and then
             return dict.fromkeys(intact, Version(rows=0, digest="", unavailable=error.message))
@@ -114,7 +114,7 @@ class VersionReader:
 
     def _distinct(self, view: View) -> list[str]:
         columns = ", ".join(map(quoted, view.table.partition_columns))
-        with self.engine.connect() as connection, self.engine.explained(view.table, view.files):
+        with self.engine.connect() as connection, self.engine.explained(view):
             rows = self.engine.relation(connection, view)
             if not columns:
                 return [ALL] if connection.sql(f"SELECT 1 FROM ({rows}) LIMIT 1").fetchall() else []

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from domain.shared.error import InvalidInput
 from domain.shared.table import Table
 from resources.lake.catalog_reader import CatalogReader
-from resources.lake.error import DataCorrupt, MovedWarehouse, metadata_corrupt, metadata_missing
+from resources.lake.error import MovedWarehouse, metadata_corrupt, metadata_missing
 from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.metadata import TableMetadata, added_columns, parse_metadata
 from resources.objects.store import Store
@@ -52,44 +50,33 @@ class Views:
         self._store = store
         self._warehouse = warehouse
         self._index = index
-        self._parsed: OrderedDict[str, TableMetadata] = OrderedDict()
+        self._parsed: dict[str, TableMetadata] = {}
 
-    def of(self, table: Table, as_of: datetime | int | None = None) -> View:
-        return self.of_all([table], {} if as_of is None else {table.name: as_of})[table.name]
+    def of(self, table: Table) -> View:
+        return self.of_all([table])[table.name]
 
     def of_all(
-        self, tables: list[Table], as_of: datetime | Mapping[str, datetime | int] | None = None
+        self, tables: list[Table], as_of: datetime | Mapping[str, int] | None = None
     ) -> dict[str, View]:
         """Views of several tables, their metadata locations read in one statement."""
         for _ in range(_ATTEMPTS):
             locations = self._catalog.metadata_locations()
             try:
-                return {t.name: self._view(t, locations.get(t.name), _moment(as_of, t.name)) for t in tables}
+                return {t.name: self._view(t, locations.get(t.name), as_of) for t in tables}
             except FileNotFoundError as error:
                 missing = error  # newer commits have deleted the metadata file meanwhile: read again
         raise metadata_missing(str(missing.filename or missing))
 
-    @contextmanager
-    def kept(self, views: Iterable[View]) -> Iterator[None]:
-        """Raise SnapshotGone where files are missing because maintenance expired the snapshot meanwhile."""
-        try:
-            yield
-        except DataCorrupt as error:
-            for view in views:
-                if view.table.name == error.table and view.listing is not None:
-                    self.of(view.table, view.listing.snapshot_id)
-            raise
-
-    def _view(self, table: Table, location: str | None, as_of: datetime | int | None) -> View:
+    def _view(self, table: Table, location: str | None, as_of: datetime | Mapping[str, int] | None) -> View:
         if location is None:
             return View(table)
         metadata = self._metadata(table, location)
-        if as_of is None:
-            snapshot = metadata.current_id
-        elif isinstance(as_of, datetime):
+        if isinstance(as_of, datetime):
             snapshot = metadata.snapshot_at(as_of)
+        elif as_of and table.name in as_of:
+            snapshot = metadata.snapshot(as_of[table.name])
         else:
-            snapshot = metadata.snapshot(as_of)
+            snapshot = metadata.current_id
         if snapshot is None:
             return View(table, metadata)
         return View(table, metadata, self._index.get(table, location, snapshot))
@@ -103,9 +90,9 @@ class Views:
                 metadata = parse_metadata(table.name, location, content)
             except (ValueError, KeyError, StopIteration, EOFError) as error:
                 raise metadata_corrupt(table.name, f"the metadata file {location}") from error
+            if len(self._parsed) >= _METADATA_KEPT:
+                self._parsed.clear()
             self._parsed[location] = metadata
-            while len(self._parsed) > _METADATA_KEPT:
-                self._parsed.popitem(last=False)
         added_columns(table, metadata)  # refuses a definition that contradicts the stored table
         return metadata
 
@@ -129,10 +116,6 @@ def _real(uri: str) -> str:
     if uri.startswith("file://"):
         return os.path.realpath(uri.removeprefix("file://"))
     return uri.replace("s3a://", "s3://", 1)
-
-
-def _moment(as_of: datetime | Mapping[str, datetime | int] | None, name: str) -> datetime | int | None:
-    return as_of.get(name) if isinstance(as_of, Mapping) else as_of
 
 
 def check_known(names: Mapping[str, Table], name: str) -> Table:

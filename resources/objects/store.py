@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from domain.shared.error import TransientResourceError
 
@@ -26,39 +26,23 @@ class Stored:
     modified: datetime
 
 
-class Store(Protocol):
+class Store:
+    """Files in folders of this machine; and what every store can do."""
+
     def read(self, uri: str) -> bytes:
         """The whole file; FileNotFoundError if it is not there."""
-
-    def create(self, uri: str, content: bytes) -> None:
-        """Create a file, whole or not at all; one that is there already stays as it is."""
-
-    def has_size(self, uri: str, size: int) -> bool:
-        """Whether a file is there with this size, as far as can be known without a request."""
-
-    def sql_path(self, uri: str) -> str:
-        """The path by which DuckDB knows the file."""
-
-    def lend(self, connection: Any) -> None:
-        """Make the files known on a DuckDB connection."""
-
-    def make_folder(self, uri: str) -> None:
-        """Create the folder of a file, where there are folders."""
-
-    def list(self, prefix: str) -> Iterator[Stored]:
-        """Every file below a prefix."""
-
-    def delete(self, uri: str) -> None:
-        """Delete a file; one that is gone already is fine."""
-
-
-class LocalStore:
-    def read(self, uri: str) -> bytes:
         with open(_local(uri), "rb") as file:  # noqa: PTH123 - a path object costs more than the read
             return file.read()
 
     def create(self, uri: str, content: bytes) -> None:
+        """Create a file, whole or not at all; one that is there already stays as it is.
+
+        Not exclusive, as pyarrow's filesystems have no conditional writes (S3's If-None-Match): of two that
+        create at the same moment the later one's content stays.
+        """
         path = Path(_local(uri))
+        if path.exists():
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
         try:
@@ -66,26 +50,30 @@ class LocalStore:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())  # else a power cut could leave the name with nothing behind it
-            _link(scratch, path, content)
+            scratch.replace(path)
         finally:
             scratch.unlink(missing_ok=True)
 
     def has_size(self, uri: str, size: int) -> bool:
+        """Whether a file is there with this size, as far as can be known without a request."""
         try:
             return os.stat(_local(uri)).st_size == size  # noqa: PTH116 - called for every file of every observation
         except OSError:
             return False
 
     def sql_path(self, uri: str) -> str:
+        """The path by which DuckDB knows the file."""
         return _local(uri)
 
     def lend(self, connection: Any) -> None:
-        pass  # DuckDB reads local files itself
+        """Make the files known on a DuckDB connection, which reads local files itself."""
 
     def make_folder(self, uri: str) -> None:
+        """Create the folder of a file, where there are folders."""
         Path(_local(uri)).parent.mkdir(parents=True, exist_ok=True)
 
     def list(self, prefix: str) -> Iterator[Stored]:
+        """Every file below a prefix."""
         for folder, _, names in os.walk(_local(prefix)):
             for name in names:
                 path = os.path.join(folder, name)  # noqa: PTH118
@@ -95,11 +83,12 @@ class LocalStore:
                     yield Stored(f"file://{path}", status.st_size, modified)
 
     def delete(self, uri: str) -> None:
+        """Delete a file; one that is gone already is fine."""
         with suppress(FileNotFoundError):
             os.remove(_local(uri))  # noqa: PTH107
 
 
-class ObjectStore:
+class ObjectStore(Store):
     """An object store through pyarrow.fs. Credentials and endpoint come from the client's own settings."""
 
     def __init__(self, filesystem: Any = None, scheme: str = "s3") -> None:
@@ -123,22 +112,18 @@ class ObjectStore:
             return content
 
     def create(self, uri: str, content: bytes) -> None:
-        """Not exclusive: pyarrow's filesystems have no conditional writes (S3's If-None-Match). Of two that
-        create at the same moment the later one's content stays."""
-        if self.exists(uri):
-            return
-        with _answering(uri, "written"), self._filesystem.open_output_stream(self._key(uri)) as stream:
-            stream.write(content)
+        from pyarrow.fs import FileType
+
+        key = self._key(uri)
+        with _answering(uri, "written"):
+            if self._filesystem.get_file_info(key).type == FileType.File:
+                return
+            with self._filesystem.open_output_stream(key) as stream:
+                stream.write(content)
 
     def has_size(self, uri: str, size: int) -> bool:  # noqa: ARG002
         """Objects never change under one name, and asking costs a request."""
         return True
-
-    def exists(self, uri: str) -> bool:
-        from pyarrow.fs import FileType
-
-        with _answering(uri, "read"):
-            return bool(self._filesystem.get_file_info(self._key(uri)).type == FileType.File)
 
     def sql_path(self, uri: str) -> str:
         return f"{self._scheme}://{self._key(uri)}"
@@ -165,7 +150,7 @@ class ObjectStore:
 
 
 def store_for(location: str) -> Store:
-    return ObjectStore() if location.startswith("s3://") else LocalStore()
+    return ObjectStore() if location.startswith("s3://") else Store()
 
 
 @contextmanager
@@ -177,17 +162,6 @@ def _answering(uri: str, verb: str) -> Iterator[None]:
         raise
     except OSError as error:
         raise TransientResourceError(f"{uri} cannot be {verb} in the object store: {error}") from error
-
-
-def _link(scratch: Path, path: Path, content: bytes) -> None:
-    """Give a finished file its name, unless the name is taken: what a rename could not promise."""
-    try:
-        path.hardlink_to(scratch)
-    except FileExistsError:
-        return
-    except OSError:  # a file system without hard links: still exclusive, only not whole after a crash
-        with suppress(FileExistsError), path.open("xb") as file:
-            file.write(content)
 
 
 def _local(uri: str) -> str:

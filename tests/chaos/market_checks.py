@@ -24,7 +24,7 @@ NEEDS_REASON = ("deferred", "failed", "pass_failed", "abandoned")
 
 def sorted_rows(lake: Lake, table: str) -> pa.Table:
     key = [(name, "ascending") for name in lake.tables[table].key]
-    return lake.scan(table).read_all().sort_by(key).combine_chunks()
+    return lake.query(f"SELECT * FROM {table}").sort_by(key).combine_chunks()
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _other_days(left: pa.Table, right: pa.Table) -> str:
 def duplicate_keys(lake: Lake, namespace: str) -> Iterator[str]:
     for name, table in lake.tables.items():
         if name.startswith(namespace):
-            keys = lake.scan(name, columns=table.key).read_all()
+            keys = lake.query(f"SELECT {', '.join(table.key)} FROM {name}")
             distinct = keys.group_by(list(table.key)).aggregate([]).num_rows
             if distinct != keys.num_rows:
                 yield f"{name}: {keys.num_rows - distinct} keys have more than one row"

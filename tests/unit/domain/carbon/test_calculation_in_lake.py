@@ -74,7 +74,7 @@ def test_calculate__over_the_lake__writes_the_rows_of_the_calculation_in_memory(
     rows = many(count)
     lake.put(EMISSIONS.name, [written := write(lake, rows)])
     wanted = calculated(KEYED, YEAR, rows, FACTORS)
-    stored = lake.scan(EMISSIONS.name).read_all()
+    stored = lake.query(f"SELECT * FROM {EMISSIONS.name}")
     assert rows_of(stored) == rows_of(wanted.frame)
     assert rows_of(written.sums) == rows_of(wanted.sums)
     assert lake.version(EMISSIONS.name, PARTITION) == written.version

@@ -93,6 +93,12 @@ def on_files(home: Path, tables: Sequence[Table] = TABLES, **settings: Any) -> L
     )
 
 
+def rows_of(lake: Lake, table: str, as_of: int | None = None) -> pa.Table:
+    """All rows of a table, now or in an earlier snapshot."""
+    rows = lake.query(f"SELECT * FROM {table}", as_of=None if as_of is None else {table: as_of})
+    return rows.cast(lake.tables[table].schema)
+
+
 def prices(*days: str, scale: float = 1.0, codes: Sequence[str] = CODES) -> pa.Table:
     rows = [
         {

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from resources.lake.client import Lake
-from tests.unit.resources.lake.frames import CODES, TABLES, days_from, prices
+from resources.lake.content_hash import version_of
+from tests.unit.resources.lake.frames import CODES, DAILY, TABLES, days_from, prices, rows_of
 
 WRITERS = 4
 DAYS_EACH = 5
@@ -86,7 +87,7 @@ class LakeRaces:
         lake = open_lake(catalog_url, home)
         days = days_from("2026-09-20", WRITERS * DAYS_EACH)
         assert lake.partitions("market.prices") == days
-        wanted = {day: lake.version_of("market.prices", prices(day, scale=2)) for day in days}
+        wanted = {day: version_of(DAILY, prices(day, scale=2)) for day in days}
         assert lake.versions("market.prices", days) == wanted
         state = lake._writer.views.of(lake.tables["market.prices"]).metadata
         assert state is not None
@@ -104,7 +105,7 @@ class LakeRaces:
         victim.kill()
         victim.join(30)
         lake = open_lake(catalog_url, str(tmp_path))
-        rows = lake.scan("market.prices").read_all().to_pylist()
+        rows = rows_of(lake, "market.prices").to_pylist()
         scales = {
             round(row["close"] / whole["close"], 6)
             for row, whole in zip(rows, prices("2026-11-16").to_pylist(), strict=True)
@@ -114,5 +115,5 @@ class LakeRaces:
             "the lock was left behind"
         )
         assert lake.versions("market.prices", ["2026-11-16"]) == {
-            "2026-11-16": lake.version_of("market.prices", prices("2026-11-16"))
+            "2026-11-16": version_of(DAILY, prices("2026-11-16"))
         }

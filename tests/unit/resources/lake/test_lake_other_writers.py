@@ -11,7 +11,7 @@ import pytest
 
 from domain.shared.table import ABSENT, ALL
 from tests.tools.break_lake import main as break_lake
-from tests.unit.resources.lake.frames import CODES, on_files, papers, prices, stocks
+from tests.unit.resources.lake.frames import CODES, on_files, papers, prices, rows_of, stocks
 
 MON, TUE, WED = "2026-11-16", "2026-11-17", "2026-11-18"
 
@@ -26,7 +26,7 @@ def hand(home: Path, *words: str, table: str = "market.prices") -> None:
     assert break_lake(["--home", str(home), "--table", table, *words]) == 0
 
 
-def test_dropped_halved_and_falsified_days_have_other_versions(home: Path) -> None:
+def test_versions__days_dropped_halved_and_falsified__differ_until_replaced(home: Path) -> None:
     lake = on_files(home)
     before = lake.versions("market.prices", [MON, TUE, WED])
     hand(home, "--drop-day", MON, "--drop-half", TUE, "--corrupt-day", WED)
@@ -40,17 +40,12 @@ def test_dropped_halved_and_falsified_days_have_other_versions(home: Path) -> No
     assert lake.versions("market.prices", [MON, TUE, WED]) == before
 
 
-def test_several_days_are_dropped_in_one_go(home: Path) -> None:
-    hand(home, "--drop-day", MON, "--drop-day", WED)
-    assert on_files(home).partitions("market.prices") == [TUE]
-
-
-def test_a_rotted_file_is_damage(home: Path) -> None:
+def test_versions__file_rotted__are_corrupt(home: Path) -> None:
     hand(home, "--rot-file", TUE)
     assert all(v.corrupt for v in on_files(home).versions("market.prices", [MON, TUE, WED]).values())
 
 
-def test_tables_of_every_kind_can_be_broken(home: Path) -> None:
+def test_break_lake__tables_of_other_kinds__changes_them(home: Path) -> None:
     lake = on_files(home)
     lake.replace("market.stocks", ALL, stocks(a="x", b="y"))
     lake.merge("refs.papers", papers((1, "a", "x"), (2, "b", "y")))
@@ -64,13 +59,13 @@ def test_tables_of_every_kind_can_be_broken(home: Path) -> None:
 @pytest.mark.parametrize(
     "words", [["--drop-half", "2020-01-01"], ["--table", "market.nothing", "--drop-day", MON]]
 )
-def test_what_is_not_there_cannot_be_broken(home: Path, words: list[str]) -> None:
+def test_break_lake__nothing_there__is_refused(home: Path, words: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         break_lake(["--home", str(home), "--table", "market.prices", *words])
     assert caught.value.code
 
 
-def test_a_commit_superseded_by_another_engine_is_computed_anew(home: Path) -> None:
+def test_replace__another_engine_commits_first__is_computed_anew(home: Path) -> None:
     lake = on_files(home)
     calls = []
 
@@ -86,7 +81,7 @@ def test_a_commit_superseded_by_another_engine_is_computed_anew(home: Path) -> N
     assert commit.parent_id is not None
 
 
-def test_row_level_deletes_of_another_engine_are_obeyed(home: Path) -> None:
+def test_read__row_level_deletes_of_another_engine__are_obeyed(home: Path) -> None:
     lake = on_files(home)
     before = lake.versions("market.prices", [MON, TUE])
     delete_first_rows(lake._writer.catalog.load("market.prices"), 2)
@@ -96,7 +91,7 @@ def test_row_level_deletes_of_another_engine_are_obeyed(home: Path) -> None:
         assert versions[TUE] == before[TUE]
         rows = reader.sql("SELECT count(*) AS n FROM market.prices").to_pylist()
         assert rows == [{"n": 3 * len(CODES) - 2}]
-        assert reader.scan("market.prices").read_all().num_rows == 3 * len(CODES) - 2
+        assert rows_of(reader, "market.prices").num_rows == 3 * len(CODES) - 2
         assert reader.partitions("market.prices") == [MON, TUE, WED]
     lake.replace("market.prices", TUE, prices(TUE, scale=2))
     assert lake.version("market.prices", MON) == versions[MON], "deleted rows do not come back with a rewrite"

@@ -20,14 +20,13 @@ from tests.unit.resources.lake.frames import TABLES, on_files, prices
 MON, TUE = "2026-11-16", "2026-11-17"
 LATER = datetime.now(UTC) + timedelta(days=30)
 
-ACTS: dict[str, Callable[[Lake], object]] = {
-    "query": lambda lake: lake.query("SELECT * FROM market.prices"),
-    "sql": lambda lake: lake.sql("SELECT 1"),
-    "scan": lambda lake: lake.scan("market.prices").read_all(),
-    "versions": lambda lake: lake.versions("market.prices", [MON]),
-    "write": lambda lake: lake.replace("market.prices", TUE, prices(TUE)),
-    "maintain": lambda lake: lake.maintain("market.prices", now=LATER, compact_before="2027-01"),
-}
+ACTS: tuple[Callable[[Lake], object], ...] = (
+    lambda lake: lake.query("SELECT * FROM market.prices"),
+    lambda lake: lake.sql("SELECT 1"),
+    lambda lake: lake.versions("market.prices", [MON]),
+    lambda lake: lake.replace("market.prices", TUE, prices(TUE)),
+    lambda lake: lake.maintain("market.prices", now=LATER, compact_before="2027-01"),
+)
 
 
 @pytest.fixture
@@ -55,19 +54,15 @@ def lose(path: Path) -> None:
         file.unlink()
 
 
-@pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("original", ["gone", "still there"])
-def test_use_lake__home_moved_or_copied__is_refused_and_changes_nothing(
-    home: Path, original: str, act: str
-) -> None:
+def test_use_lake__home_moved_or_copied__is_refused_and_changes_nothing(home: Path, original: str) -> None:
     elsewhere = home.parent / "elsewhere"
     (shutil.move if original == "gone" else shutil.copytree)(home, elsewhere)
     before = files(home), files(elsewhere)
-    with pytest.raises(MovedWarehouse) as caught:
-        ACTS[act](on_files(elsewhere))
-    made, now = f"{home}/lake/warehouse", f"{elsewhere}/lake/warehouse"
-    assert f"was made at {made} and is now at {now}" in caught.value.message
-    assert f"PERENNIAL_WAREHOUSE={made}" in caught.value.remedy
+    for act in ACTS:
+        with pytest.raises(MovedWarehouse) as caught:
+            act(on_files(elsewhere))
+        assert f"PERENNIAL_WAREHOUSE={home}/lake/warehouse" in caught.value.remedy
     assert (files(home), files(elsewhere)) == before
 
 
@@ -109,11 +104,6 @@ def test_replace__older_catalogue_restored__goes_on(home: Path) -> None:
     restored.replace("market.prices", TUE, prices(TUE))
     restored.maintain("market.prices", now=datetime.now(UTC), compact_before=None)
     assert restored.partitions("market.prices") == [MON, TUE]
-
-
-def test_replace__whole_lake_lost__begins_anew(home: Path) -> None:
-    shutil.rmtree(home / "lake")
-    assert on_files(home).replace("market.prices", MON, prices(MON)).changed
 
 
 def test_replace__folder_that_refuses_writes__is_unwritable(tmp_path: Path) -> None:

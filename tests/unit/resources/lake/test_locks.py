@@ -1,9 +1,7 @@
-"""Who writes next: waiting writers are served in their order, whatever a busy one would like."""
+"""Who writes next: waiting writers are served in their order, and do not wait for ever."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 
@@ -14,42 +12,34 @@ from resources.lake.error import LakeBusy
 from resources.lake.locks import QUEUE, FileLocks
 
 
-def test_who_waits_is_served_before_who_comes_back(tmp_path: Path) -> None:
-    locks, served, first_may_go = FileLocks(tmp_path), [], Event()
+def test_lease__another_writer_waits__goes_to_it_before_the_last_holder(tmp_path: Path) -> None:
+    locks, served, may_go = FileLocks(tmp_path), [], Event()
 
-    def busy() -> None:
-        with locks.lease("prices"):
-            served.append("busy")
-            first_may_go.wait(10)
-        with locks.lease("prices"):  # at once: nobody else had the time to look
-            served.append("busy again")
+    def write(name: str, *again: str) -> None:
+        for one in (name, *again):  # at once: nobody else has the time to poll
+            with locks.lease("prices"):
+                served.append(one)
+                may_go.wait(10)
 
-    def patient(name: str) -> None:
-        with locks.lease("prices"):
-            served.append(name)
-            time.sleep(0.02)
-
-    threads = [Thread(target=busy)]
-    threads[0].start()
-    _until(lambda: served == ["busy"])
-    for place in range(1, QUEUE):
-        threads.append(Thread(target=patient, args=(f"waiting {place}",)))
-        threads[-1].start()
-        _until(lambda rung=place: _is_held(tmp_path / f"prices.queue-{rung}.lock"))
-    first_may_go.set()
+    threads = [Thread(target=write, args=("busy", "busy again")), Thread(target=write, args=("waiting",))]
+    for thread, held in zip(threads, ("prices.lock", "prices.queue-1.lock"), strict=True):
+        thread.start()
+        while not _is_held(tmp_path / held):
+            pass
+    may_go.set()
     for thread in threads:
         thread.join(20)
-    assert served == ["busy", *(f"waiting {place}" for place in range(1, QUEUE)), "busy again"]
+    assert served == ["busy", "waiting", "busy again"]
 
 
-def test_waiting_ends_and_leaves_the_queue(tmp_path: Path) -> None:
-    locks = FileLocks(tmp_path)
+def test_lease__waits_too_long__is_busy_and_leaves_the_queue(tmp_path: Path) -> None:
     with (
-        locks.lease("prices"),
+        FileLocks(tmp_path).lease("prices"),
         pytest.raises(LakeBusy, match=r"prices: not free within 0 s"),
         FileLocks(tmp_path, wait_seconds=0.1).lease("prices"),
     ):
         pytest.fail("two writers at once")
+    assert len(list(tmp_path.glob("*.lock"))) == QUEUE + 1
     assert not any(_is_held(path) for path in tmp_path.glob("*.lock"))
 
 
@@ -59,10 +49,3 @@ def _is_held(path: Path) -> bool:
             return False
     except Timeout:
         return True
-
-
-def _until(seen: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
-    while not seen():
-        assert time.monotonic() < end
-        time.sleep(0.005)

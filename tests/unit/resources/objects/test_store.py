@@ -13,7 +13,7 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from domain.shared.error import TransientResourceError
 from resources.objects.arrow_filesystem import ArrowFilesystem
-from resources.objects.store import LocalStore, ObjectStore, Store
+from resources.objects.store import ObjectStore, Store
 
 
 def object_store(folder: Path) -> ObjectStore:
@@ -23,7 +23,7 @@ def object_store(folder: Path) -> ObjectStore:
 
 def stores(folder: Path) -> dict[str, tuple[Store, str]]:
     return {
-        "files": (LocalStore(), f"file://{folder}/bucket"),
+        "files": (Store(), f"file://{folder}/bucket"),
         "objects": (object_store(folder), "s3://bucket"),
     }
 
@@ -35,16 +35,6 @@ def test_create__name_is_taken__keeps_the_first_content(tmp_path: Path, kind: st
     store.create(f"{bucket}/a", b"second")
     assert store.read(f"{bucket}/a") == b"first"
     assert [p.name for p in (tmp_path / "bucket").iterdir()] == ["a"], "no scratch file is left"
-
-
-def test_create__no_hard_links__is_exclusive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(self: Path, target: Path) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(Path, "hardlink_to", refused)
-    for content in (b"first", b"second"):
-        LocalStore().create(f"file://{tmp_path}/a", content)
-    assert LocalStore().read(f"file://{tmp_path}/a") == b"first"
 
 
 @pytest.mark.parametrize("kind", ["files", "objects"])
@@ -63,7 +53,7 @@ def test_list_and_delete__either_store__agree(tmp_path: Path, kind: str) -> None
 
 def test_has_size__local_file_cut_or_missing__is_false(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
-    store = LocalStore()
+    store = Store()
     assert [store.has_size(f"file://{tmp_path}/{n}", s) for n, s in (("a", 3), ("a", 4), ("b", 3))] == [
         True,
         False,
