@@ -86,7 +86,7 @@ def test_retry__failed_row__gets_one_new_generation(ledger):
 
 def test_retry__running_or_unknown_work__is_refused(ledger):
     row = claimed(ledger)
-    for number, code in ((row.id, "already_running"), (999, "unknown_work"), (2**70, "unknown_work")):
+    for number, code in ((row.id, "already_running"), (2**60, "unknown_work"), (2**70, "unknown_work")):
         with pytest.raises(InvalidInput) as refusal:
             ledger.retry(number)
         assert refusal.value.reason_code == code
@@ -122,7 +122,7 @@ def test_cancel__waiting_and_running_rows__ends_them_for_their_holders_too(ledge
 def test_cancel__finished_or_unknown_work__is_refused(ledger):
     row = claimed(ledger)
     ledger.complete(row.id, row.fence)
-    for number, code in ((row.id, "already_finished"), (999, "unknown_work")):
+    for number, code in ((row.id, "already_finished"), (2**60, "unknown_work")):
         with pytest.raises(InvalidInput) as refusal:
             ledger.cancel(number)
         assert refusal.value.reason_code == code
