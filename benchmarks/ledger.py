@@ -58,7 +58,7 @@ def _work(url: str, name: str, go: float, done: multiprocessing.Queue[int]) -> N
     count = 0
     while rows := ledger.claim(KIND.name, holder=name, limit=AT_ONCE):
         for row in rows:
-            ledger.complete(row.id, row.fence)
+            ledger.complete(row)
         count += len(rows)
     done.put(count)
 
@@ -86,7 +86,7 @@ def _grow_old(ledger: Ledger, age: int) -> None:
     """Finished rows, put there in one statement: nobody waits for a hundred thousand honest ones."""
     ledger.enqueue([WorkRequest(KIND.name, "seed", "f")])
     [row] = ledger.claim(KIND.name, holder="seed", limit=1)
-    ledger.complete(row.id, row.fence)
+    ledger.complete(row)
     postgres = ledger.engine.dialect.name == "postgresql"
     numbers = (
         f"SELECT generate_series(1, {age}) AS i"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from itertools import chain
 
 from sqlalchemy import ColumnElement, Connection, and_, func, not_, select
 
@@ -41,10 +39,10 @@ class ClaimOperations(LedgerContext):
         claimant = Claimant(holder, self.clock(), self.machine_clock() + lease, attempt)
         return claim_due(self, self.kind_named(kind), claimant, limit, tenant=tenant, keys=keys)
 
-    def renew(self, work_id: int, fence: int, *, lease: timedelta = LEASE) -> bool:
-        """Prolong a worker's lease; whether the row is still leased under this fence."""
+    def renew(self, work: Work, *, lease: timedelta = LEASE) -> bool:
+        """Prolong a worker's lease; whether the row is still leased under its fence."""
         with writing(self.engine) as connection:
-            return bool(renew(connection, {work_id: fence}, self.machine_clock() + lease))
+            return bool(renew(connection, {work.id: work.fence}, self.machine_clock() + lease))
 
 
 def claim_due(
@@ -90,19 +88,16 @@ def is_due(kind: str, now: datetime) -> ColumnElement[bool]:
 
 
 def _next_due(connection: Connection, due: ColumnElement[bool], tenants: list[str], limit: int) -> list[Work]:
-    """Due rows, locked. What some tenants have not enough rows for is shared by the others alike."""
+    """Due rows, locked, in rounds: what some tenants have not enough rows for, the others share alike."""
     rows: list[Work] = []
     while tenants and len(rows) < limit:
-        least, more = divmod(limit - len(rows), len(tenants))
-        shares = [least + (turn < more) for turn in range(len(tenants))]
-        given = [
-            _lock_next(connection, due, tenant, share, rows) if share else []
-            for tenant, share in zip(tenants, shares, strict=True)
-        ]
-        tenants = [t for t, share, got in zip(tenants, shares, given, strict=True) if len(got) == share]
-        rows += chain.from_iterable(given)
-        so_far = Counter(row.tenant for row in rows)
-        tenants.sort(key=so_far.__getitem__)
+        share = max((limit - len(rows)) // len(tenants), 1)
+        for tenant in tuple(tenants):
+            room = min(share, limit - len(rows))
+            given = _lock_next(connection, due, tenant, room, rows) if room else []
+            rows += given
+            if len(given) < room:
+                tenants.remove(tenant)
     return rows
 
 

@@ -15,11 +15,10 @@ from resources.ledger.dispatch import DispatchOperations
 from resources.ledger.enqueue import EnqueueOperations
 from resources.ledger.freshness import Freshness
 from resources.ledger.lease import Lease, LeaseOperations
-from resources.ledger.model import Dispatch, EnqueueReport, Event, LeasedElsewhere, LeaseLost, Swept, Work
+from resources.ledger.model import Dispatch, EnqueueReport, Event, LeasedElsewhere, LeaseLost, Work
 from resources.ledger.operator_actions import OperatorActions
 from resources.ledger.pipelines import Pipelines
 from resources.ledger.provenance import Provenance
-from resources.ledger.queries import Queries
 from resources.ledger.settle import AnswerOperations
 from resources.ledger.source import SourceOperations
 from resources.ledger.sweep import SweepOperations
@@ -32,7 +31,6 @@ __all__ = [
     "LeaseLost",
     "LeasedElsewhere",
     "Ledger",
-    "Swept",
     "Work",
 ]
 
@@ -45,7 +43,6 @@ class Ledger(
     AnswerOperations,
     OperatorActions,
     SweepOperations,
-    Queries,
     SourceOperations,
 ):
     @classmethod

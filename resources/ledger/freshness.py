@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine, case, select
+from sqlalchemy import Engine, select
 
 from domain.shared.clock import Clock
 from resources.database.engine import reading, writing
@@ -37,14 +37,11 @@ class Freshness:
     engine: Engine
     clock: Clock
 
-    def succeeded(
-        self, source: str, rows_latest: int | None, rows_today: int | None, at: datetime | None = None
-    ) -> None:
-        values = {"rows_latest": rows_latest, "rows_today": rows_today}
-        self._record(source, "last_success", at or self.clock(), values)
+    def succeeded(self, source: str, rows_latest: int | None, rows_today: int | None) -> None:
+        self._record(source, last_success=self.clock(), rows_latest=rows_latest, rows_today=rows_today)
 
-    def failed(self, source: str, error: BaseException | str, at: datetime | None = None) -> None:
-        self._record(source, "last_failure", at or self.clock(), {"last_error": cause_of(error).error})
+    def failed(self, source: str, error: BaseException | str) -> None:
+        self._record(source, last_failure=self.clock(), last_error=cause_of(error).error)
 
     def all(self, domain: str = "") -> list[SourceFreshness]:
         """Of every source, or of those whose names begin with `domain` and a point."""
@@ -54,12 +51,10 @@ class Freshness:
         with reading(self.engine) as connection:
             return [SourceFreshness(*row) for row in connection.execute(query)]
 
-    def _record(self, source: str, moment: str, at: datetime, values: dict[str, Any]) -> None:
-        values = {"source": source, moment: at, "updated_at": at, **values}
-        statement = insert_into(source_freshness, self.engine).values(values)
-        old, new = source_freshness.c, statement.excluded
-        # A writer that comes late with older news changes nothing.
-        newer = old[moment].is_(None) | (old[moment] <= new[moment])
-        updates = {name: case((newer, new[name]), else_=old[name]) for name in values if name != "source"}
+    def _record(self, source: str, **values: Any) -> None:
+        values["updated_at"] = self.clock()
+        statement = insert_into(source_freshness, self.engine).values(source=source, **values)
         with writing(self.engine) as connection:
-            connection.execute(statement.on_conflict_do_update(index_elements=[old.source], set_=updates))
+            connection.execute(
+                statement.on_conflict_do_update(index_elements=[source_freshness.c.source], set_=values)
+            )

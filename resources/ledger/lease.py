@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
@@ -25,7 +25,7 @@ from resources.ledger.context import LedgerContext
 from resources.ledger.model import LeasedElsewhere, LeaseLost, Work
 from resources.ledger.outcome import Outcome, outcome_of
 from resources.ledger.rows import renew
-from resources.ledger.settle import Answer, deferral, failure, settle
+from resources.ledger.settle import Answers, settle
 from resources.ledger.transitions import LEASE
 
 HEARTBEAT = timedelta(seconds=15)
@@ -84,9 +84,9 @@ class _Leased:
         return not self.written and not self.lost
 
 
-class Lease:
-    """A context manager. `keys` are ours to do, `busy` those another live run does, `done` those that an
-    earlier pass of this same run finished; to answer for a `done` key again is allowed and does nothing."""
+class Lease(Answers[str]):
+    """A context manager. `keys` are ours to do; the others are in `busy`, `done`, `settled` and `refused`,
+    as `Claims` explains them. To answer for a `done` key again is allowed and does nothing."""
 
     def __init__(
         self,
@@ -104,7 +104,10 @@ class Lease:
         self._claim = claim
         self._retry_in = retry_in
         self._heartbeat = heartbeat
-        self._claims = Claims()
+        self.busy: Mapping[str, str] = {}
+        self.done: tuple[str, ...] = ()
+        self.settled: Mapping[str, Work] = {}
+        self.refused: Mapping[str, PerennialError] = {}
         self._leased: dict[str, _Leased] = {}
         # The heartbeat and the body both write answers.
         self._lock = threading.RLock()
@@ -119,24 +122,6 @@ class Lease:
     def work(self) -> Mapping[str, Work]:
         """The rows behind `keys`, as they were claimed: fingerprint, params, attempts."""
         return {key: one.row for key, one in self._leased.items()}
-
-    @property
-    def busy(self) -> Mapping[str, str]:
-        return dict(self._claims.busy)
-
-    @property
-    def settled(self) -> Mapping[str, Work]:
-        """What an earlier pass of this same run gave up or deferred: not ours any more, and not done."""
-        return dict(self._claims.settled)
-
-    @property
-    def refused(self) -> Mapping[str, PerennialError]:
-        """Keys that the kind's gate refuses, with its reasons: not ours, and not to be done."""
-        return dict(self._claims.refused)
-
-    @property
-    def done(self) -> tuple[str, ...]:
-        return tuple(self._claims.done)
 
     def more(self, limit: int) -> tuple[str, ...]:
         """Lease up to `limit` further due keys; returns them."""
@@ -154,29 +139,22 @@ class Lease:
         self._beat()
         self._raise_if_lost()
 
-    def complete(self, key: str, reason_code: str = "") -> None:
-        self._answer(key, Outcome("complete", reason_code))
-
-    def skip(self, key: str, reason_code: str) -> None:
-        self._answer(key, Outcome("skip", reason_code))
-
-    def defer(
-        self,
-        key: str,
-        error: BaseException | str | None = None,
-        *,
-        not_before: datetime | None = None,
-        reason_code: str | None = None,
-    ) -> None:
-        """Try again later: at `not_before` if the caller knows, else by the kind's backoff."""
-        self._answer(key, deferral(error, not_before, reason_code))
-
-    def fail(self, key: str, error: BaseException | str, *, reason_code: str | None = None) -> None:
-        self._answer(key, failure(error, reason_code))
+    def answer(self, work: str, outcome: Outcome) -> None:
+        """Note the answer for a key; it is written with the next heartbeat, or at the end."""
+        if work in self.done:
+            return
+        with self._lock:
+            if work not in self._leased:
+                raise KeyError(f"{work} is not leased to {self._run_id}")
+            if (given := self._leased[work].outcome) is not None:
+                raise ValueError(f"{work} was answered for already ({given.verb})")
+            self._leased[work].outcome = outcome
 
     def __enter__(self) -> Self:
-        self._claims = self._claim(self._claimant())
-        self._leased = {key: _Leased(row) for key, row in self._claims.held.items()}
+        claims = self._claim(self._claimant())
+        self._leased = {key: _Leased(row) for key, row in claims.held.items()}
+        self.busy, self.done = claims.busy, tuple(claims.done)
+        self.settled, self.refused = claims.settled, claims.refused
         if self._heartbeat and self._leased:
             name = f"lease of {self._kind.name}"
             self._thread = threading.Thread(target=self._keep_alive, name=name, daemon=True)
@@ -220,16 +198,6 @@ class Lease:
         again = self._ledger.clock() + self._retry_in + NEXT_PASS
         return Outcome("repeat", outcome.reason_code, outcome.cause, again)
 
-    def _answer(self, key: str, outcome: Outcome) -> None:
-        if key in self._claims.done:
-            return
-        with self._lock:
-            if key not in self._leased:
-                raise KeyError(f"{key} is not leased to {self._run_id}")
-            if (given := self._leased[key].outcome) is not None:
-                raise ValueError(f"{key} was answered for already ({given.verb})")
-            self._leased[key].outcome = outcome
-
     def _answer_rest(self, outcome: Outcome) -> None:
         with self._lock:
             for one in self._leased.values():
@@ -239,7 +207,7 @@ class Lease:
         """Write the answers given since the last time."""
         with self._lock:
             new = {one.row.id: one for one in self._leased.values() if one.outcome is not None and one.open}
-            answers = [Answer(n, one.row.fence, one.outcome) for n, one in new.items() if one.outcome]
+            answers = [(n, one.row.fence, one.outcome) for n, one in new.items() if one.outcome]
             _, stale = settle(self._ledger, answers)
             for number, one in new.items():
                 one.written, one.lost = True, number in stale
@@ -276,7 +244,7 @@ class Lease:
             )
 
     def _raise_if_busy(self) -> None:
-        if busy := self._claims.busy:
+        if busy := self.busy:
             holders = sorted(set(busy.values()))
             raise LeasedElsewhere(f"{self._kind.name} {_shown(busy)} is leased to {_shown(holders)}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from domain.shared.error import TransientResourceError
 
@@ -121,15 +121,6 @@ class Backlog:
     waiting: int
     running: int
     oldest: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Swept:
-    """An orphan taken back. `work` is the row as it is now, `run_id` its dead holder."""
-
-    work: Work
-    run_id: str
-    why: Literal["run_finished", "lease_expired"]
 
 
 class LeaseLost(TransientResourceError):

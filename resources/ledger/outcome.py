@@ -29,7 +29,6 @@ class Cause:
     reason_code: str
     error: str
     retry_after: timedelta | None = None
-    retry_in_run: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +64,15 @@ def cause_of(error: BaseException | str, *, otherwise: ErrorKind = "transient") 
         text = f"{type(error).__name__}: {error}"
         return Cause(kind="unclassified", reason_code="unclassified", error=shortened(text))
     kind: ErrorKind = "unclassified"
-    retry_after, retry_in_run = None, True
+    retry_after = None
     if isinstance(ours, TransientResourceError):
-        kind, retry_after, retry_in_run = "transient", ours.retry_after, ours.retry_in_run
+        kind, retry_after = "transient", ours.retry_after
     elif isinstance(ours, PermanentRunnerError):
         kind = "permanent"
     elif isinstance(ours, InvalidInput):
         kind = "invalid_input"
-    words = f"{ours.message}\n{ours.remedy}" if ours.remedy else ours.message
-    return Cause(
-        kind=kind,
-        reason_code=ours.reason_code,
-        error=shortened(words),
-        retry_after=retry_after,
-        retry_in_run=retry_in_run,
-    )
+    text = f"{ours.message}\n{ours.remedy}"  # an empty line is dropped
+    return Cause(kind, ours.reason_code, shortened(text), retry_after)
 
 
 def _first_of_ours(error: BaseException) -> PerennialError | None:

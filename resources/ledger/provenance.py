@@ -6,10 +6,10 @@ A revision is a record whose content changed; its snapshots must not expire befo
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Engine, and_, case, insert, select, update
@@ -44,20 +44,14 @@ class PartitionRecord:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One change of content the source made."""
+    """One change of content the source made: the snapshots that show it before and after."""
 
     id: int
     table_name: str
     partition: str
-    generation: int
-    old_rows: int
-    old_digest: str
-    new_rows: int
-    new_digest: str
     old_snapshot_id: int | None
     new_snapshot_id: int | None
     seen_at: datetime
-    recorded: bool
 
 
 _RECORD = [partition_record.c[column.name] for column in fields(PartitionRecord)]
@@ -84,28 +78,29 @@ class Provenance:
         newest = {(entry.table_name, entry.partition): entry for entry in entries}
         if not newest:
             return
-        now = self.clock()
-        records = [newest[name] for name in sorted(newest)]
+        now, records = self.clock(), [newest[name] for name in sorted(newest)]
+        tables = sorted({record.table_name for record in records})
         with writing(self.engine) as connection:
             # In turns, always in one order of names: rows locked in different orders would deadlock.
-            for table in sorted({record.table_name for record in records}):
+            for table in tables:
                 lock_name(connection, table)
             if revision:
-                _append_revisions(connection, records, now, parent_snapshot_id)
+                known = _read(connection, tables, {record.partition for record in records})
+                changed = [
+                    _revision(known[name], new, now, parent_snapshot_id)
+                    for name, new in sorted(newest.items())
+                    if name in known and (known[name].rows, known[name].digest) != (new.rows, new.digest)
+                ]
+                if changed:
+                    connection.execute(insert(partition_revision), changed)
             connection.execute(_upsert(connection), [_values(record, now) for record in records])
 
     def records(
         self, tables: Collection[str], partitions: Collection[str] | None = None
     ) -> dict[tuple[str, str], PartitionRecord]:
         """The records of these tables, of all their partitions or only of those named."""
-        query = select(*_RECORD).where(partition_record.c.table_name.in_(list(tables)))
         with reading(self.engine) as connection:
-            if partitions is None:
-                return _by_name(connection.execute(query))
-            found: dict[tuple[str, str], PartitionRecord] = {}
-            for chunk in chunks(sorted(set(partitions))):
-                found |= _by_name(connection.execute(query.where(partition_record.c.partition.in_(chunk))))
-            return found
+            return _read(connection, tables, partitions)
 
     def filled(self, tables: Collection[str]) -> dict[str, set[str]]:
         """By table, the partitions that had rows when they were last recorded."""
@@ -118,22 +113,17 @@ class Provenance:
                 found.setdefault(table, set()).add(partition)
         return found
 
-    def pending_revisions(self, tables: Collection[str] | None = None) -> list[Revision]:
-        """Revisions whose old and new values are not kept yet, oldest first."""
-        query = (
-            select(*_REVISION)
-            .where(partition_revision.c.recorded.is_(False))
-            .order_by(partition_revision.c.id)
-        )
-        if tables is not None:
-            query = query.where(partition_revision.c.table_name.in_(list(tables)))
+    def pending_revisions(self, table: str = "") -> list[Revision]:
+        """Revisions, of all tables or of one, whose old and new values are not kept yet, oldest first."""
+        query = select(*_REVISION).where(partition_revision.c.recorded.is_(False))
+        if table:
+            query = query.where(partition_revision.c.table_name == table)
         with reading(self.engine) as connection:
-            return [Revision(*row) for row in connection.execute(query)]
+            return [Revision(*row) for row in connection.execute(query.order_by(partition_revision.c.id))]
 
-    def mark_recorded(self, revisions: Iterable[Revision | int]) -> None:
-        ids = [item if isinstance(item, int) else item.id for item in revisions]
+    def mark_recorded(self, revisions: Iterable[Revision]) -> None:
         with writing(self.engine) as connection:
-            for chunk in chunks(sorted(ids)):
+            for chunk in chunks(sorted(revision.id for revision in revisions)):
                 connection.execute(
                     update(partition_revision).where(partition_revision.c.id.in_(chunk)).values(recorded=True)
                 )
@@ -143,15 +133,19 @@ class Provenance:
 
         The records' own snapshots are not pinned: nothing reads them, and they would keep every file.
         """
-        return {
-            snapshot
-            for revision in self.pending_revisions([table])
-            for snapshot in (revision.old_snapshot_id, revision.new_snapshot_id)
-            if snapshot is not None
-        }
+        pending = self.pending_revisions(table)
+        shown = {number for one in pending for number in (one.old_snapshot_id, one.new_snapshot_id)}
+        return {number for number in shown if number is not None}
 
 
-def _by_name(rows: Iterable[Any]) -> dict[tuple[str, str], PartitionRecord]:
+def _read(
+    connection: Connection, tables: Collection[str], partitions: Collection[str] | None
+) -> dict[tuple[str, str], PartitionRecord]:
+    query = select(*_RECORD).where(partition_record.c.table_name.in_(list(tables)))
+    queries = [query]
+    if partitions is not None:
+        queries = [query.where(partition_record.c.partition.in_(c)) for c in chunks(sorted(set(partitions)))]
+    rows = chain.from_iterable(connection.execute(one) for one in queries)
     return {(row[0], row[1]): PartitionRecord(*row) for row in rows}
 
 
@@ -197,28 +191,6 @@ def _upsert(connection: Connection) -> Any:
     )
     # psycopg2 sends rows one by one unless something is returned: 30,000 rows took 3.5 s, now 2.4 s.
     return upsert.returning(old.partition) if connection.dialect.name == "postgresql" else upsert
-
-
-def _append_revisions(
-    connection: Connection, records: Sequence[PartitionRecord], now: datetime, parent_snapshot_id: int | None
-) -> None:
-    by_table: dict[str, dict[str, PartitionRecord]] = defaultdict(dict)
-    for record in records:
-        by_table[record.table_name][record.partition] = record
-    revisions: list[dict[str, Any]] = []
-    for table, partitions in by_table.items():
-        for chunk in chunks(partitions):
-            query = (
-                select(*_RECORD)
-                .where(partition_record.c.table_name == table, partition_record.c.partition.in_(chunk))
-                .order_by(partition_record.c.partition)
-            )
-            for old in _by_name(connection.execute(query)).values():
-                new = partitions[old.partition]
-                if (old.rows, old.digest) != (new.rows, new.digest):
-                    revisions.append(_revision(old, new, now, parent_snapshot_id))
-    if revisions:
-        connection.execute(insert(partition_revision), revisions)
 
 
 def _revision(

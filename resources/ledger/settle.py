@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import Generic, TypeVar
 
 from sqlalchemy import Connection
 
@@ -17,6 +18,10 @@ from resources.ledger.rows import Change, lock_ids, lock_waiting_siblings, recor
 from resources.ledger.schema import DEFERRED, RUNNING, WAITING
 from resources.ledger.transitions import inherited, settled
 
+T = TypeVar("T")
+Answer = tuple[int, int, Outcome]
+"""How the holder of a row, by its id and fence, ended its attempt."""
+
 EVENTS = {
     "complete": "completed",
     "skip": "skipped",
@@ -27,82 +32,67 @@ EVENTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """How the holder of row `id` under `fence` ended its attempt."""
+class Answers(ABC, Generic[T]):
+    """How a holder ends the attempts at its work: the row that a worker claimed, the key of a lease."""
 
-    id: int
-    fence: int
-    outcome: Outcome
+    @abstractmethod
+    def answer(self, work: T, outcome: Outcome) -> None: ...
 
+    def complete(self, work: T, reason_code: str = "") -> None:
+        self.answer(work, Outcome("complete", reason_code))
 
-class AnswerOperations(LedgerContext):
-    """A worker's answers, by the id and fence of its claim."""
-
-    def complete(self, work_id: int, fence: int, reason_code: str = "") -> Work:
-        return self._answer(work_id, fence, Outcome("complete", reason_code))
-
-    def skip(self, work_id: int, fence: int, reason_code: str) -> Work:
-        return self._answer(work_id, fence, Outcome("skip", reason_code))
+    def skip(self, work: T, reason_code: str) -> None:
+        self.answer(work, Outcome("skip", reason_code))
 
     def defer(
         self,
-        work_id: int,
-        fence: int,
+        work: T,
         error: BaseException | str | None = None,
         *,
         not_before: datetime | None = None,
         reason_code: str | None = None,
-    ) -> Work:
+    ) -> None:
         """Try again at `not_before`, or by the kind's backoff. Without an error nothing failed."""
-        return self._answer(work_id, fence, deferral(error, not_before, reason_code))
+        cause = None if error is None else cause_of(error)
+        reason_code = reason_code or (cause.reason_code if cause else "deferred")
+        self.answer(work, Outcome("defer", reason_code, cause, not_before))
 
-    def fail(
-        self, work_id: int, fence: int, error: BaseException | str, *, reason_code: str | None = None
-    ) -> Work:
-        return self._answer(work_id, fence, failure(error, reason_code))
+    def fail(self, work: T, error: BaseException | str, *, reason_code: str | None = None) -> None:
+        cause = cause_of(error, otherwise="permanent")
+        self.answer(work, Outcome("fail", reason_code or cause.reason_code, cause))
 
-    def release(self, work_id: int, fence: int, reason_code: str = "released") -> Work:
-        """Give the row back; the attempt does not count."""
-        return self._answer(work_id, fence, Outcome("release", reason_code))
+    def release(self, work: T, reason_code: str = "released") -> None:
+        """Give the work back; the attempt does not count."""
+        self.answer(work, Outcome("release", reason_code))
 
-    def _answer(self, work_id: int, fence: int, outcome: Outcome) -> Work:
-        rows, stale = settle(self, [Answer(work_id, fence, outcome)])
+
+class AnswerOperations(LedgerContext, Answers[Work]):
+    def answer(self, work: Work, outcome: Outcome) -> None:
+        """Write a worker's answer, by the id and the fence of the row that it claimed."""
+        _, stale = settle(self, [(work.id, work.fence, outcome)])
         if stale:
-            raise LeaseLost(f"work {work_id} is not leased under fence {fence} any more; nothing was changed")
-        return next(row for row in rows if row.id == work_id)
+            raise LeaseLost(
+                f"work {work.id} is not leased under fence {work.fence} any more; nothing was changed"
+            )
 
 
-def deferral(
-    error: BaseException | str | None, not_before: datetime | None, reason_code: str | None
-) -> Outcome:
-    cause = None if error is None else cause_of(error)
-    return Outcome("defer", reason_code or (cause.reason_code if cause else "deferred"), cause, not_before)
-
-
-def failure(error: BaseException | str, reason_code: str | None) -> Outcome:
-    cause = cause_of(error, otherwise="permanent")
-    return Outcome("fail", reason_code or cause.reason_code, cause)
-
-
-def settle(ledger: LedgerContext, answers: Sequence[Answer]) -> tuple[list[Work], list[int]]:
+def settle(ledger: LedgerContext, answers: Sequence[Answer]) -> tuple[list[Work], set[int]]:
     """Write these answers. Returns the rows afterwards, and the ids that another holder has by now."""
     if not answers:
-        return [], []
+        return [], set()
     now = ledger.clock()
     with writing(ledger.engine) as connection:
-        rows = {row.id: row for row in lock_ids(connection, [answer.id for answer in answers])}
+        rows = {row.id: row for row in lock_ids(connection, [number for number, _, _ in answers])}
         changes: list[Change] = []
-        stale: list[int] = []
-        for answer in answers:
-            row = rows.get(answer.id)
-            if row is None or row.fence != answer.fence or row.status != RUNNING:
-                stale.append(answer.id)
+        stale: set[int] = set()
+        for number, fence, outcome in answers:
+            row = rows.get(number)
+            if row is None or row.fence != fence or row.status != RUNNING:
+                stale.add(number)
                 continue
-            after = settled(row, answer.outcome, ledger.policy_of(row), now)
-            verb = answer.outcome.verb
-            gave_up = verb == "defer" and after.status not in WAITING
-            changes.append(Change(row, after, "failed" if gave_up else EVENTS[verb]))
+            after = settled(row, outcome, ledger.policy_of(row), now)
+            gave_up = outcome.verb == "defer" and after.status not in WAITING
+            changes.append(Change(row, after, "failed" if gave_up else EVENTS[outcome.verb]))
         written = write_settled(connection, _without_polls(connection, changes), now)
     return written, stale
 

@@ -6,44 +6,40 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Literal
 
-from resources.database.engine import reading, writing
-from resources.ledger.context import LedgerContext
-from resources.ledger.model import WORKER, Swept, Work
-from resources.ledger.rows import Change, as_work, lock_ids, recorded_statuses, select_work
-from resources.ledger.schema import FAILED, RUNNING, is_running
+from resources.database.engine import writing
+from resources.ledger.model import WORKER, Work
+from resources.ledger.queries import Queries
+from resources.ledger.rows import Change, lock_ids, recorded_statuses
+from resources.ledger.schema import FAILED, RUNNING
 from resources.ledger.settle import write_settled
 from resources.ledger.transitions import orphaned
 
-Why = Literal["run_finished", "lease_expired"]
 
-
-class SweepOperations(LedgerContext):
-    def sweep(self, *, finished_runs: Collection[str], now: datetime | None = None) -> list[Swept]:
-        """Take rows back from dead holders. `finished_runs` are those that Dagster calls finished or does not
-        know; `now` stands in for the machine clock."""
+class SweepOperations(Queries):
+    def sweep(self, *, finished_runs: Collection[str], now: datetime | None = None) -> list[Work]:
+        """Take rows back from dead holders; returns them, with the dead holder as their run. `finished_runs`
+        are those that Dagster calls finished or does not know; `now` stands in for the machine clock."""
         machine_now, clock_now = now or self.machine_clock(), self.clock()
-        with reading(self.engine) as connection:
-            running = map(as_work, connection.execute(select_work().where(is_running())))
-            suspects = [row.id for row in running if _why_orphan(row, finished_runs, machine_now)]
+        suspects = [row.id for row in self.running() if _why_orphan(row, finished_runs, machine_now)]
         if not suspects:
             return []
         with writing(self.engine) as connection:
             changes: list[Change] = []
-            taken: dict[int, tuple[str, Why]] = {}
             recorded = recorded_statuses(connection, suspects)
             # Read again under the lock: a heartbeat or an answer may have come in between.
             for row in lock_ids(connection, suspects):
-                if (why := _why_orphan(row, finished_runs, machine_now)) is None:
-                    continue
-                attempt = recorded.get(row.id) == RUNNING
-                after = orphaned(row, self.policy_of(row), why=why, now=clock_now, attempt=attempt)
-                changes.append(Change(row, after, "abandoned" if after.status == FAILED else "orphaned"))
-                taken[row.id] = (row.run_id or "", why)
+                if why := _why_orphan(row, finished_runs, machine_now):
+                    attempt = recorded.get(row.id) == RUNNING
+                    after = orphaned(row, self.policy_of(row), why=why, now=clock_now, attempt=attempt)
+                    changes.append(Change(row, after, "abandoned" if after.status == FAILED else "orphaned"))
             written = write_settled(connection, changes, clock_now)
-        return [Swept(row, *taken[row.id]) for row in written if row.id in taken]
+        orphans = {change.before.id for change in changes}
+        return [row for row in written if row.id in orphans]
 
 
-def _why_orphan(row: Work, finished: Collection[str], machine_now: datetime) -> Why | None:
+def _why_orphan(
+    row: Work, finished: Collection[str], machine_now: datetime
+) -> Literal["run_finished", "lease_expired"] | None:
     if row.status != RUNNING:
         return None
     run_id = row.run_id or ""

@@ -57,4 +57,4 @@ def request_types(carbon: CarbonService) -> None:
                 if f"{kind}|{year}" in filled
             ]
         )
-        carbon.ledger.complete(row.id, row.fence)
+        carbon.ledger.complete(row)

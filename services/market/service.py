@@ -201,18 +201,16 @@ class MarketService:
         """Note whether the source answered. A success beside a failure is none, an early day no failure."""
         failed = [error for error in work.failures.values() if _is_of_source(error)]
         if failed:
-            self.sources.failed(endpoint.source, failed[0], at=self.clock())
+            self.sources.failed(endpoint.source, failed[0])
         elif work.committed:
-            now = self.clock()
-            newest = self.calendar().newest(1, shanghai(now).date())
-            today = str(shanghai(now).date())
+            day = shanghai(self.clock()).date()
+            newest, today = self.calendar().newest(1, day), str(day)
             of_today = work.committed.get(today, ABSENT).rows
             open_today = endpoint.table.partition_kind == "day" and newest and str(newest[0]) == today
             self.sources.succeeded(
                 endpoint.source,
                 rows_latest=work.committed[max(work.committed)].rows,
                 rows_today=of_today if open_today else None,
-                at=now,
             )
 
     def recent_rows(self, name: str, count: int = 60) -> dict[str, int]:

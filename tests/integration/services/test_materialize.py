@@ -191,5 +191,5 @@ def test_materialize__content_of_a_source_changed__notes_a_revision(toy: Toy) ->
         work = toy.work(Pass(f"run {number}"), "api", revisions=True)
         work.run(["2025"], each(lambda r, names=names: built(r, names)))
     [revision] = toy.ledger.provenance.pending_revisions()
-    assert (revision.old_rows, revision.new_rows) == (1, 2)
+    assert (revision.table_name, revision.partition) == ("toy.things", "2025")
     assert [one.seen_count for one in toy.reports] == [1, 1]

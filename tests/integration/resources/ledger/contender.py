@@ -41,7 +41,7 @@ def claim(ledger: Ledger, name: str) -> list[int]:
     won: list[int] = []
     while rows := ledger.claim(CLAIMED.name, holder=f"worker:{name}", limit=20):
         for row in rows:
-            ledger.complete(row.id, row.fence)
+            ledger.complete(row)
             won.append(row.id)
     return won
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from domain.shared.work import WorkRequest
+from resources.ledger.client import Work
 from tests.integration.conftest import FINITE, START, SettableClock
 
 WAITING = {"queued", "deferred"}
@@ -126,9 +127,9 @@ class Reference:
             and self.running(kind, row.key) is None
         }
 
-    def leased_under(self, ticket: tuple[int, int]) -> Row | None:
-        row = self.rows.get(ticket[0])
-        return row if row and row.status == "running" and row.fence == ticket[1] else None
+    def leased_under(self, ticket: Work) -> Row | None:
+        row = self.rows.get(ticket.id)
+        return row if row and row.status == "running" and row.fence == ticket.fence else None
 
     def orphans(self, finished: Sequence[str], machine_now: datetime) -> set[int]:
         return {

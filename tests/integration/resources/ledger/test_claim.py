@@ -39,7 +39,8 @@ def test_claim__two_workers__get_each_row_once(ledger, machine):
     assert [row.key for row in first] == ["a", "b"]
     assert [row.key for row in second] == ["c"]
     assert first[0].lease_until == machine() + timedelta(seconds=60)
-    assert ledger.complete(first[0].id, first[0].fence).status == "completed"
+    ledger.complete(first[0])
+    assert ledger.get(first[0].id).status == "completed"
 
 
 def test_claim__same_worker_again__counts_each_attempt(ledger, clock):
@@ -47,7 +48,7 @@ def test_claim__same_worker_again__counts_each_attempt(ledger, clock):
     for attempt in (1, 2, 3):
         row = claimed(ledger)
         assert row.attempts == attempt
-        ledger.defer(row.id, row.fence, "busy")
+        ledger.defer(row, "busy")
         clock.advance(hours=1)
 
 
@@ -62,15 +63,15 @@ def test_claim__tenant_or_keys__claims_only_those(ledger):
 def test_claim__without_attempt__counts_nothing_and_leaves_no_event_while_polling(ledger, clock):
     enqueue(ledger, "job", kind=FINITE)
     row = claimed(ledger, kind=FINITE)
-    ledger.defer(row.id, row.fence, not_before=clock() + timedelta(seconds=2), reason_code="polling")
+    ledger.defer(row, not_before=clock() + timedelta(seconds=2), reason_code="polling")
     for _ in range(20):
         clock.advance(seconds=2)
         row = claimed(ledger, kind=FINITE, attempt=False)
         assert (row.status, row.attempts) == ("running", 1)
-        ledger.defer(row.id, row.fence, not_before=clock() + timedelta(seconds=2), reason_code="polling")
+        ledger.defer(row, not_before=clock() + timedelta(seconds=2), reason_code="polling")
     clock.advance(seconds=2)
     row = claimed(ledger, kind=FINITE, attempt=False)
-    ledger.complete(row.id, row.fence)
+    ledger.complete(row)
     history = [(e.event, e.status, e.attempt) for e in ledger.events(row.id)]
     assert history == [
         ("created", "queued", 0),
@@ -83,7 +84,7 @@ def test_claim__without_attempt__counts_nothing_and_leaves_no_event_while_pollin
 def test_claim__poll_meets_an_error__leaves_an_event(ledger, clock):
     enqueue(ledger, "job", kind=FINITE)
     row = claimed(ledger, kind=FINITE, attempt=False)
-    ledger.defer(row.id, row.fence, TransientResourceError("cluster busy"))
+    ledger.defer(row, TransientResourceError("cluster busy"))
     assert [e.event for e in ledger.events(row.id)] == ["created", "deferred"]
     assert ledger.get(row.id).error == "cluster busy"
 
@@ -92,11 +93,11 @@ def test_sweep__poller_died_on_the_last_attempt__queues_the_row_again(ledger, ma
     enqueue(ledger, "job", kind=FINITE)
     for _ in range(3):
         row = claimed(ledger, kind=FINITE)
-        ledger.defer(row.id, row.fence, not_before=clock())
+        ledger.defer(row, not_before=clock())
     row = claimed(ledger, kind=FINITE, attempt=False)
     machine.advance(seconds=61)
     (swept,) = ledger.sweep(finished_runs=())
-    assert (swept.work.status, swept.work.attempts, swept.work.crash_count) == ("queued", 3, 1)
+    assert (swept.status, swept.attempts, swept.crash_count) == ("queued", 3, 1)
 
 
 def test_claim__unknown_kind__is_refused(ledger):
@@ -109,11 +110,11 @@ def test_renew__leased_row__prolongs_and_a_stale_fence_changes_nothing(ledger, m
     enqueue(ledger, "a")
     row = claimed(ledger)
     machine.advance(seconds=50)
-    assert ledger.renew(row.id, row.fence)
+    assert ledger.renew(row)
     assert ledger.get(row.id).lease_until == machine() + timedelta(seconds=60)
-    assert not ledger.renew(row.id, row.fence - 1)
-    ledger.release(row.id, row.fence)
-    assert not ledger.renew(row.id, row.fence)
+    assert not ledger.renew(replace(row, fence=row.fence - 1))
+    ledger.release(row)
+    assert not ledger.renew(row)
 
 
 @pytest.mark.parametrize("idle", ["a", "c", "e"])

@@ -107,19 +107,6 @@ def test_dispatch__after_a_claim__counts_its_waits_anew(ledger, clock):
     assert sent.rows[0].dispatches == 1
 
 
-def test_dispatch__two_tenants__takes_turns(ledger):
-    enqueue(ledger, *[f"big{n}" for n in range(5)], tenant="big")
-    enqueue(ledger, "small0", "small1", tenant="small")
-    assert keys(ledger.dispatch(FILL, limit=4)) == [("big0",), ("small0",), ("big1",), ("small1",)]
-
-
-def test_dispatch__tenant_with_work_under_way__lets_others_go_first(ledger):
-    enqueue(ledger, "big0", "big1", tenant="a-big")
-    ledger.dispatch(FILL, limit=1)
-    enqueue(ledger, "small0", tenant="small")
-    assert keys(ledger.dispatch(FILL, limit=1)) == [("small0",)]
-
-
 def test_dispatch__pulled_kind__is_refused(ledger):
     with pytest.raises(ValueError, match="pulled"):
         ledger.with_kinds([replace(FILL_KIND, pulled=True)]).dispatch(FILL, limit=1)

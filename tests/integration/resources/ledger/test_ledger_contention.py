@@ -90,7 +90,7 @@ def test_sweep__holder_was_killed__queues_its_work_when_the_lease_ends(race, led
     holder.communicate()
     assert race.sweep(finished_runs=()) == [], "its lease has not ended"
     swept = race.sweep(finished_runs=(), now=machine_clock() + timedelta(seconds=61))
-    assert [(one.run_id, one.why, one.work.key, one.work.status) for one in swept] == [
+    assert [(one.run_id, one.reason_code, one.key, one.status) for one in swept] == [
         ("doomed", "lease_expired", "a", "queued"),
         ("doomed", "lease_expired", "b", "queued"),
     ]

@@ -11,11 +11,11 @@ with the `--hypothesis-seed` it names.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -96,7 +96,7 @@ class Run:
     lease: Lease
     run: str
     final: bool
-    tickets: dict[str, tuple[int, int]]
+    tickets: Mapping[str, Work]
     busy: set[str]
     answers: dict[str, Ending] = field(default_factory=dict)
     written: set[str] = field(default_factory=set)
@@ -116,7 +116,7 @@ class LedgerModel(RuleBasedStateMachine):
             connection.execute(delete(work))
         self.expected = Reference(self.clock)
         self.runs: list[Run] = []
-        self.tickets: list[tuple[int, int]] = []
+        self.tickets: list[Work] = []
         self.dispatches: list[str] = []
         self.ids = [0]
         """Every id ever given, and one that never was."""
@@ -247,7 +247,7 @@ class LedgerModel(RuleBasedStateMachine):
         for row in rows:
             expected = self.expected.rows[row.id]
             self.expected.claimed(expected, holder, self.machine() + LEASE, poll=not attempt)
-            self.tickets.append((row.id, row.fence))
+            self.tickets.append(row)
             assert self.expected.leased_under(self.tickets[-1])
 
     # Answers by id and fence, in time or late
@@ -257,7 +257,7 @@ class LedgerModel(RuleBasedStateMachine):
     def answer(self, ledger: int, pick: int, how: Ending) -> None:
         self._answer(self.ledgers[ledger], self.tickets[-1 - pick % len(self.tickets)], how)
 
-    def _answer(self, ledger: Ledger, ticket: tuple[int, int], how: Ending) -> None:
+    def _answer(self, ledger: Ledger, ticket: Work, how: Ending) -> None:
         row = self.expected.leased_under(ticket)
         if row is None:
             with pytest.raises(LeaseLost):
@@ -266,14 +266,16 @@ class LedgerModel(RuleBasedStateMachine):
             self._write_answer(ledger, ticket, how)
             self.expected.ended(row, how)
 
-    def _write_answer(self, ledger: Ledger, ticket: tuple[int, int], how: Ending) -> Work:
+    def _write_answer(self, to: Ledger | Lease, work: Any, how: Ending) -> None:
+        """The same words answer for a worker's row and for a key of a lease."""
         if how.verb == "skip":
-            return ledger.skip(*ticket, "closed")
-        if how.verb == "defer":
-            return ledger.defer(*ticket, how.error, not_before=self._when(how))
-        if how.verb == "fail":
-            return ledger.fail(*ticket, how.error)
-        return getattr(ledger, how.verb)(*ticket)
+            to.skip(work, "closed")
+        elif how.verb == "defer":
+            to.defer(work, how.error, not_before=self._when(how))
+        elif how.verb == "fail":
+            to.fail(work, how.error)
+        else:
+            getattr(to, how.verb)(work)
 
     def _when(self, how: Ending) -> datetime | None:
         return None if how.after is None else self.clock() + how.after
@@ -283,7 +285,7 @@ class LedgerModel(RuleBasedStateMachine):
     def renew(self, pick: int) -> None:
         ticket = self.tickets[-1 - pick % len(self.tickets)]
         row = self.expected.leased_under(ticket)
-        assert self.ledgers[1].renew(*ticket) == (row is not None)
+        assert self.ledgers[1].renew(ticket) == (row is not None)
         if row:
             row.lease_until = self.machine() + LEASE
 
@@ -331,8 +333,8 @@ class LedgerModel(RuleBasedStateMachine):
         assert set(lease.done) == done, "what it has done is not done again"
         assert {key: row.id for key, row in lease.settled.items()} == settled
         assert {key: (row.id, row.fence) for key, row in lease.work.items()} == tickets
-        self.runs.append(Run(lease, run, final, tickets, set(busy)))
-        self.tickets += tickets.values()
+        self.runs.append(Run(lease, run, final, lease.work, set(busy)))
+        self.tickets += lease.work.values()
 
     @precondition(lambda self: self.runs)
     @rule(pick=PICK, key=PICK, how=ENDINGS)
@@ -342,19 +344,9 @@ class LedgerModel(RuleBasedStateMachine):
         if not open_keys:
             return
         name = open_keys[key % len(open_keys)]
-        if how.verb == "release":
-            how = Ending("complete")
-        if how.verb == "defer":
-            # The moment is fixed when the answer is given, the rest when it is written.
-            run.lease.defer(name, how.error, not_before=self._when(how))
-            how = Ending(how.verb, how.error, how.after and self._when(how))
-        elif how.verb == "fail":
-            run.lease.fail(name, how.error)
-        elif how.verb == "skip":
-            run.lease.skip(name, "closed")
-        else:
-            run.lease.complete(name)
-        run.answers[name] = how
+        self._write_answer(run.lease, name, how)
+        # The moment is fixed when the answer is given, the rest when it is written.
+        run.answers[name] = Ending(how.verb, how.error, how.after and self._when(how))
 
     @precondition(lambda self: self.runs)
     @rule(pick=PICK)
@@ -433,7 +425,7 @@ class LedgerModel(RuleBasedStateMachine):
         with self._interrupted(ledger, meanwhile, FILL.name):
             swept = ledger.sweep(finished_runs=finished)
         orphans = seen & self.expected.orphans(finished, self.machine())
-        assert {one.work.id for one in swept} == orphans, "the dead are found, the living left alone"
+        assert {row.id for row in swept} == orphans, "the dead are found, the living left alone"
         for number in sorted(orphans):
             self.expected.orphaned(self.expected.rows[number])
 

@@ -69,7 +69,7 @@ def claimed(ledger: Ledger, kind: str = FILL):
 
 def test_retry__deferred_row__is_due_now(ledger, clock):
     row = claimed(ledger)
-    ledger.defer(row.id, row.fence, "later")
+    ledger.defer(row, "later")
     again = ledger.retry(row.id)
     assert (again.id, again.status, again.not_before, again.attempts) == (row.id, "queued", clock(), 1)
     assert len(ledger.dispatch(FILL, limit=1)) == 1
@@ -77,7 +77,7 @@ def test_retry__deferred_row__is_due_now(ledger, clock):
 
 def test_retry__failed_row__gets_one_new_generation(ledger):
     row = claimed(ledger, kind=FINITE)
-    ledger.fail(row.id, row.fence, "no")
+    ledger.fail(row, "no")
     again = ledger.retry(row.id)
     assert (again.parent_id, again.fingerprint, again.attempts, again.status) == (row.id, "f", 0, "queued")
     assert ledger.get(row.id).status == "failed", "history stays"
@@ -116,12 +116,12 @@ def test_cancel__waiting_and_running_rows__ends_them_for_their_holders_too(ledge
     assert (cancelled.status, cancelled.run_id) == ("cancelled", "worker:1")
     assert ledger.cancel(row.id) == cancelled, "twice is once"
     with pytest.raises(LeaseLost):
-        ledger.complete(row.id, row.fence)
+        ledger.complete(row)
 
 
 def test_cancel__finished_or_unknown_work__is_refused(ledger):
     row = claimed(ledger)
-    ledger.complete(row.id, row.fence)
+    ledger.complete(row)
     for number, code in ((row.id, "already_finished"), (2**60, "unknown_work")):
         with pytest.raises(InvalidInput) as refusal:
             ledger.cancel(number)

@@ -113,12 +113,12 @@ def test_inherit_unfinished__earlier_rows_failed__joins_their_pipelines(ledger):
 
 
 def test_members__many_rows_and_pipelines__is_a_handful_of_statements(ledger):
-    rows = ledger.enqueue([request(f"d{n}", "f", "a", f"c{n}") for n in range(1_500)]).created
+    rows = ledger.enqueue([request(f"d{n}", "f", "a", f"c{n}") for n in range(1_100)]).created
     statements: list[str] = []
     event.listen(ledger.engine, "before_cursor_execute", lambda *args: statements.append(args[2]))
     found = ledger.pipelines.of([row.id for row in rows] * 2)
     assert {len(names) for names in found.values()} == {2}
-    assert len(ledger.pipelines.members(["a", *(f"c{n}" for n in range(1_500))])["a"]) == 1_500
+    assert len(ledger.pipelines.members(["a", *(f"c{n}" for n in range(1_100))])["a"]) == 1_100
     assert len(statements) < 20
 
 

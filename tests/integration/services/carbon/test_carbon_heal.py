@@ -39,7 +39,7 @@ def test_heal_takes_back_what_a_dead_run_held_and_does_it(app: CarbonApp) -> Non
 def after_a_while(work: Work, app: CarbonApp) -> Iterator[None]:
     """It is given back while the body lasts."""
     ledger = app.carbon.ledger
-    timer = threading.Timer(A_WHILE, lambda: ledger.release(work.id, work.fence))
+    timer = threading.Timer(A_WHILE, lambda: ledger.release(work))
     timer.start()
     try:
         yield
