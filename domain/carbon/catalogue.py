@@ -6,10 +6,10 @@ Every type has one formula: (amount + plus) × every `times`, `share` and `flag`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -31,8 +31,6 @@ class   a word that chooses the factor, derived from the amount: short, medium o
 
 GIVEN = ("year", "data_entry_type", "entry_id", "unit_id", "unit", "kg_co2eq", "note")
 """Columns that every type has."""
-
-
 ARITHMETIC = 2
 """Raised when the program calculates otherwise: every result is then out of date, and made again."""
 
@@ -193,127 +191,74 @@ def catalogue() -> Catalogue:
 
 
 def parse(text: str) -> Catalogue:
-    """Read a catalogue; an error names the row and the field."""
+    """Read a catalogue; an error names the row that is wrong."""
     document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe loaders
-    if not isinstance(document, dict) or not isinstance(document.get("modules"), dict):
-        raise InvalidInput("the carbon catalogue has no section modules")
-    modules = tuple(_module(name, row) for name, row in document["modules"].items())
+    with _row("carbon catalogue"):
+        modules = tuple(_module(name, row) for name, row in document["modules"].items())
     names = [t.name for m in modules for t in m.types]
     if twice := sorted({n for n in names if names.count(n) > 1}):
         raise InvalidInput(f"the carbon catalogue names a type twice: {', '.join(twice)}")
     return Catalogue(modules)
 
 
-def _module(name: str, row: Any) -> Module:
-    where = f"carbon catalogue, module {name}"
-    _fields(row, {"title", "description", "types"}, set(), where)
-    types = tuple(_type(name, type_name, each) for type_name, each in row["types"].items())
-    if not types:
-        raise InvalidInput(f"{where}: it has no types")
-    return Module(name, row["title"], row["description"], types)
-
-
-def _type(module: str, name: str, row: Any) -> EntryType:
-    where = f"carbon catalogue, type {name}"
-    _fields(row, {"title", "description", "method", "unit", "emissions", "columns"}, {"plus"}, where)
-    _word(name, where)
+@contextmanager
+def _row(name: str) -> Iterator[None]:
+    """Name the row in whatever is wrong with it: a field that is unknown, missing, or of another kind."""
     try:
-        unit(row["unit"])
+        yield
     except InvalidInput as error:
-        raise InvalidInput(f"{where}: {error.message}", remedy=error.remedy) from None
-    found = EntryType(
-        name=name,
-        module=module,
-        title=row["title"],
-        description=row["description"],
-        method=row["method"],
-        unit=row["unit"],
-        emissions=tuple(_emission(e, spec, where) for e, spec in row["emissions"].items()),
-        columns=tuple(_column(c, spec, where) for c, spec in row["columns"].items()),
-        plus=float(row.get("plus", 0.0)),
-    )
-    if sum(c.role == "amount" for c in found.columns) != 1:
-        raise InvalidInput(f"{where}: exactly one column has the role amount")
-    if not found.emissions:
-        raise InvalidInput(f"{where}: it causes no emissions")
-    if found.emissions[0].optional:
-        # A measured mass is counted under the first, and an entry must never vanish.
-        raise InvalidInput(f"{where}: its first emission type is optional", remedy="begin with another")
-    return found
+        raise InvalidInput(f"{name}: {error.message}", remedy=error.remedy) from None
+    except KeyError as error:
+        raise InvalidInput(f"{name}: missing {error}") from None
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InvalidInput(f"{name}: {error}") from None
 
 
-def _emission(name: str, spec: Any, where: str) -> EmissionType:
-    where = f"{where}, emission type {name}"
-    _word(name, where)
-    _fields(spec, {"scope", "category"}, {"optional"}, where)
-    if spec["scope"] not in (1, 2, 3):
-        raise InvalidInput(f"{where}: scope is {spec['scope']!r}", remedy="1, 2 or 3")
-    if not isinstance(optional := spec.get("optional", False), bool):
-        raise InvalidInput(f"{where}: optional is {optional!r}", remedy="true or false")
-    return EmissionType(name, spec["scope"], spec["category"], optional)
+def _module(name: str, row: Mapping[str, Any]) -> Module:
+    with _row(f"module {name}"):
+        types = tuple(_type(name, each, fields) for each, fields in row["types"].items())
+        return Module(name, **{**row, "types": types})
 
 
-_BY_ROLE: Mapping[str, tuple[set[str], set[str]]] = {
-    "amount": (set(), set()),
-    "times": (set(), {"default"}),
-    "share": (set(), {"default"}),
-    "flag": ({"times"}, {"default"}),
-    "key": (set(), {"values", "default", "required", "fallback"}),
-    "class": ({"steps"}, set()),
-}
-"""The fields a column must and may have, by its role."""
+def _type(module: str, name: str, row: Mapping[str, Any]) -> EntryType:
+    with _row(f"type {name}"):
+        unit(row["unit"])  # refuses one that is unknown
+        emissions = tuple(_emission(each, fields) for each, fields in row["emissions"].items())
+        columns = tuple(_column(each, fields) for each, fields in row["columns"].items())
+        made = {"emissions": emissions, "columns": columns, "plus": float(row.get("plus", 0.0))}
+        if sum(c.role == "amount" for c in columns) != 1:
+            raise ValueError("exactly one column has the role amount")
+        if not emissions or emissions[0].optional:
+            # A measured mass is counted under the first, and an entry must never vanish.
+            raise ValueError("its first emission type is missing or optional")
+        return EntryType(name, module, **{**row, **made})
 
 
-def _column(name: str, spec: Any, where: str) -> EntryColumn:
-    where = f"{where}, column {name}"
-    _word(name, where)
-    if name in GIVEN:
-        raise InvalidInput(f"{where}: every type has a column of that name")
-    if not isinstance(spec, dict) or spec.get("role") not in get_args(Role):
-        raise InvalidInput(f"{where}: its role is none", remedy=f"one of {', '.join(get_args(Role))}")
-    needed, allowed = _BY_ROLE[spec["role"]]
-    shown = set() if spec["role"] == "class" else {"example"}
-    _fields(spec, {"role", "description"} | needed | shown, allowed, where)
-    column = EntryColumn(
-        name=name,
-        role=spec["role"],
-        description=spec["description"],
-        example=_text(spec.get("example", "")),
-        default=_text(spec.get("default", "")),
-        required=bool(spec.get("required", spec["role"] == "amount")),
-        values=tuple(_text(v) for v in spec.get("values", ())),
-        fallback=_text(spec.get("fallback", "")),
-        times=float(spec.get("times", 1.0)),
-        steps=_steps(spec.get("steps", ()), where),
-    )
-    for word in (column.default, column.fallback, column.example):
-        if column.values and word and word not in column.values:
-            raise InvalidInput(f"{where}: {word!r} is not among its values")
-    return column
+def _emission(name: str, row: Mapping[str, Any]) -> EmissionType:
+    with _row(f"emission type {name}"):
+        found = EmissionType(name, **row)
+        if found.scope not in (1, 2, 3) or not isinstance(found.optional, bool):
+            raise ValueError("scope is 1, 2 or 3, and optional true or false")
+        return found
 
 
-def _steps(rows: Sequence[Any], where: str) -> tuple[Step, ...]:
-    steps = tuple(Step(_text(r.get("is")), float(r["below"]) if "below" in r else None) for r in rows)
-    bounds = [s.below for s in steps]
-    if steps and (bounds[-1] is not None or None in bounds[:-1]):
-        raise InvalidInput(f"{where}: every step but the last has a `below`")
-    if any(a is not None and b is not None and b <= a for a, b in pairwise(bounds)):
-        raise InvalidInput(f"{where}: its steps do not rise")
-    return steps
-
-
-def _fields(row: Any, needed: set[str], allowed: set[str], where: str) -> None:
-    if not isinstance(row, dict):
-        raise InvalidInput(f"{where}: it is no mapping")
-    if missing := needed - row.keys():
-        raise InvalidInput(f"{where}: missing {', '.join(sorted(missing))}")
-    if unknown := row.keys() - needed - allowed:
-        raise InvalidInput(f"{where}: unknown {', '.join(sorted(map(str, unknown)))}")
-
-
-def _word(name: Any, where: str) -> None:
-    if not isinstance(name, str) or not name.isascii() or not name.isidentifier() or name != name.lower():
-        raise InvalidInput(f"{where}: {name!r} is no lower-case word")
+def _column(name: str, row: Mapping[str, Any]) -> EntryColumn:
+    with _row(f"column {name}"):
+        if name in GIVEN or row["role"] not in get_args(Role):
+            raise ValueError(f"its name is taken, or its role is none of {', '.join(get_args(Role))}")
+        made: dict[str, Any] = {
+            key: _text(row[key]) for key in ("default", "example", "fallback") if key in row
+        }
+        made["values"] = tuple(map(_text, row.get("values", ())))
+        made["steps"] = tuple(
+            Step(_text(s["is"]), float(s["below"]) if "below" in s else None) for s in row.get("steps", ())
+        )
+        made["times"] = float(row.get("times", 1.0))
+        made["required"] = bool(row.get("required", row["role"] == "amount"))
+        column = EntryColumn(name, **{**row, **made})
+        if column.values and {column.default, column.fallback, column.example} - {"", *column.values}:
+            raise ValueError("its default, fallback or example is not among its values")
+        return column
 
 
 def _text(value: Any) -> str:

@@ -19,15 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from domain.shared.hashing import digest
-from resources.feeds.answers import (
-    Change,
-    concat_pages,
-    parse_change,
-    parse_cursor,
-    parse_entries,
-    parse_next,
-    parse_version,
-)
+from resources.feeds.answers import Change, parse_change, parse_cursor, parse_entries, parse_text
 from resources.feeds.errors import ChangedMeanwhile, feed_errors
 from resources.http.client import Call, HttpClient
 from resources.http.faults import DEFAULT_TIMEOUTS, Timeouts
@@ -96,7 +88,8 @@ class FeedClient:
 
     def _read_changes(self, answer: dict[str, Any]) -> tuple[ChangeList, Mapping[str, str] | None]:
         found = [parse_change(one, self.origin) for one in answer["changes"]]
-        cursor, more = parse_cursor(answer), answer.get("more") is True
+        given = {} if answer.get("cursor") == "" else answer
+        cursor, more = parse_cursor(given, "cursor") or "", answer.get("more") is True
         if more and not cursor:
             raise ValueError("there is more, and no cursor that leads on")
         return ChangeList(tuple(found), cursor), {"after": cursor} if more else None
@@ -106,8 +99,8 @@ class FeedClient:
         params = {"data_entry_type": data_entry_type, "year": str(year), "institution": institution}
 
         def read(answer: dict[str, Any]) -> tuple[tuple[str, pa.Table], Mapping[str, str] | None]:
-            page = parse_version(answer), parse_entries(answer["entries"])
-            following = parse_next(answer)
+            page = parse_text(answer["version"], "version"), parse_entries(answer["entries"])
+            following = parse_cursor(answer, "next")
             return page, None if following is None else params | {"page": following}
 
         pages: dict[str, list[pa.Table]] = {}
@@ -123,4 +116,4 @@ class FeedClient:
             name = f"{data_entry_type}|{year} of {self.shown_url}"
             raise ChangedMeanwhile(f"{name} changed from version {found} while it was read")
         [(version, tables)] = pages.items()
-        return Entries(version, concat_pages(tables))
+        return Entries(version, pa.concat_tables(tables, promote_options="default"))

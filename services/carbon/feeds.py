@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -25,12 +25,11 @@ from domain.shared.tabular.problems import FileRefused
 from resources.feeds.errors import ChangedMeanwhile
 from resources.ledger.provenance import PartitionRecord
 from services.carbon.service import FEED_RECORD, CarbonService, freshness_of
-from services.carbon.store import FeedContent, YearLocked
+from services.carbon.store import YearLocked
 from services.carbon.upload import upload, upload_nothing
 from services.carbon.uploaded_file import File
 
 if TYPE_CHECKING:
-    from resources.feeds.answers import Change
     from resources.feeds.client import Entries, FeedClient
     from resources.ledger.lease import Lease
     from services.carbon.upload_store import Upload
@@ -85,7 +84,7 @@ def poll_feeds(carbon: CarbonService, cursors: Mapping[str, str]) -> list[Poll]:
             carbon.ledger.freshness.failed(source, error)
             found.append(Poll(origin, 0, cursor, error))
             continue
-        carbon.store.feed_contents.report([_row(one) for one in answer.changes], asked_at)
+        carbon.store.feed_contents.report([FeedChange(*astuple(one)) for one in answer.changes], asked_at)
         carbon.ledger.freshness.succeeded(source, rows_latest=len(answer.changes), rows_today=None)
         found.append(Poll(origin, len(answer.changes), answer.cursor or cursor))
     return found
@@ -163,7 +162,7 @@ def _read_scope(carbon: CarbonService, change: FeedChange, work_id: int) -> tupl
     kept = _upload_valid(carbon, file) if found.rows.num_rows else upload_nothing(carbon, file).upload
     carbon.ledger.pipelines.add(work_id, [kept.pipeline_id])
     # Entries may be newer than the version that the poll noted; then they need not be read again.
-    carbon.store.feed_contents.mark_read(_row(change), found.version)
+    carbon.store.feed_contents.mark_read(change, found.version)
     left_out = kept.rows - kept.taken
     refused = {"entries": left_out, "of": kept.rows, "first": list(kept.problems[:3])} if left_out else {}
     return ReadScope(change.scope, found.version, kept.taken, left_out, kept.id), refused
@@ -188,10 +187,6 @@ def _upload_valid(carbon: CarbonService, file: File) -> Upload:
             reason_code="entries_refused",
             remedy="correct them in the application; they are read again once it reports a change",
         ) from error
-
-
-def _row(change: FeedChange | Change) -> FeedContent:
-    return FeedContent(change.source, change.institution, change.data_entry_type, change.year, change.version)
 
 
 def _record(partition: str, known: FeedRead, read: ReadScope, run_id: str) -> PartitionRecord:

@@ -28,12 +28,22 @@ def open_service(settings: CarbonSettings, *, write: bool = False) -> CarbonServ
     )
 
 
-def _feeds(settings: CarbonSettings) -> dict[str, FeedClient]:
-    if not settings.polls_feeds:
-        return {}  # without importing what speaks HTTP: commands that only read are to stay fast
-    from services.carbon.feed_clients import open_feeds
+SETTINGS = {"manual": "PERENNIAL_CARBON_APP", "api": "PERENNIAL_CARBON_API"}
+"""By origin, how the names of its settings begin."""
 
-    return open_feeds(
-        manual=(settings.carbon_app_url or "", settings.carbon_app_token.get_secret_value()),
-        api=(settings.carbon_api_url or "", settings.carbon_api_token.get_secret_value()),
-    )
+
+def _feeds(settings: CarbonSettings) -> dict[str, FeedClient]:
+    """One client per application whose address is set."""
+    addresses = {
+        "manual": (settings.carbon_app_url, settings.carbon_app_token),
+        "api": (settings.carbon_api_url, settings.carbon_api_token),
+    }
+    if not any(url for url, _ in addresses.values()):
+        return {}  # without importing what speaks HTTP: commands that only read are to stay fast
+    from resources.feeds.client import FeedClient
+
+    return {
+        origin: FeedClient(origin, url, token.get_secret_value(), setting=SETTINGS[origin])
+        for origin, (url, token) in addresses.items()
+        if url
+    }

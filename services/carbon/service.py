@@ -141,12 +141,7 @@ class CarbonService:
         """Of the applications that there are now; what was read of others stays as it is."""
         if not self.feeds:
             return []
-        contents = self.store.feed_contents.all()
-        return [
-            FeedChange(one.source, one.institution, one.topic, one.year, one.version)
-            for one in contents
-            if one.source in self.feeds
-        ]
+        return [one for one in self.store.feed_contents.all() if one.source in self.feeds]
 
     def _silent(self) -> dict[str, datetime | None]:
         """Of the applications that there are now, those of which nobody knows what they hold."""

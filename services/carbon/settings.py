@@ -36,7 +36,3 @@ class CarbonSettings(StorageSettings):
     """Feed of a system that counts activity by itself: read, never written."""
     carbon_api_token: SecretStr = setting(SecretStr(""), shown="none", example="0123456789abcdef")
     """The bearer token of that system's feed."""
-
-    @property
-    def polls_feeds(self) -> bool:
-        return bool(self.carbon_app_url or self.carbon_api_url)

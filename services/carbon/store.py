@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Column, Connection, Engine, Index, Integer, String, Table, Text, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from domain.carbon.feeds import FeedChange
 from domain.carbon.jobs import YEAR_KINDS, year_of_key
 from domain.shared.clock import Clock
 from domain.shared.error import InvalidInput
@@ -176,18 +176,8 @@ def _check_reason(reason: str) -> None:
         raise InvalidInput(f"the reason is {fault}", reason_code="no_reason", remedy="--reason TEXT")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class FeedContent:
-    """What a feed holds for one scope. `topic` is its data entry type, as of an upload."""
-
-    source: str
-    institution: str
-    topic: str
-    year: int
-    version: str
-
-
-_FEED = [feed_content.c[field.name] for field in fields(FeedContent)]
+_FEED = [feed_content.c[name] for name in ("source", "institution", "topic", "year", "version")]
+"""In the order of the fields of a change."""
 _FEED_KEY = _FEED[:-1]
 
 
@@ -195,16 +185,20 @@ _FEED_KEY = _FEED[:-1]
 class FeedContents:
     engine: Engine
 
-    def report(self, contents: Iterable[FeedContent], asked_at: datetime) -> None:
+    def report(self, contents: Iterable[FeedChange], asked_at: datetime) -> None:
         """Keep what a feed reported to a poll of `asked_at`; of several reports of one scope the last counts.
 
         The answer to an earlier poll than one that is kept may be older, and changes nothing.
         """
-        newest = {astuple(one)[:-1]: one for one in contents}
+        newest = {astuple(one)[:-1]: one.version for one in contents}
         if not newest:
             return
         # Always in one order: rows locked in different orders would deadlock.
-        rows = [_values(newest[key]) | {"reported_at": asked_at} for key in sorted(newest)]
+        names = [column.name for column in _FEED]
+        rows = [
+            dict(zip(names, (*key, newest[key]), strict=True)) | {"reported_at": asked_at}
+            for key in sorted(newest)
+        ]
         statement = insert_into(feed_content, self.engine)
         new = statement.excluded
         upsert = statement.on_conflict_do_update(
@@ -215,19 +209,15 @@ class FeedContents:
         with writing(self.engine) as connection:
             connection.execute(upsert, rows)
 
-    def mark_read(self, reported: FeedContent, version: str) -> None:
+    def mark_read(self, reported: FeedChange, version: str) -> None:
         """The scope was read, and is this version by now; a version reported meanwhile stays to be read."""
-        same = [column == getattr(reported, column.name) for column in _FEED]
+        same = [column == value for column, value in zip(_FEED, astuple(reported), strict=True)]
         with writing(self.engine) as connection:
             connection.execute(update(feed_content).where(*same).values(version=version))
 
-    def all(self) -> list[FeedContent]:
+    def all(self) -> list[FeedChange]:
         with reading(self.engine) as connection:
-            return [FeedContent(*row) for row in connection.execute(select(*_FEED).order_by(*_FEED_KEY))]
-
-
-def _values(one: FeedContent) -> dict[str, Any]:
-    return {field.name: getattr(one, field.name) for field in fields(FeedContent)}
+            return [FeedChange(*row) for row in connection.execute(select(*_FEED).order_by(*_FEED_KEY))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterator
 from datetime import timedelta
 
-import pyarrow as pa
 import pytest
 
 from domain.shared.error import InfrastructureError, PermanentRunnerError, TransientResourceError
@@ -15,7 +14,6 @@ from resources.feeds.client import FeedClient
 from resources.feeds.errors import BadFeed, ChangedMeanwhile, FeedDown, FeedTokenRefused, WrongFeedAddress
 from resources.http.faults import Timeouts
 from sandbox.carbon.application import Answer, Application, Place, serving
-from services.carbon.feed_clients import open_feeds
 
 TOKEN = "f00dfacecafe0123456789abcdef"
 PLANE = Place("plane", 2025)
@@ -62,26 +60,15 @@ def test_changes__many_pages__end_between_two_when_patience_ends(
     assert [one.year for one in client.changes(first.cursor).changes] == [2022, 2023, 2024]
 
 
-def test_entries__several_pages__keep_their_types(client: FeedClient, application: Application) -> None:
-    application.page_size = 2
-    rows = [{"entry_id": str(n), "unit_id": "A", "distance": n, "round_trip": n % 2 == 0} for n in range(5)]
-    application.save(PLANE, [*rows, {"entry_id": "x", "unit_id": "Ä", "note": "far"}])
-    found = client.entries("plane", 2025, "main")
-    assert (found.version, found.rows.num_rows) == ("1", 6)
-    assert found.rows.schema.field("distance").type == pa.int64()
-    assert found.rows.column("round_trip").to_pylist() == [True, False, True, False, True, None]
-    assert found.rows.column("note").to_pylist() == [None] * 5 + ["far"]
-
-
-def test_entries__number_and_text_in_a_column__become_text(
-    client: FeedClient, application: Application
-) -> None:
+def test_entries__values_of_several_pages__are_texts(client: FeedClient, application: Application) -> None:
     application.page_size = 2
     amounts = [1, 2.5, "3", None, True, {"a": 1}]
-    application.save(PLANE, [{"entry_id": str(n), "distance": v} for n, v in enumerate(amounts)])
-    assert client.entries("plane", 2025, "main").rows.column("distance").to_pylist() == [
-        "1", "2.5", "3", None, "true", '{"a":1}',
-    ]  # fmt: skip
+    rows = [{"entry_id": str(n), "distance": v} for n, v in enumerate(amounts)]
+    application.save(PLANE, [*rows, {"entry_id": "x", "unit_id": "Ä", "note": "far"}])
+    found = client.entries("plane", 2025, "main")
+    assert (found.version, found.rows.num_rows) == ("1", 7)
+    assert found.rows.column("distance").to_pylist() == ["1", "2.5", "3", None, "true", '{"a":1}', None]
+    assert found.rows.column("note").to_pylist() == [None] * 6 + ["far"]
 
 
 def test_entries__none__are_an_empty_table(client: FeedClient, application: Application) -> None:
@@ -223,9 +210,3 @@ def test_fingerprint__other_origin_address_or_token__differs(address: str) -> No
         for token in ("", "a", "b")
     }
     assert len(known) == 12
-
-
-def test_open_feeds__addresses__opens_those_that_are_set() -> None:
-    assert open_feeds(manual=("", "token"), api=("", "")) == {}
-    [(origin, feed)] = open_feeds(manual=("http://localhost", ""), api=("", "")).items()
-    assert (origin, feed.setting) == ("manual", "PERENNIAL_CARBON_APP")

@@ -93,9 +93,9 @@ def test_whether_it_is_optional_is_part_of_the_rules() -> None:
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ({"first": ", optional: true"}, "its first emission type is optional"),
-        ({"second": ", optional: sometimes"}, "optional is 'sometimes'"),
-        ({"second": ", optionel: true"}, "unknown optionel"),
+        ({"first": ", optional: true"}, "its first emission type is missing or optional"),
+        ({"second": ", optional: sometimes"}, "and optional true or false"),
+        ({"second": ", optionel: true"}, "unexpected keyword argument .optionel."),
     ],
 )
 def test_a_catalogue_that_says_it_wrongly_is_refused(rows: dict[str, str], said: str) -> None:

@@ -1,4 +1,4 @@
-"""What applications said they hold: the newest word on each place, on every database."""
+"""What applications reported: the newest version of each scope, on every database."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from services.carbon.store import FeedContent
+from domain.carbon.feeds import FeedChange
 
 START = datetime(2026, 11, 18, 10, 30, tzinfo=UTC)
-PLANE = FeedContent("manual", "main", "plane", 2025, "1")
+PLANE = FeedChange("manual", "main", "plane", 2025, "1")
 
 
-def test_the_last_word_on_a_place_counts(store):
+def test_report__scope_twice__last_version_counts(store):
     store.feed_contents.report([PLANE, replace(PLANE, year=2024)], START)
     store.feed_contents.report([replace(PLANE, version="2"), replace(PLANE, version="3")], START)
     assert store.feed_contents.all() == [replace(PLANE, year=2024), replace(PLANE, version="3")]
 
 
-def test_nothing_reported_is_nothing_written(store):
+def test_report__nothing__writes_nothing(store):
     store.feed_contents.report([], START)
     assert store.feed_contents.all() == []
 
 
-def test_an_answer_that_was_asked_for_earlier_and_comes_later_is_no_news(store):
+def test_report__answer_to_an_earlier_poll__changes_nothing(store):
     later = START + timedelta(seconds=1)
     store.feed_contents.report([replace(PLANE, version="2")], later)
     store.feed_contents.report([PLANE], START)
     assert store.feed_contents.all() == [replace(PLANE, version="2")]
     store.feed_contents.report([replace(PLANE, version="2")], later + timedelta(seconds=2))
     store.feed_contents.report([PLANE], later + timedelta(seconds=1))
-    assert store.feed_contents.all() == [replace(PLANE, version="2")], "the same word again is news too"
+    assert store.feed_contents.all() == [replace(PLANE, version="2")]
 
 
-def test_what_was_read_is_what_was_asked_for_or_newer_unless_more_was_received(store):
+def test_mark_read__reported_meanwhile__stays_to_be_read(store):
     store.feed_contents.report([PLANE], START)
     store.feed_contents.mark_read(PLANE, "2")
     assert store.feed_contents.all() == [replace(PLANE, version="2")]
@@ -42,13 +42,15 @@ def test_what_was_read_is_what_was_asked_for_or_newer_unless_more_was_received(s
     assert store.feed_contents.all() == [replace(PLANE, version="3")], "the edit is still to be read"
 
 
-def test_many_may_hear_at_once_in_any_order(store):
-    places = [replace(PLANE, topic=f"type{n}") for n in range(20)]
+def test_report__many_at_once_in_any_order__all_are_kept(store):
+    scopes = [replace(PLANE, data_entry_type=f"type{n}") for n in range(20)]
 
-    def hear(number: int) -> None:
-        reported = places if number % 2 else places[::-1]
+    def report(number: int) -> None:
+        reported = scopes if number % 2 else scopes[::-1]
         store.feed_contents.report([replace(one, version=str(number)) for one in reported], START)
 
     with ThreadPoolExecutor(6) as pool:
-        list(pool.map(hear, range(24)))
-    assert [one.topic for one in store.feed_contents.all()] == sorted(one.topic for one in places)
+        list(pool.map(report, range(24)))
+    assert [one.data_entry_type for one in store.feed_contents.all()] == sorted(
+        one.data_entry_type for one in scopes
+    )
