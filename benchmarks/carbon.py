@@ -1,15 +1,15 @@
-"""Calculating millions of entries again: (a) here, beside (b) pandas, (c) rows through an ORM, (d) the floor.
+"""Calculating millions of entries again: (a) here, (b) pandas, (c) rows through an ORM, (d) the floor.
 
-a  `calculate_emissions` over all types of a year after their factors changed, as a run does it: holds in the
-   ledger, what it is made from, uniqueness, order, versions, commits with statistics, provenance, metadata
+a  `calculate_emissions` over all types of a year after their factors changed, as a run does it: leases in the
+   ledger, inputs, unique keys, order, versions, commits with statistics, provenance, metadata
 b  pandas: the columns it needs, merged with the factors, multiplied, written as zstd Parquet
 c  one object at a time through the SQLAlchemy ORM into SQLite, on a sample, scaled up: with the factors in
    the session, and (`looked_up`) with a query per row
 d  the bare DuckDB query with the same arithmetic, writing the same columns with the same compression
 
 Then the factors of one type change, and only that type is calculated again. Every contestant works in a
-process of its own, whose clock, work (user and system time) and peak memory are its own; all take turns, and
-of each the median counts. Who shares the machine disturbs the clock more than the work: both ratios are told.
+process of its own, in turns; the median of its wall time, CPU time and peak memory counts. Other programs
+disturb the wall time more than the CPU time, so both ratios are printed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def run(entries: int = ENTRIES) -> dict[str, float]:
                 if number > 1 and name in SLOW:
                     continue
                 took.append(in_child(world, name, str(number)))
-        reconcile = in_child(world, "look", "0")
+        reconcile = in_child(world, "plan", "0")
     return _reported(entries, turns, reconcile)
 
 
@@ -90,7 +90,7 @@ def in_child(world: World, what: str, given: str) -> Took:
 
 
 def _again(world: World, number: int, *, first_only: bool) -> Callable[[], object]:
-    """A pass that finds what is due, and a run of it; in `world.open()` nothing has been looked at yet."""
+    """A pass that finds what is due, and a run of it; `world.open()` has observed nothing yet."""
     world.new_factors(world.open(), number + 1000 * first_only, number)
     carbon = world.open()
 
@@ -113,7 +113,7 @@ def _work(world: World, what: str, given: int, out: Path) -> Callable[[], object
         "c": lambda: rows(world, out, looks_up=False),
         "looked_up": lambda: rows(world, out, looks_up=True),
         "d": lambda: floor(world, out),
-        "look": lambda: world.open().plan,
+        "plan": lambda: world.open().plan,
     }
     return prepared[what]()
 

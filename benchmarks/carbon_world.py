@@ -27,7 +27,7 @@ UNITS = 300
 
 
 def nobody(_: object) -> None:
-    """Nobody to tell: Dagster's part is measured elsewhere."""
+    """Report to nobody: Dagster's part is measured elsewhere."""
 
 
 @dataclass(frozen=True)

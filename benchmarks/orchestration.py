@@ -25,7 +25,7 @@ DAYS = dg.DailyPartitionsDefinition("2022-01-03", end_date="2023-01-01")
 KEY = dg.AssetKey(["bench", "table"])
 
 
-def tell(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+def log_days(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
     several = len(context.partition_keys) > 1
     with written_together(context.instance):
         for day in context.partition_keys:
@@ -47,7 +47,7 @@ def run() -> dict[str, float]:
             partitions_def=DAYS,
             backfill_policy=dg.BackfillPolicy.single_run(),
             check_specs=[dg.AssetCheckSpec("whole", asset=KEY)],
-        )(tell)
+        )(log_days)
         job = dg.Definitions([asset]).resolve_implicit_global_asset_job_def()
         keys = list(DAYS.get_partition_keys())[:COUNT]
         with tempfile.TemporaryDirectory() as folder:

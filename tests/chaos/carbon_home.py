@@ -39,7 +39,7 @@ class CarbonHome:
     def upload_command(self, *sheets: Sheet) -> tuple[str, ...]:
         """The command that uploads these: all of one kind, type and institution."""
         self.sheets += sheets
-        folder = self.home.beside("files")
+        folder = self.home.sibling("files")
         folder.mkdir(exist_ok=True)
         for sheet in sheets:
             (folder / sheet.name).write_bytes(sheet.content)

@@ -43,7 +43,7 @@ class FaultKind:
 
     def rules(self, rate: float, luck: random.Random, *, lists: bool) -> Iterator[Fault]:
         """Thin and untrue answers strike only days whose rows are counted, unless `lists`: nothing says how
-        long the first stock list should be, and by a short list half a day looks whole."""
+        long the first stock list should be, and compared with a short list half a day is whole."""
         everywhere = lists or self.name not in (*THIN, *UNTRUE)
         counted = [e.endpoint for e in catalogue().daily if e.endpoint != ANY_COUNT]
         for api in ("*",) if everywhere else counted:

@@ -29,7 +29,7 @@ def full_disk(base: Baseline, luck: random.Random) -> Findings:
     found = Findings()
     with base.home() as home:
         size = int(base.kilobytes * luck.uniform(0.25, 0.95))
-        kept, status = home.beside("kept"), home.beside("status.json")
+        kept, status = home.sibling("kept"), home.sibling("status.json")
         home.folder.mkdir()
         script = (
             f"mount -t tmpfs -o size={size}k tmpfs {home.folder} || exit 99\n"

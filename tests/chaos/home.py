@@ -1,4 +1,4 @@
-"""One home folder, the sandbox beside it, and the command as child processes; one clock for all of them."""
+"""One home folder, its sandbox, and the command as child processes; one clock for all of them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Ended:
 
 @dataclass
 class Home:
-    """The sandbox runs in this process, where its faults and calls are at hand; commands do not."""
+    """The sandbox runs in this process, where its faults and calls can be read and set; commands do not."""
 
     folder: Path
     server: SandboxServer
@@ -100,7 +100,7 @@ class Home:
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def beside(self, suffix: str) -> Path:
+    def sibling(self, suffix: str) -> Path:
         """A path next to the home, for files of the round."""
         return self.folder.with_name(f"{self.folder.name}-{suffix}")
 
@@ -148,7 +148,7 @@ class Home:
     ) -> tuple[subprocess.Popen[bytes], Path]:
         """Start a command in a process group of its own; the file is what it prints."""
         self._commands += 1
-        output = self.beside(f"output-{self._commands}.txt")
+        output = self.sibling(f"output-{self._commands}.txt")
         with output.open("wb") as stream:
             process = subprocess.Popen(
                 [*command, *arguments],

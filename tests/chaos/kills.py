@@ -47,7 +47,7 @@ def series(base: Baseline, length: int, luck: random.Random) -> Findings:
                 impatient = home.run(*base.backfill)
                 found.count(impatient=1)
                 if impatient.failed_badly:
-                    found.complaints.append(f"beside a dead worker: {impatient.text[-600:]}")
+                    found.complaints.append(f"while a dead worker's lease lasts: {impatient.text[-600:]}")
                 checks.check()
             if luck.random() < 0.7:
                 home.expire_leases()
