@@ -6,17 +6,15 @@ from typing import Self
 
 import dagster as dg
 
-from domain.shared.backoff import Delays
-
 
 class ListedRetryPolicy(dg.RetryPolicy):
     """Waits as listed, one after another, instead of Dagster's uncapped exponential."""
 
-    waits: Delays
+    waits: tuple[float, ...]
 
     def __new__(cls, seconds: Sequence[float]) -> Self:
         policy = super().__new__(cls, max_retries=len(seconds), delay=seconds[0] if seconds else None)
-        policy.waits = Delays(tuple(seconds))
+        policy.waits = tuple(seconds)
         return policy
 
     def calculate_delay(self, attempt_num: int) -> float:
@@ -25,4 +23,4 @@ class ListedRetryPolicy(dg.RetryPolicy):
         error = sys.exception()
         if isinstance(error, BaseException) and not isinstance(error, Exception):
             raise error
-        return self.waits.delay(attempt_num)
+        return self.waits[min(attempt_num, len(self.waits)) - 1]

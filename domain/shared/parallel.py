@@ -25,8 +25,10 @@ def in_parallel(work: Callable[[Piece], Answer], pieces: Iterable[Piece]) -> lis
 
 @contextmanager
 def one_ahead(pieces: Iterator[Piece]) -> Iterator[Iterator[Piece]]:
-    """The pieces, the next of which is made while one is worked on, and no more than that one. Left early,
-    it waits for the piece that is being made, and makes no other."""
+    """The pieces; while one is in use the next is made, and no more than that one.
+
+    Left early, it waits for the piece that is being made, and makes no other.
+    """
 
     def pieces_ahead() -> Iterator[Piece]:
         coming = maker.submit(next, pieces, None)

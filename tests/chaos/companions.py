@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from domain.shared.clock import machine_clock
+from orchestration.domains.market import open_market
 from tests.chaos.home import Home
 from tests.chaos.rounds import Findings
 
@@ -44,7 +45,7 @@ def complaining(found: Findings, what: str) -> Iterator[None]:
 
 def maintenance(home: Home, found: Findings, kept: timedelta, luck: random.Random) -> Loop:
     """Compact and expire every table as the nightly upkeep does, with `kept` in the place of days."""
-    market = home.market
+    market = open_market(home.settings, write=True)
 
     def maintain(stop: threading.Event) -> None:
         while not stop.wait(luck.uniform(0, PAUSE)):
