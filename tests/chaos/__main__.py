@@ -13,7 +13,7 @@ kills   `--rounds` times kill -9 of the whole process group at a random moment, 
 races   `--rounds` crowds: backfills, daily runs, healing and checks of overlapping days at once on one home,
         with maintenance in the middle and readers throughout; one crowd more on Postgres, where there is one.
 carbon  `--rounds` times each, on SQLite and on Postgres where there is one: a crowd of uploads and healing at
-        once; files that come in while their year is aggregated; twice as many series of one to four kills.
+        once; and twice as many series of one to four kills.
 
 Each round prints one line, the end one line of JSON; the exit code is 1 if anything is wrong. `--seed N
 --only NAME`, both printed, play a round again; moments are real time, so it hits nearly the same instruction.

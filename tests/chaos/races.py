@@ -64,7 +64,7 @@ def crowd(base: Baseline, luck: random.Random, database_url: str = "") -> Findin
         # What a home lives through in weeks passes in a round: snapshots are kept for seconds.
         kept, clean = timedelta(seconds=max(10.0, 1.5 * base.seconds)), clean_contents(base.checks.clean.lake)
         lucks = [random.Random(luck.randrange(2**31)) for _ in range(4)]
-        readers = [MarketReader(open_lake(home.settings), clean, kept, each, found) for each in lucks[1:]]
+        readers = [MarketReader(open_lake(home.settings), clean, each, found) for each in lucks[1:]]
         loops = (readers[0].watch, *(reader.read for reader in readers[1:]))
         with companions(maintenance(home, found, kept, lucks[0]), *loops):
             spread = luck.choice((0.0, base.seconds))

@@ -61,14 +61,12 @@ def test_crowd__on_postgres__ends_with_the_same_content(base: Baseline, postgres
     assert play_rounds("races", {"crowd-postgres": crowd}, fresh_seed()) == 0
 
 
-def test_uploads__many_at_once__leave_the_report_of_all_files(homes: Homes) -> None:
-    crowd = partial(carbon_races.crowd, homes, processes=4)
-    assert play_rounds("carbon", {"crowd": crowd}, fresh_seed()) == 0
-
-
-def test_upload__while_its_year_is_aggregated__is_in_the_report(homes: Homes, postgres: str) -> None:
-    landing = partial(carbon_races.landing, homes, database_url=postgres)
-    assert play_rounds("carbon", {"landing-postgres": landing}, fresh_seed()) == 0
+def test_uploads__many_at_once__leave_the_report_of_all_files(homes: Homes, postgres: str) -> None:
+    rounds = {
+        "crowd": partial(carbon_races.crowd, homes, processes=4),
+        "crowd-postgres": partial(carbon_races.crowd, homes, database_url=postgres, processes=4),
+    }
+    assert play_rounds("carbon", rounds, fresh_seed()) == 0
 
 
 def test_upload__killed_at_random_moments__is_done_in_the_end(homes: Homes) -> None:
