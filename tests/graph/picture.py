@@ -48,7 +48,7 @@ def _asset(defs: dg.Definitions, key: dg.AssetKey) -> Iterator[str]:
     policy = defs.resolve_assets_def(key).op.retry_policy
     waits = getattr(policy, "waits", None)
     if policy is not None:
-        yield f"  retries after {', '.join(f'{s:g}' for s in waits.seconds) if waits else policy}"
+        yield f"  retries after {', '.join(f'{s:g}' for s in waits) if waits else policy}"
     if node.backfill_policy is not None:
         yield f"  backfill {node.backfill_policy.policy_type.value.lower()}"
     if node.automation_condition is not None:
