@@ -68,6 +68,7 @@ class MarketApp:
         patch.setenv("PERENNIAL_SOURCE", "sandbox")
         patch.setenv("TUSHARE_URL", f"http://127.0.0.1:{port}")
         patch.setenv("TUSHARE_RETRY_DELAYS", "0,0,0")
+        patch.setenv("PERENNIAL_MARKET_START", "2024-01-01")  # Dagster lists the partitions in every run
         for name in ("TUSHARE_TOKEN", "DAGSTER_HOME"):
             patch.delenv(name, raising=False)
         self.at(EVENING)

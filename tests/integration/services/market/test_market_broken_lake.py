@@ -1,8 +1,6 @@
-"""Foreign hands in the lake: each kind of harm is seen, named, and mended from the source."""
+"""Damage to the lake from outside: each kind is named, and repaired from the source."""
 
 from __future__ import annotations
-
-from datetime import date
 
 import pytest
 
@@ -19,12 +17,12 @@ def harm(app: MarketApp, *deeds: str, table: str = TABLE) -> None:
 
 
 def verdicts(app: MarketApp, table: str = TABLE) -> dict[str, tuple[str, str, str]]:
-    """What `plan market` thinks of each day of a table: state, reason and words."""
+    """The verdicts of `plan market` on the days of a table: state, reason code and reason."""
     rows = app.run("plan", "market", "--json").json["verdicts"]
     return {r["partition"]: (r["state"], r["reason"], r["why"]) for r in rows if r["table"] == table}
 
 
-def test_dropped_halved_and_falsified_days_are_named_and_healed(app: MarketApp) -> None:
+def test_heal__days_dropped_halved_and_falsified__names_and_restores_them(app: MarketApp) -> None:
     content, whole = app.content(), app.rows(TABLE, TODAY)
     harm(app, "--drop-day", TODAY, "--drop-half", "2024-09-27", "--corrupt-day", "2024-09-26")
     seen = verdicts(app)
@@ -51,7 +49,7 @@ def test_dropped_halved_and_falsified_days_are_named_and_healed(app: MarketApp) 
     assert app.status() == {}
 
 
-def test_a_rotten_file_is_named_and_every_day_in_it_fetched_again(app: MarketApp) -> None:
+def test_heal__file_corrupt__fetches_every_day_in_it_again(app: MarketApp) -> None:
     content = app.content()
     harm(app, "--rot-file", TODAY)
     seen = verdicts(app)
@@ -62,20 +60,20 @@ def test_a_rotten_file_is_named_and_every_day_in_it_fetched_again(app: MarketApp
     assert app.content() == content
 
 
-@pytest.mark.parametrize("table", ["adjusted_daily", "coverage"])
-def test_harm_to_what_is_derived_needs_no_source(app: MarketApp, table: str) -> None:
+def test_heal__derived_days_harmed__needs_no_source(app: MarketApp) -> None:
     content = app.content()
-    harm(app, "--corrupt-day", TODAY, "--drop-day", "2024-09-27", table=table)
+    harm(app, "--corrupt-day", TODAY, table="adjusted_daily")
+    harm(app, "--drop-day", "2024-09-27", table="coverage")
     app.stop_source()
     assert app.run("market", "heal").code == 0
     assert app.content() == content
 
 
 @pytest.mark.parametrize(
-    ("table", "partition"), [("normalized_trade_cal", "2024"), ("normalized_stock_basic", "ALL")]
+    ("table", "partition", "deed"),
+    [("normalized_trade_cal", "2024", "--rot-file"), ("normalized_stock_basic", "ALL", "--drop-day")],
 )
-@pytest.mark.parametrize("deed", ["--drop-day", "--rot-file"])
-def test_harm_to_a_reference_is_healed_before_the_days(
+def test_heal__reference_harmed__restores_it_first(
     app: MarketApp, table: str, partition: str, deed: str
 ) -> None:
     content = app.content([table])
@@ -87,7 +85,7 @@ def test_harm_to_a_reference_is_healed_before_the_days(
     assert app.status() == {}
 
 
-def test_six_broken_days_take_two_passes_newest_first(app: MarketApp) -> None:
+def test_reconcile__six_days_missing__sends_three_per_pass_newest_first(app: MarketApp) -> None:
     for day in PREPARED:
         app.drop(TABLE, day)
     first = app.reconcile()
@@ -98,25 +96,3 @@ def test_six_broken_days_take_two_passes_newest_first(app: MarketApp) -> None:
     assert [start.partitions[0] for start in second.starts] == ["2024-09-25", "2024-09-24", "2024-09-23"]
     unfinished |= {start.dispatch_id for start in second.starts}
     assert app.reconcile(unfinished).starts == ()
-
-
-def test_the_same_day_dropped_twice_heals_twice(app: MarketApp) -> None:
-    content = app.content()
-    for generation in range(1, 3):
-        app.drop(TABLE, TODAY)
-        assert app.run("market", "heal").code == 0
-        assert app.content() == content
-        assert app.calls("daily") == generation
-        app.later(seconds=31)
-    assert [row.status for row in app.work(f"{TABLE}:{TODAY}")] == ["completed"] * 3
-
-
-def test_work_given_up_on_some_days_hides_no_older_day(app: MarketApp) -> None:
-    for day in PREPARED:
-        app.drop(TABLE, day)
-    for day in PREPARED[-3:]:
-        app.fault("daily", "no_permission", day=date.fromisoformat(day))
-    assert app.run("market", "heal").code == 1
-    failed = {row.key for row in app.work(TABLE) if row.status == "failed"}
-    assert failed == {f"{TABLE}:{day}" for day in PREPARED[-3:]}
-    assert {day for day in PREPARED if app.rows(TABLE, day)} == set(PREPARED[:3])

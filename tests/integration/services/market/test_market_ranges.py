@@ -1,4 +1,4 @@
-"""Ranges of days of which some go wrong: the others are done, and nothing is told better than it is."""
+"""Ranges of days of which some fail: the others are done, and each has the events it should have."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ WELL, ILL = "2024-09-10", "2024-09-11"
 LAST = "2024-09-12"
 
 
-def test_a_day_refused_in_the_first_pass_is_not_done_by_the_second(app: MarketApp) -> None:
+def test_range_run__day_refused_in_the_first_pass__is_left_to_the_ledger(app: MarketApp) -> None:
+    app.later(minutes=1)
     app.fault("adj_factor", "http_502", day=date.fromisoformat(WELL), times=1)
     app.fault("adj_factor", "partial_day", day=date.fromisoformat(ILL), keep=0.5)
     with app.instance() as instance:
@@ -29,19 +30,10 @@ def test_a_day_refused_in_the_first_pass_is_not_done_by_the_second(app: MarketAp
     assert (refused.status, refused.reason_code, refused.attempts) == ("deferred", "incomplete", 1)
     assert app.rows(FETCH, ILL) == 0
     assert app.calls("adj_factor") == 3, "one failed, one repeated, one refused and left to the ledger"
+    assert app.status()["tushare.adj_factor"]["reason_code"] == "source_error", "in spite of the other day"
 
 
-def test_a_success_beside_a_failure_is_no_success_of_the_source(app: MarketApp) -> None:
-    app.later(minutes=1)
-    app.fault("adj_factor", "partial_day", day=date.fromisoformat(ILL), keep=0.5)
-    with app.instance() as instance:
-        app.materialize(instance, [FETCH], days=(WELL, ILL))
-    assert app.rows(FETCH, WELL) > 0
-    assert app.status()["tushare.adj_factor"]["reason_code"] == "source_error"
-    assert app.run("check", "market").code == 1
-
-
-def test_one_bad_day_keeps_nothing_from_the_days_beside_it(app: MarketApp) -> None:
+def test_backfill__one_day_incomplete__completes_the_others(app: MarketApp) -> None:
     app.fault("adj_factor", "partial_day", day=date.fromisoformat(ILL), keep=0.5)
     said = app.run("market", "backfill", "--from", WELL, "--to", LAST)
     assert said.code == 1
@@ -51,65 +43,49 @@ def test_one_bad_day_keeps_nothing_from_the_days_beside_it(app: MarketApp) -> No
     assert app.rows("adjusted_daily", ILL) == 0
 
 
-def test_what_has_nothing_to_be_made_from_is_left_alone(app: MarketApp) -> None:
-    said = app.run("market", "backfill", "--from", WELL, "--to", WELL, "--table", "suspensions")
-    assert said.code == 0
-    assert app.rows("suspensions", WELL) > 0
+def test_backfill__one_table_after_the_other__derives_when_the_inputs_are_complete(app: MarketApp) -> None:
+    def backfill_of(table: str) -> None:
+        said = app.run("market", "backfill", "--from", WELL, "--to", WELL, "--table", table)
+        assert said.code == 0, said.err
+
+    backfill_of("normalized_daily")
+    assert app.rows("normalized_daily", WELL) > 0
     assert app.work(f"adjusted_daily:{WELL}") == []
     with app.instance() as instance:
         assert WELL not in instance.get_materialized_partitions(_key("adjusted_daily"))
+    backfill_of("suspensions")
+    backfill_of(FETCH)
+    assert app.rows("adjusted_daily", WELL) == app.rows("normalized_daily", WELL)
 
 
-def test_a_table_that_completes_the_inputs_brings_what_derives_from_them(app: MarketApp) -> None:
-    for table in ("suspensions", "normalized_daily", FETCH):
-        said = app.run("market", "backfill", "--from", WELL, "--to", WELL, "--table", table)
-        assert said.code == 0, said.err
-    assert app.rows("adjusted_daily", WELL) == app.rows("normalized_daily", WELL) > 0
-
-
-@pytest.mark.parametrize(
-    ("first", "last"),
-    [("1990-12-19", "1990-12-20"), ("1991-07-02", "1991-07-04"), ("2020-12-31", "2021-01-04")],
-    ids=["the first of all days", "SZSE opens", "before BSE, and its first year"],
-)
-def test_history_reaches_back_beyond_the_opening_of_an_exchange(
-    app: MarketApp, first: str, last: str
-) -> None:
+def test_backfill__first_days_of_the_exchange__fills_them(app: MarketApp) -> None:
+    first, last = "1990-12-19", "1990-12-20"
+    app.set(PERENNIAL_MARKET_START=first)
     said = app.run("market", "backfill", "--from", first, "--to", last)
     assert said.code == 0, said.err
     for day in (first, last):
         assert app.rows("normalized_daily", day) == app.rows("adjusted_daily", day) > 0
 
 
-def test_days_far_apart_are_filled_by_a_run_each_and_nothing_is_reported_of_those_between(
+def test_backfill__days_far_apart__runs_each_and_reports_nothing_between(
     app: MarketApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backfill, "FAR", 2)
     content = app.content()
     first, *between, last = PREPARED
     app.drop(FETCH, first, last)
+    app.fault("adj_factor", "partial_day", day=date.fromisoformat(first), keep=0.5)
     with app.instance() as instance:
-        runs = instance.get_runs_count()
         before = [reported(instance, day) for day in between]
+        said = app.run("market", "backfill", "--from", first, "--to", last, "--json")
+        assert said.code == 1
+        assert {piece["day"] for piece in said.json["failed"]} == {first}
+        assert app.rows(FETCH, last) > 0, "a run that fails keeps nothing from the next"
+        app.expect_healthy()
         said = app.run("market", "backfill", "--from", first, "--to", last)
-        assert said.code == 0, said.err
-        assert said.out == "2 of 6 trading days needed work, all whole now (2 closed days)\n"
-        assert instance.get_runs_count() == runs + 2
+        assert said.out == "1 of 6 trading days needed work, all whole now (2 closed days)\n"
         assert [reported(instance, day) for day in between] == before
     assert app.content() == content
-
-
-def test_a_run_of_several_that_fails_keeps_nothing_from_the_next(
-    app: MarketApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(backfill, "FAR", 2)
-    first, last = PREPARED[0], PREPARED[-1]
-    app.drop(FETCH, first, last)
-    app.fault("adj_factor", "partial_day", day=date.fromisoformat(first), keep=0.5)
-    said = app.run("market", "backfill", "--from", first, "--to", last, "--json")
-    assert said.code == 1
-    assert {piece["day"] for piece in said.json["failed"]} == {first}
-    assert app.rows(FETCH, last) > 0
 
 
 def test_range_run__some_days_are_complete__only_the_others_have_an_event(app: MarketApp) -> None:
@@ -134,8 +110,8 @@ def test_range_run__several_tables_and_a_second_pass__every_partition_has_one_ev
         assert events(instance, done.run_id) == {(table, day): 1 for table in tables for day in days}
 
 
-def test_a_day_that_is_kept_is_shown_where_dagster_never_saw_it(app: MarketApp) -> None:
-    """Its history was lost, say; also if the run goes wrong, as nothing would tell of the day later."""
+def test_range_run__complete_day_unknown_to_dagster__has_an_event(app: MarketApp) -> None:
+    """Its event log was lost, say; also if the run fails, as no later run reports the day."""
     kept, dropped = PREPARED[:2]
     app.drop(FETCH, dropped)
     app.fault("adj_factor", "partial_day", day=date.fromisoformat(dropped), keep=0.5)
@@ -145,14 +121,8 @@ def test_a_day_that_is_kept_is_shown_where_dagster_never_saw_it(app: MarketApp) 
         assert instance.get_materialized_partitions(_key(FETCH)) == {kept}
 
 
-def test_gaps_cannot_be_forced(app: MarketApp) -> None:
-    said = app.run("market", "backfill", "--gaps", "--force")
-    assert said.code == 2
-    assert "every day between" in said.err
-
-
 def reported(instance: dg.DagsterInstance, day: str) -> list[dict[str, Any]]:
-    """What was ever told of a day, oldest first."""
+    """The metadata of all events of a day, oldest first."""
     wanted = dg.AssetRecordsFilter(asset_key=_key(FETCH), asset_partitions=[day])
     records = instance.fetch_materializations(wanted, limit=100, ascending=True).records
     found = [record.asset_materialization for record in records]
