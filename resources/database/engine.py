@@ -26,6 +26,7 @@ SQLITE_PATIENCE = 30
 
 _WRITES = "ledger_writes"
 _CONNECTING = {"connect_timeout": 10, "application_name": "perennial-ledger"}
+"""How Postgres is connected to, unless the address says otherwise."""
 
 _fitting: weakref.WeakSet[Engine] = weakref.WeakSet()
 """Engines whose schema was found to fit: one check per process is enough."""
@@ -60,7 +61,6 @@ def open_engine(url: str) -> Engine:
             pool_pre_ping=True,
             pool_size=2,
             executemany_mode="values_plus_batch",
-            # What stands in the address goes before.
             connect_args={name: value for name, value in _CONNECTING.items() if name not in parsed.query},
         )
     raise InvalidInput(
@@ -137,7 +137,6 @@ def writing_unchecked(engine: Engine, prepare: Callable[[Any], None] | None = No
 
 
 def schema_version(connection: Connection) -> str | None:
-    """The version that the database's one version row names, None where there is none."""
     versions = table(VERSION_TABLE, sql_column("version_num"))
     return connection.execute(select(versions.c.version_num)).scalars().one_or_none()
 
@@ -147,24 +146,22 @@ def forget_schema(engine: Engine) -> None:
     _fitting.discard(engine)
 
 
-def _check_schema(engine: Engine) -> None:
-    if engine in _fitting:
-        return
+def found_version(engine: Engine) -> str | None:
+    """The version of the database's schema, None where there is none."""
     database = engine.url.database
     if engine.dialect.name == "sqlite" and not (database and Path(database).exists()):
-        # Connecting would leave an empty file behind.
-        raise InvalidInput(
-            f"there is no ledger at {database}",
-            reason_code="ledger_schema",
-            remedy="run `perennial migrate`, or let `make up` do it",
-        )
+        return None  # connecting would leave an empty file behind
     try:
         with engine.connect() as connection, connection.begin():
-            found = schema_version(connection)
+            return schema_version(connection)
     except (exc.OperationalError, exc.ProgrammingError) as error:
         if not is_missing(error):
             raise
-        found = None
-    if found != HEAD:
-        raise schema_mismatch(engine, found)
-    _fitting.add(engine)
+        return None
+
+
+def _check_schema(engine: Engine) -> None:
+    if engine not in _fitting:
+        if (found := found_version(engine)) != HEAD:
+            raise schema_mismatch(engine, found)
+        _fitting.add(engine)

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from sqlalchemy import Engine, exc
 
-from domain.shared.error import InvalidInput, PerennialError, PermanentRunnerError, TransientResourceError
+from domain.shared.error import (
+    InfrastructureError,
+    InvalidInput,
+    PermanentRunnerError,
+    TransientResourceError,
+)
 from resources.database.schema import HEAD
 
 _OUTSIDE = (exc.OperationalError, exc.InterfaceError)
 _PERMANENT = (
-    (
-        ("readonly", "read-only"),
-        "ledger_read_only",
-        "make the disk and the ledger's folder writable for this user",
-    ),
-    (("unable to open",), "ledger_unreachable", "check the folder of the ledger and its rights"),
-    (
-        ("authentication failed",),
-        "ledger_credentials",
-        "correct user and password of PERENNIAL_DATABASE_URL",
-    ),
-    (
-        ("not a database", "disk image is malformed"),
-        "ledger_damaged",
-        "restore this file from a backup",
-    ),
+    ("readonly|read-only", "ledger_read_only", "make the ledger's disk and folder writable for this user"),
+    ("unable to open", "ledger_unreachable", "check the folder of the ledger and its rights"),
+    ("authentication failed", "ledger_credentials", "correct user and password of PERENNIAL_DATABASE_URL"),
+    ("not a database|disk image is malformed", "ledger_damaged", "restore this file from a backup"),
 )
-"""Parts of messages, the reason code they stand for, and the remedy."""
+"""Patterns of messages, the reason code they stand for, and the remedy."""
 
 
 def location(engine: Engine) -> str:
@@ -69,13 +65,15 @@ def is_missing(error: exc.DBAPIError) -> bool:
     )
 
 
-def _translated(engine: Engine, error: BaseException | None) -> PerennialError:
-    first_line = _first_line(error)
-    message = f"the ledger at {location(engine)} refused: {first_line}"
-    for parts, reason_code, remedy in _PERMANENT:
-        if any(part in first_line for part in parts):
+def _translated(engine: Engine, error: BaseException | None) -> InfrastructureError:
+    text = _first_line(error)
+    if "unable to open" in text and _is_in_read_only_folder(engine):
+        text = f"its folder is read-only ({text})"
+    message = f"the ledger at {location(engine)} refused: {text}"
+    for pattern, reason_code, remedy in _PERMANENT:
+        if re.search(pattern, text):
             return PermanentRunnerError(message, reason_code=reason_code, remedy=remedy)
-    if "is full" in first_line or "No space left" in first_line:
+    if re.search("is full|No space left", text):
         return TransientResourceError(message, reason_code="disk_full", remedy="free space on the disk")
     remedy = ""
     if engine.dialect.name != "sqlite":
@@ -83,22 +81,26 @@ def _translated(engine: Engine, error: BaseException | None) -> PerennialError:
     return TransientResourceError(message, reason_code="ledger_unavailable", remedy=remedy)
 
 
+def _is_in_read_only_folder(engine: Engine) -> bool:
+    """SQLite, whose readers write a file beside the ledger, says no more than that it cannot open it."""
+    path = Path(str(engine.url.database))
+    return engine.dialect.name == "sqlite" and path.is_file() and not os.access(path.parent, os.W_OK)
+
+
 def _first_line(error: BaseException | None) -> str:
     return (str(error).strip().splitlines() or ["no message"])[0]
 
 
 def schema_mismatch(engine: Engine, found: str | None) -> InvalidInput:
-    if found is not None and found > HEAD:
-        return InvalidInput(
-            f"the ledger at {location(engine)} has schema {found}, newer than this program's {HEAD}",
-            reason_code="ledger_schema",
-            remedy="upgrade this program, or point it at another database",
-        )
-    return InvalidInput(
-        f"the ledger at {location(engine)} has schema {found or 'none'}, this program needs {HEAD}",
-        reason_code="ledger_schema",
-        remedy="run `perennial migrate`, or let `make up` do it",
-    )
+    where, remedy = location(engine), "run `perennial migrate`, or let `make up` do it"
+    if found is None:
+        message = f"there is no ledger at {where}"
+    elif found > HEAD:
+        message = f"the ledger at {where} has schema {found}, newer than this program's {HEAD}"
+        remedy = "upgrade this program, or point it at another database"
+    else:
+        message = f"the ledger at {where} has schema {found}, this program needs {HEAD}"
+    return InvalidInput(message, reason_code="ledger_schema", remedy=remedy)
 
 
 def half_migrated(engine: Engine, finding: str) -> InvalidInput:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, inspect
 
-from resources.database.engine import forget_schema, schema_version, writing_unchecked
+from resources.database.engine import forget_schema, found_version, schema_version, writing_unchecked
 from resources.database.errors import driver_errors, half_migrated, schema_mismatch
 from resources.database.schema import HEAD, VERSION_TABLE, metadata
 from resources.database.statements import lock_name
@@ -21,17 +21,19 @@ from resources.database.statements import lock_name
 if TYPE_CHECKING:
     from alembic.config import Config
 
+OLDEST = "0005"
+"""The schema that the migrations begin with."""
 SCRIPTS = Path(__file__).parent / "migrations"
 
 
 def migrate(engine: Engine) -> None:
     """Bring the schema to HEAD. Where it is there already this is one short read, without Alembic."""
     with driver_errors(engine):
-        if _fits_already(engine):
+        if found_version(engine) == HEAD:
             return
         with _exclusive(engine) as connection:
-            if (version := _current_version(connection, engine)) != HEAD:
-                _upgrade(connection, engine, version)
+            if _current_version(connection, engine) != HEAD:
+                _alembic(connection, "upgrade", "head")
     forget_schema(engine)
 
 
@@ -40,13 +42,6 @@ def downgrade(engine: Engine, revision: str) -> None:
     with driver_errors(engine), _exclusive(engine) as connection:
         _alembic(connection, "downgrade", revision)
     forget_schema(engine)
-
-
-def _fits_already(engine: Engine) -> bool:
-    if engine.dialect.name == "sqlite" and not Path(str(engine.url.database)).exists():
-        return False
-    with engine.connect() as connection, connection.begin():
-        return inspect(connection).has_table(VERSION_TABLE) and schema_version(connection) == HEAD
 
 
 def _current_version(connection: Connection, engine: Engine) -> str | None:
@@ -58,16 +53,9 @@ def _current_version(connection: Connection, engine: Engine) -> str | None:
         raise half_migrated(engine, f"it has tables of ours ({', '.join(ours)}) but no version")
     if version is not None and version > HEAD:
         raise schema_mismatch(engine, version)
+    if version is not None and version < OLDEST:
+        raise half_migrated(engine, f"no migration leads on from its version {version}")
     return version
-
-
-def _upgrade(connection: Connection, engine: Engine, version: str | None) -> None:
-    from alembic.util import CommandError
-
-    try:
-        _alembic(connection, "upgrade", "head")
-    except CommandError as error:
-        raise half_migrated(engine, f"no migration leads on from its version {version}") from error
 
 
 @contextmanager

@@ -124,7 +124,7 @@ def test_migrate__tables_without_a_version__is_refused(engine: Engine):
     with engine.begin() as connection:
         connection.execute(text(f"DROP TABLE {VERSION_TABLE}"))
     forget_schema(engine)
-    with pytest.raises(InvalidInput, match="schema none"):
+    with pytest.raises(InvalidInput, match="there is no ledger"):
         read(engine)
     with pytest.raises(InvalidInput, match="half-migrated"):
         migrate(engine)

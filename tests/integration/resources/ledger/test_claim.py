@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import event, select
+from sqlalchemy import select
 
 from domain.shared.error import InvalidInput, TransientResourceError
 from domain.shared.work import WorkRequest
@@ -206,19 +206,3 @@ def test_backlog__every_state__is_counted_by_tenant_without_marking_rows(ledger,
     ledger.claim(FILL, holder="worker:1", limit=1, tenant="b")
     assert ledger.backlog(FILL)["b"] == Backlog(0, 0, 1, None)
     assert ledger.backlog(FINITE) == {}
-
-
-@pytest.mark.parametrize("ledger_url", ["sqlite"], indirect=True)
-def test_backlog__sqlite__uses_the_partial_indexes(ledger):
-    enqueue(ledger, "a")
-    asked: list[tuple[str, object]] = []
-    event.listen(ledger.engine, "before_cursor_execute", lambda *args: asked.append((args[2], args[3])))
-    ledger.backlog(FILL)
-    with ledger.engine.connect() as connection:
-        plans = [
-            str(connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all())
-            for statement, values in list(asked)
-            if "FROM work" in statement
-        ]
-    assert "ix_work_due" in plans[0]
-    assert "uq_work_running" in plans[1] or "ix_work_unfinished" in plans[1]

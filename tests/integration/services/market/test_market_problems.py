@@ -203,7 +203,7 @@ def test_a_disk_that_cannot_be_written_is_named(app: MarketApp, tmp_path: Path) 
     status = on_a_read_only_disk("status", "--json")
     assert status.returncode == 1, status.stderr
     found = {f["subject"]: f for f in json.loads(status.stdout)["findings"]}[str(app.home)]
-    assert (found["health"], found["reason_code"]) == ("broken", "ledger_unreachable")
+    assert (found["health"], found["reason_code"]) == ("broken", "ledger_read_only")
     assert found["action"]
 
     healed = on_a_read_only_disk("market", "heal")

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg2
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import event, exc, text
 
 from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput, PermanentRunnerError, TransientResourceError
 from domain.shared.work import UNCLASSIFIED, Kind
 from resources.database.engine import normalise_url, open_engine, reading, writing
-from resources.database.errors import location
+from resources.database.errors import driver_errors, location
 from resources.database.schema import UtcDateTime
 from resources.ledger.client import Ledger
 
@@ -24,26 +27,33 @@ KIND = Kind("k", transient=UNCLASSIFIED)
 ROOT = Path(__file__).parents[4]
 
 
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/l.db", kinds=[KIND], clock=machine_clock)
+    ledger.migrate()
+    yield ledger
+    ledger.close()
+
+
 @pytest.mark.parametrize(
     ("given", "normal"),
     [
         ("postgresql://u:p@h:1/d", "postgresql+psycopg2://u:p@h:1/d"),
         ("postgres://u:p@h/d?sslmode=require", "postgresql+psycopg2://u:p@h/d?sslmode=require"),
-        ("postgresql+psycopg2://h/d", "postgresql+psycopg2://h/d"),
         ("sqlite:////a/b.db", "sqlite:////a/b.db"),
     ],
 )
-def test_a_bare_postgres_address_names_the_driver_we_have(given, normal):
+def test_normalise_url__bare_postgres_address__names_the_driver(given, normal):
     assert normalise_url(given) == normal
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "mysql://h/d"])
-def test_databases_that_cannot_carry_a_ledger_are_refused(url):
+def test_open_engine__database_that_cannot_carry_a_ledger__is_refused(url):
     with pytest.raises(InvalidInput):
         open_engine(url)
 
 
-def test_a_password_is_in_no_message():
+def test_reading__server_is_down__names_no_password():
     ledger = Ledger.open("postgresql://u:s3cret@127.0.0.1:1/d", kinds=[], clock=machine_clock)
     with pytest.raises(TransientResourceError) as failure:
         ledger.counts()
@@ -51,108 +61,103 @@ def test_a_password_is_in_no_message():
     assert "s3cret" not in f"{failure.value} {location(ledger.engine)} {ledger!r}"
 
 
-def test_a_read_only_disk_is_said_to_be_one(tmp_path):
-    ledger = Ledger.open(f"sqlite:///{tmp_path}/l.db", kinds=[], clock=machine_clock)
-    ledger.migrate()
+@pytest.mark.parametrize(
+    ("message", "error_type", "reason_code"),
+    [
+        ("attempt to write a readonly database", PermanentRunnerError, "ledger_read_only"),
+        ("unable to open database file", PermanentRunnerError, "ledger_unreachable"),
+        ("database disk image is malformed", PermanentRunnerError, "ledger_damaged"),
+        ("password authentication failed for user u", PermanentRunnerError, "ledger_credentials"),
+        ("database or disk is full", TransientResourceError, "disk_full"),
+        ("database is locked", TransientResourceError, "ledger_unavailable"),
+    ],
+)
+def test_driver_errors__message_of_a_driver__becomes_a_typed_error(ledger, message, error_type, reason_code):
+    with pytest.raises(error_type) as failure, driver_errors(ledger.engine):
+        raise exc.OperationalError("SELECT 1", {}, sqlite3.OperationalError(message))
+    assert failure.value.reason_code == reason_code
 
+
+def test_writing__connection_that_may_not_write__is_refused_as_read_only(ledger):
     def write() -> None:
         with writing(ledger.engine) as connection:
-            # A right on the file would not stop root.
             connection.exec_driver_sql("PRAGMA query_only = ON")
             connection.exec_driver_sql("DELETE FROM pace")
 
     with pytest.raises(PermanentRunnerError) as failure:
         write()
-    ledger.close()
     assert failure.value.reason_code == "ledger_read_only"
-    assert "writable" in failure.value.remedy
 
 
-def test_a_folder_that_is_a_file_is_said_to_be_unreachable(tmp_path):
-    (tmp_path / "l.db").mkdir()
-    ledger = Ledger.open(f"sqlite:///{tmp_path}/l.db", kinds=[], clock=machine_clock)
-    with pytest.raises(PermanentRunnerError, match="unable to open") as failure:
+def test_reading__ledger_is_a_folder__is_unreachable(tmp_path):
+    ledger = Ledger.open(f"sqlite:///{tmp_path}", kinds=[], clock=machine_clock)
+    with pytest.raises(PermanentRunnerError) as failure:
         ledger.counts()
     assert failure.value.reason_code == "ledger_unreachable"
 
 
-def test_sqlite_is_in_wal_mode_with_a_patient_writer(tmp_path):
-    ledger = Ledger.open(f"sqlite:///{tmp_path}/l.db", kinds=[], clock=machine_clock)
-    ledger.migrate()
+def test_open_engine__sqlite__is_in_wal_mode_with_a_patient_writer(ledger):
     with ledger.engine.connect() as connection:
-        assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
-        assert connection.execute(text("PRAGMA busy_timeout")).scalar() == 30_000
-        assert connection.execute(text("PRAGMA foreign_keys")).scalar() == 1
-    ledger.close()
+        found = [
+            connection.execute(text(f"PRAGMA {name}")).scalar()
+            for name in ("journal_mode", "busy_timeout", "foreign_keys")
+        ]
+    assert found == ["wal", 30_000, 1]
 
 
-def test_sqlite_finds_due_rows_by_their_index(tmp_path):
-    ledger = Ledger.open(f"sqlite:///{tmp_path}/l.db", kinds=[KIND], clock=machine_clock)
-    ledger.migrate()
+@pytest.mark.parametrize(
+    ("ask", "indexes"),
+    [
+        (lambda ledger: ledger.claim("k", holder="worker:1", limit=1), ["ix_work_due"]),
+        (lambda ledger: ledger.backlog("k"), ["ix_work_due", "uq_work_running|ix_work_unfinished"]),
+        (
+            lambda ledger: ledger.find("k", status=("queued", "running"), limit=None),
+            ["ix_work_unfinished"],
+        ),
+        (lambda ledger: ledger.provenance.pending_revisions(), ["ix_partition_revision_pending"]),
+    ],
+    ids=["claim", "backlog", "find", "pending_revisions"],
+)
+def test_queries__of_unfinished_work__use_the_partial_indexes(ledger, ask, indexes):
     asked: list[tuple[str, object]] = []
     event.listen(ledger.engine, "before_cursor_execute", lambda *args: asked.append((args[2], args[3])))
-    ledger.claim(KIND.name, holder="worker:1", limit=1)
+    ask(ledger)
     with ledger.engine.connect() as connection:
         plans = [
-            str(connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {said}", values).all())
-            for said, values in list(asked)
-            if "FROM work" in said
+            str(connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all())
+            for statement, values in list(asked)
+            if "FROM work" in statement or "FROM partition_revision" in statement
         ]
-    ledger.close()
-    assert len(plans) > 0
-    assert all("ix_work_due" in plan for plan in plans)
+    assert all(re.search(index, plan) for index, plan in zip(indexes, plans, strict=False))
+    assert len(plans) >= len(indexes)
 
 
-def test_sqlite_finds_what_is_under_way_without_reading_what_is_done(tmp_path):
-    ledger = Ledger.open(f"sqlite:///{tmp_path}/l.db", kinds=[], clock=machine_clock)
-    ledger.migrate()
-    asked: list[tuple[str, object]] = []
-    event.listen(ledger.engine, "before_cursor_execute", lambda *args: asked.append((args[2], args[3])))
-    ledger.find("k", status=("queued", "running"), limit=None)
-    ledger.provenance.pending_revisions()
-    with ledger.engine.connect() as connection:
-        plans = [
-            str(connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {said}", values).all())
-            for said, values in list(asked)
-            if "FROM work" in said or "FROM partition_revision" in said
-        ]
-    ledger.close()
-    assert ["ix_work_unfinished" in plans[0], "ix_partition_revision_pending" in plans[1]] == [True, True]
-
-
-def test_a_moment_without_a_zone_is_refused(tmp_path):
-    engine = open_engine(f"sqlite:///{tmp_path}/l.db")
+def test_utc_date_time__moment_without_a_zone__is_refused(ledger):
+    dialect, stored = ledger.engine.dialect, UtcDateTime()
     with pytest.raises(ValueError, match="no time zone"):
-        UtcDateTime().process_bind_param(datetime(2026, 11, 18), engine.dialect)  # noqa: DTZ001
+        stored.process_bind_param(datetime(2026, 11, 18), dialect)  # noqa: DTZ001
     aware = datetime(2026, 11, 18, tzinfo=UTC)
-    stored = UtcDateTime().process_bind_param(aware, engine.dialect)
-    assert UtcDateTime().process_result_value(stored, engine.dialect) == aware
+    assert stored.process_result_value(stored.process_bind_param(aware, dialect), dialect) == aware
 
 
-def test_importing_and_reading_needs_no_heavy_package(tmp_path):
-    ledger = Ledger.open(f"sqlite:///{tmp_path}/l.db", kinds=[], clock=machine_clock)
-    ledger.migrate()
-    ledger.close()
+def test_import__and_one_read__need_no_heavy_package(ledger):
     code = (
         "import sys\n"
         "from resources.ledger.client import Ledger\n"
         "from domain.shared.clock import machine_clock\n"
-        f"ledger = Ledger.open('sqlite:///{tmp_path}/l.db', kinds=[], clock=machine_clock)\n"
+        f"ledger = Ledger.open('{ledger.engine.url}', kinds=[], clock=machine_clock)\n"
         "ledger.migrate(); ledger.counts()\n"
         "print(sorted({'alembic', 'dagster', 'pyarrow', 'pandas', 'filelock'} & set(sys.modules)))\n"
     )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     reported = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
     )
     assert reported.stdout == "[]\n"
 
 
 @pytest.mark.parametrize(("asked", "waits"), [("", 10), ("?connect_timeout=3", 3)])
-def test_how_long_a_connection_is_waited_for_may_stand_in_the_address(asked, waits, monkeypatch):
+def test_reading__connect_timeout_in_the_address__replaces_ours(asked, waits, monkeypatch):
     reported = []
 
     def connect(*_: object, **options: object) -> None:
