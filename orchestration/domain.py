@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from domain.shared.health import Finding
     from domain.shared.table import Table
+    from domain.shared.verdict import Plan
     from domain.shared.work import Kind
     from orchestration.settings import Settings
     from services.settings import StorageSettings
@@ -36,28 +37,6 @@ class Call:
     method: str
     path: str
     endpoint: Endpoint
-
-
-class Verdict(Protocol):
-    """What a plan says of one partition."""
-
-    @property
-    def table(self) -> str: ...
-    @property
-    def partition(self) -> str: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def reason_code(self) -> str: ...
-    @property
-    def why(self) -> str: ...
-
-
-class Plan(Protocol):
-    @property
-    def verdicts(self) -> Sequence[Verdict]: ...
-    @property
-    def due(self) -> Sequence[Verdict]: ...
 
 
 class Service(Protocol):

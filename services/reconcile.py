@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from resources.ledger.schema import RUNNING
 
 if TYPE_CHECKING:
-    from domain.shared.work import WorkRequest
+    from domain.shared.verdict import Plan, Verdict
     from resources.ledger.client import Ledger
     from resources.ledger.model import Dispatch, Work
 
@@ -56,13 +56,6 @@ class RunStart:
         return first, last
 
 
-class Verdict(Protocol):
-    @property
-    def key(self) -> str: ...
-
-    def item(self) -> WorkRequest: ...
-
-
 class Reconciler(Protocol):
     """What a domain brings to a pass. It inherits from this class what it has no rules of its own for."""
 
@@ -78,24 +71,24 @@ class Reconciler(Protocol):
 
     def observe(self) -> Any: ...
 
-    def plan_of(self, seen: Any, refused: Collection[str]) -> Any:
+    def plan_of(self, seen: Any, refused: Collection[str]) -> Plan:
         """The plan. The work of `refused` keys failed or was cancelled as the plan wants it now."""
 
-    def wanted(self, plan: Any, known: Collection[str]) -> Sequence[Verdict]:  # noqa: ARG002
+    def wanted(self, plan: Plan, known: Collection[str]) -> Sequence[Verdict]:  # noqa: ARG002
         """The verdicts to be enqueued. Of `known` keys the ledger has work, or a refusal, already."""
         return plan.due
 
-    def withdraw(self, plan: Any, rows: Sequence[Work], unfinished: Unfinished) -> None:
+    def withdraw(self, plan: Plan, rows: Sequence[Work], unfinished: Unfinished) -> None:
         """Cancel waiting work that must not be done any more. No run has these rows in hand."""
 
-    def dispatch(self, plan: Any, unfinished: Unfinished, at_once: int) -> list[Dispatch]:  # noqa: ARG002
+    def dispatch(self, plan: Plan, unfinished: Unfinished, at_once: int) -> list[Dispatch]:  # noqa: ARG002
         """The due rows to start runs for; here each row is a run."""
         found: list[Dispatch] = []
         for kind in self.kinds:
             found += self.ledger.dispatch(kind, limit=at_once - len(found), busy=unfinished.dispatches)
         return found
 
-    def starts(self, plan: Any, dispatches: Sequence[Dispatch]) -> list[RunStart]:  # noqa: ARG002
+    def starts(self, plan: Plan, dispatches: Sequence[Dispatch]) -> list[RunStart]:  # noqa: ARG002
         """The runs of these dispatches; here each writes the tables of its rows."""
         return [
             start_of(self.name, one, {row.key.split(":", 1)[0]: None for row in one.rows})
@@ -108,7 +101,7 @@ class Observation:
     """What a pass saw and planned. `left`: due, and left to the next pass, as a run has them in hand."""
 
     seen: Any
-    plan: Any
+    plan: Plan
     left: frozenset[str]
 
 
@@ -118,7 +111,7 @@ class Reconciliation:
     starts: tuple[RunStart, ...]
 
     @property
-    def plan(self) -> Any:
+    def plan(self) -> Plan:
         return self.observed.plan
 
 
@@ -176,13 +169,13 @@ def _rows(domain: Reconciler) -> dict[str, Work]:
     return {row.key: row for row in domain.ledger.current(domain.kinds)}
 
 
-def _enqueue(domain: Reconciler, seen: Any, known: Collection[str], in_hand: Collection[str]) -> Any:
+def _enqueue(domain: Reconciler, seen: Any, known: Collection[str], in_hand: Collection[str]) -> Plan:
     """The plan, enqueued. What the ledger refuses will not be done: the plan may not wait for it."""
     refused: set[str] = set()
     plan = domain.plan_of(seen, refused)
     while True:
         wanted = domain.wanted(plan, {*known, *in_hand})
-        requests = [verdict.item() for verdict in wanted if verdict.key not in in_hand]
+        requests = [v.request for v in wanted if v.request and v.key not in in_hand]
         fresh = {row.key for row in domain.ledger.enqueue(requests).refused} - refused
         if not fresh:
             return plan

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
 from domain.carbon.feeds import FeedRead
 from domain.carbon.jobs import FEED_ENTRIES
-from domain.carbon.plan import NOT_INDEXED, Plan, Verdict
-from domain.shared.health import Finding, WorkRow
+from domain.carbon.plan import NO_FILES, NOT_INDEXED, UNCOUNTED, UNKNOWN_TYPE, YEAR_LOCKED
+from domain.shared.health import Finding, Health, WorkRow
 from domain.shared.printable import printable
 from domain.shared.reasons import actions
-from domain.shared.state import UNAVAILABLE
-from domain.shared.work_findings import (
-    UNDER_WAY,
-    SourceRow,
-    cancelled_finding,
-    fails,
-    latest_rows,
-    not_started,
-    work_finding,
-)
+from domain.shared.verdict import UNAVAILABLE, Plan
+from domain.shared.work_findings import SourceRow, fails, plan_findings
 
-_FOR_A_PERSON = ("no_files", "unknown_type", UNAVAILABLE)
-"""Reason codes of verdicts that only a person can resolve."""
+_HEALTH: Mapping[str, Health] = {
+    UNAVAILABLE: "broken",
+    NO_FILES: "broken",
+    UNKNOWN_TYPE: "broken",
+    UNCOUNTED: "explained",
+    YEAR_LOCKED: "explained",
+}
 NOTHING_READ: Mapping[str, FeedRead] = MappingProxyType({})
 
 
@@ -37,18 +35,10 @@ def findings(
     feeds: Iterable[SourceRow] = (),
     feed_reads: Mapping[str, FeedRead] = NOTHING_READ,
 ) -> list[Finding]:
-    """Return everything that is not plainly healthy, the worst first. `feeds` are the polled applications."""
-    judged = {v.key: v for v in plan.verdicts}
-    latest = latest_rows(work, judged)
+    """Return everything that is not healthy, the worst first. `feeds` are the polled applications."""
     found = [
-        _of_verdict(v, latest.pop(v.key, None), now, machine_now)
-        for v in plan.verdicts
-        if v.state != "healthy" and v.reason_code != NOT_INDEXED  # one finding stands for all of them
-    ]
-    found += [
-        work_finding("carbon", row, judged.get(row.key), now, machine_now)
-        for row in latest.values()
-        if row.status in UNDER_WAY or (row.status == "failed" and row.key not in judged)
+        replace(f, action=f.action.replace("YEAR", f.subject.rpartition(":")[2].rpartition("|")[2]))
+        for f in plan_findings("carbon", plan, work, now, machine_now, _HEALTH, unshown=[NOT_INDEXED])
     ]
     found += [_failing(feed) for feed in feeds if fails(feed)]
     found += [
@@ -94,27 +84,4 @@ def _broken(subject: str, reason_code: str, reason: str, since: datetime | None 
         since=since,
         next_attempt=None,
         action=actions("carbon")[reason_code],
-    )
-
-
-def _of_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: datetime) -> Finding:
-    if row is not None and row.status in (*UNDER_WAY, "failed") and verdict.state != "locked":
-        return work_finding("carbon", row, verdict, now, machine_now)
-    if row is not None and verdict.due and row.fingerprint == verdict.fingerprint:
-        return cancelled_finding("carbon", row, verdict)
-    # A type is removed from the catalogue on purpose; an application reports an unknown one by mistake.
-    uncounted = verdict.reason_code == "unknown_type" and verdict.table != FEED_ENTRIES
-    locked, lost = verdict.state == "locked", verdict.reason_code in _FOR_A_PERSON
-    action = "nothing; it comes after them" if verdict.state == "waits" else not_started("carbon")
-    if locked or lost:
-        action = actions("carbon")[verdict.reason_code].replace("YEAR", str(verdict.year))
-    return Finding(
-        domain="carbon",
-        subject=verdict.key,
-        health="explained" if locked or uncounted else "broken" if lost else "healing",
-        reason_code=verdict.reason_code,
-        reason=verdict.why,
-        since=verdict.since,
-        next_attempt=None if locked or lost else now,
-        action=action,
     )

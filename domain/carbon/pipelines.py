@@ -5,6 +5,7 @@ A chain begins with a file and has three phases. Its work may be shared with oth
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -12,8 +13,9 @@ from typing import Literal, Protocol, get_args
 
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.jobs import ASKED, FEED_ENTRIES, JOBS, Phase
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES
-from domain.carbon.verdict import year_of
+from domain.carbon.plan import YEAR_LOCKED
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES, year_of
+from domain.shared.verdict import Plan
 
 Status = Literal["NOT_STARTED", "RUNNING", "SUCCESS", "PARTIAL", "FAILED"]
 """NOT_STARTED  nothing was begun
@@ -36,6 +38,21 @@ def newest_chains(chains: Iterable[str]) -> tuple[str, ...]:
     """As many as are carried. While something cannot be calculated, every edit upstream is one more chain;
     the older ones join what is calculated at last by the work of theirs that failed."""
     return tuple(sorted(set(chains))[-CARRIED:])
+
+
+def unfinished_pipelines(plan: Plan) -> frozenset[str]:
+    """Return the pipelines whose results are not all made, whether that is work already or not."""
+    return frozenset(p for v in plan.verdicts for p in v.pipelines)
+
+
+def locked_pipelines(plan: Plan) -> Mapping[str, frozenset[int]]:
+    """Return the pipelines that only locked years keep from their end, with those years."""
+    coming = {p for v in plan.verdicts if v.reason_code != YEAR_LOCKED for p in v.pipelines}
+    found: dict[str, set[int]] = defaultdict(set)
+    for verdict in plan.verdicts:
+        for name in set(verdict.pipelines).difference(coming):
+            found[name].add(year_of(verdict.partition))
+    return {name: frozenset(years) for name, years in found.items()}
 
 
 class Row(Protocol):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.emissions import FORMULA
 from domain.carbon.feeds import changes_to_read
-from domain.carbon.jobs import AGGREGATION, FEED_ENTRIES, KIND_OF
+from domain.carbon.jobs import AGGREGATION, FEED_ENTRIES, KIND_OF, PRIORITY
 from domain.carbon.observed import Observed
 from domain.carbon.patience import is_spent
 from domain.carbon.reports import scopes
@@ -24,64 +24,69 @@ from domain.carbon.tables import (
     REPORT_MODULES,
     REPORTS,
     UNITS,
+    year_of,
 )
-from domain.carbon.verdict import Plan, Verdict, year_of
 from domain.shared.hashing import digest
-from domain.shared.state import PartitionState, fault, waits_for
+from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT
-
-__all__ = [
-    "Plan",
-    "Verdict",
-    "emissions_inputs",
-    "entries_inputs",
-    "factors_inputs",
-    "module_inputs",
-    "needs_uploads",
-    "plan",
-    "report_inputs",
-    "units_inputs",
-    "year_of",
-]
-
+from domain.shared.verdict import (
+    INPUT_MISSING,
+    Plan,
+    Verdict,
+    Wrong,
+    changed_inputs,
+    fault,
+    outdated,
+    waiting,
+    waits_for,
+)
+from domain.shared.work import WorkRequest
 
 NO_FILES = "no_files"
 """The reason code of lost partitions of which no upload is known."""
 NOT_INDEXED = "not_indexed"
 """The reason code of partitions that wait for `perennial carbon reindex`."""
+YEAR_LOCKED = "year_locked"
+"""The reason code of partitions that would be due, or wait, if their year were not locked."""
+UNKNOWN_TYPE = "unknown_type"
+"""The reason code of an application's entries whose type the catalogue does not have."""
+UNCOUNTED = "uncounted"
+"""The reason code of entries whose type was removed from the catalogue."""
+RULES_CHANGED: Wrong = "stale", "rules_changed", "the rules of its type changed since it was made"
 
 
 def plan(catalogue: Catalogue, seen: Observed) -> Plan:
-    """Everything a look has an opinion on, upstream first."""
-    verdicts = [*_pulls(catalogue, seen), *_intake(catalogue, seen), *_uncounted(catalogue, seen)]
+    """Return the verdicts, upstream first."""
+    verdicts = [*_feeds(catalogue, seen), *_intake(catalogue, seen), *_uncounted(catalogue, seen)]
     verdicts += _emissions(catalogue, seen)
     verdicts += _reports(catalogue, seen, verdicts)
     return Plan(tuple(verdicts))
 
 
-# Feeds: what applications have is what was read of them.
+# Feeds: the entries that an application has are those that were read from it.
 
 
-def _pulls(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
+def _feeds(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
     for partition in sorted({one.partition for one in seen.feed_changes}):
         name, year = partition.split("|", 1)[0], year_of(partition)
         if name not in catalogue.types:
-            why = f"an application has entries of {name!r} for {year}, and the catalogue has no such type"
-            yield Verdict(FEED_ENTRIES, partition, "waits", "unknown_type", why)
+            reason = f"an application has entries of {name!r} for {year}, and the catalogue has no such type"
+            yield Verdict(FEED_ENTRIES, partition, "waiting", UNKNOWN_TYPE, reason)
             continue
         # That they cannot be read now is no reason to read all entries again.
         units = str(seen.state(UNITS.table, str(year)).last_known)
         changes = [one for one in seen.feed_changes if one.partition == partition]
         wanted = changes_to_read(changes, seen.feed_read_of(partition), units)
         if not wanted:
-            yield Verdict(FEED_ENTRIES, partition, "healthy", "", f"read from {len(changes)} scopes")
+            yield Verdict(FEED_ENTRIES, partition, "healthy", reason=f"read from {len(changes)} scopes")
             continue
-        why = f"not read since it changed: {', '.join(one.scope for one in wanted)}"
+        scopes_of = ", ".join(one.scope for one in wanted)
+        wrong: Wrong = "stale", "feed_changed", f"not read since it changed: {scopes_of}"
         found = (seen.feeds, units, *(f"{one.scope} {one.version}" for one in wanted))
-        yield _wanted(seen, FEED_ENTRIES, partition, "feed_changed", why, found)
+        yield _due(seen, FEED_ENTRIES, partition, wrong, found)
 
 
-# Intake: a partition is what the newest uploads of its places say.
+# Intake: a partition is made from the newest uploads of its scopes.
 
 
 def units_inputs(seen: Observed, year: int) -> dict[str, str]:
@@ -130,8 +135,8 @@ def _uncounted(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
     for partition in seen.partitions(DATA_ENTRIES.table):
         name, rows = partition.split("|", 1)[0], seen.state(DATA_ENTRIES.table, partition).version.rows
         if name not in catalogue.types and rows:
-            why = f"its {rows:,} entries are in no new report: the catalogue has no type {name!r}"
-            yield Verdict(DATA_ENTRIES.table, partition, "waits", "unknown_type", why)
+            reason = f"its {rows:,} entries are in no new report: the catalogue has no type {name!r}"
+            yield Verdict(DATA_ENTRIES.table, partition, "waiting", UNCOUNTED, reason)
 
 
 def _judge_intake(seen: Observed, tables: list[str], partition: str, inputs: Mapping[str, str]) -> Verdict:
@@ -140,38 +145,40 @@ def _judge_intake(seen: Observed, tables: list[str], partition: str, inputs: Map
     fresh = _numbers(inputs) - _numbers(states[0].inputs)
     arrived = seen.known_uploads
     pipelines = tuple(sorted({arrived[int(n)].pipeline_id for n in fresh if int(n) in arrived}))
-    if waits := waits_for(states, {}):
-        return Verdict(tables[0], partition, "waits", *waits, pipelines=pipelines)
+    if blocked := waits_for(states, {}):
+        return Verdict(tables[0], partition, *blocked, pipelines=pipelines)
     faults = (_fault(state, fresh) for state in states)
     wrong = next(filter(None, faults), None) or _outdated(seen, states[0], inputs, fresh)
     if wrong is None:
         return _healthy(tables[0], partition, states[0])
+    reason = wrong[2]
     if seen.not_indexed:
-        why = f"{wrong[1]}; {seen.not_indexed:,} staged uploads are not indexed"
-        blocked = Verdict(tables[0], partition, "waits", NOT_INDEXED, why, pipelines=pipelines)
-        return _unless_locked(seen, blocked)
+        reason = f"{reason}; {seen.not_indexed:,} staged uploads are not indexed"
+        verdict = Verdict(tables[0], partition, "waiting", NOT_INDEXED, reason, pipelines=pipelines)
+        return _unless_locked(seen, verdict)
     if not _numbers(inputs):
-        why = f"{wrong[1]}, and no file of it is known: it is to be uploaded"
-        return Verdict(tables[0], partition, "waits", NO_FILES, why)
+        reason = f"{reason}, and no upload of it is known: upload it again"
+        return Verdict(tables[0], partition, "waiting", NO_FILES, reason)
     records = (*(str(c.version) for c in states), *(str(c.recorded) for c in states), digest(inputs))
-    return _wanted(seen, tables[0], partition, *wrong, records, pipelines)
+    return _due(seen, tables[0], partition, wrong, records, pipelines)
 
 
-def _fault(state: PartitionState, fresh: Collection[str]) -> tuple[str, str] | None:
+def _fault(state: PartitionState, fresh: Collection[str]) -> Wrong | None:
+    wrong = fault(state)
     never = state.recorded is None and state.version == ABSENT
-    return _uploaded(fresh) if never and fresh else fault(state, "taken in")
+    return ("missing", "uploaded", _not_imported(fresh)) if never and fresh else wrong
 
 
 def _outdated(
     seen: Observed, state: PartitionState, inputs: Mapping[str, str], fresh: Collection[str]
-) -> tuple[str, str] | None:
+) -> Wrong | None:
     if state.inputs == inputs or _without_forgotten(seen, state.inputs) == inputs:
         return None
-    return _uploaded(fresh) if fresh else ("rules_changed", "the type's formula changed")
+    return ("stale", "uploaded", _not_imported(fresh)) if fresh else RULES_CHANGED
 
 
-def _uploaded(fresh: Collection[str]) -> tuple[str, str]:
-    return "uploaded", f"{len(fresh)} uploaded files wait to be taken in"
+def _not_imported(fresh: Collection[str]) -> str:
+    return f"uploads not imported yet: {len(fresh)}"
 
 
 def _numbers(inputs: Mapping[str, str]) -> set[str]:
@@ -211,8 +218,8 @@ def _is_settled(state: PartitionState) -> bool:
 
 def _emissions(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
     for partition in seen.entry_partitions(catalogue):
-        if waits := waits_for([seen.state(EMISSIONS.table, partition)], {}):
-            yield Verdict(EMISSIONS.table, partition, "waits", *waits)
+        if blocked := waits_for([seen.state(EMISSIONS.table, partition)], {}):
+            yield Verdict(EMISSIONS.table, partition, *blocked)
             continue
         inputs = emissions_inputs(catalogue, seen, partition)
         if inputs is None:
@@ -232,11 +239,9 @@ def _not_yet_calculated(seen: Observed, partition: str) -> Iterator[Verdict]:
     entries = seen.state(DATA_ENTRIES.table, partition)
     made_from = seen.state(EMISSIONS.table, partition).inputs.get("entries")
     if entries.recorded is not None and made_from != str(entries.recorded):
-        why = "it comes after its entries and factors, which are not what was taken in"
+        blocked: Wrong = "waiting", INPUT_MISSING, "its entries and factors are not what was imported"
         pipelines = tuple(sorted(entries.detail.get("pipelines", ())))
-        yield _unless_locked(
-            seen, Verdict(EMISSIONS.table, partition, "waits", "input_missing", why, pipelines=pipelines)
-        )
+        yield _unless_locked(seen, Verdict(EMISSIONS.table, partition, *blocked, pipelines=pipelines))
 
 
 # Reports: from all emissions of the year, once nothing of them is about to change.
@@ -281,7 +286,9 @@ def _moving(catalogue: Catalogue, seen: Observed, upstream: Iterable[Verdict]) -
     then says which types are old. A failure of the past says nothing of what is wanted now.
     """
     soon = {
-        v.year for v in upstream if v.due and seen.work.get(v.key) != "deferred" and v.key not in seen.refused
+        year_of(v.partition)
+        for v in upstream
+        if v.due and seen.work.get(v.key) != "deferred" and v.key not in seen.refused
     }
     for key, status in seen.work.items():
         table, partition = key.split(":", 1)
@@ -312,12 +319,11 @@ def _judge_sums(
         return verdict
     broken = any(map(_is_broken, made_from.values()))
     if year in moving and not broken and is_spent(seen.now, seen.state(table, partition), inputs, made_from):
-        return replace(verdict, why=f"{verdict.why}; {year} keeps changing, and it waits no longer")
-    if waits := waits_for([], made_from):
-        return replace(verdict, state="waits", reason_code=waits[0], why=waits[1], fingerprint="")
+        return replace(verdict, reason=f"{verdict.reason}; {year} keeps changing, and it waits no longer")
+    if blocked := waits_for([], made_from):
+        return waiting(verdict, blocked[2], blocked[1])
     if year in moving or broken:
-        why = f"{verdict.why}; it waits for the calculations of {year}"
-        return replace(verdict, state="waits", why=why, fingerprint="")
+        return waiting(verdict, f"{verdict.reason}; it waits for the calculations of {year}")
     return verdict
 
 
@@ -337,41 +343,52 @@ def _judge_derived(
     causes: Mapping[str, Iterable[str]],
 ) -> Verdict:
     state = seen.state(table, partition)
-    if waits := waits_for([state], {}):
-        return Verdict(table, partition, "waits", *waits)
-    changed = sorted(k for k in inputs.keys() | state.inputs.keys() if inputs.get(k) != state.inputs.get(k))
+    if blocked := waits_for([state], {}):
+        return Verdict(table, partition, *blocked)
+    changed = changed_inputs(state, inputs)
+    wrong = _wrong(state, changed)
+    if wrong is None:
+        return _healthy(table, partition, state)
     pipelines = tuple(sorted({p for k in changed for p in causes.get(k, ())}))
     found = (str(state.version), str(state.recorded), digest(dict(inputs)))
-    if state.recorded is None and state.version == ABSENT:
-        return _wanted(seen, table, partition, "missing", "never calculated", found, pipelines)
-    if wrong := fault(state, "calculated"):
-        return _wanted(seen, table, partition, *wrong, found, pipelines)
-    if changed:
-        verb = "is" if len(changed) == 1 else "are"
-        why = f"out of date: {', '.join(changed)} {verb} not what it was made from"
-        return _wanted(seen, table, partition, "inputs_changed", why, found, pipelines)
-    return _healthy(table, partition, state)
+    return _due(seen, table, partition, wrong, found, pipelines)
+
+
+def _wrong(state: PartitionState, changed: list[str]) -> Wrong | None:
+    wrong = fault(state)
+    # Rules also say how a version is counted: after an upgrade the content differs from its record.
+    if "rules" in changed and state.recorded is not None and (wrong is None or wrong[0] == "changed"):
+        return RULES_CHANGED
+    return wrong or (outdated(changed) if changed else None)
 
 
 def _healthy(table: str, partition: str, state: PartitionState) -> Verdict:
-    return Verdict(table, partition, "healthy", "", f"{state.version.rows:,} rows")
+    return Verdict(table, partition, "healthy", reason=f"{state.version.rows:,} rows")
 
 
-def _wanted(
+def _due(
     seen: Observed,
     table: str,
     partition: str,
-    reason_code: str,
-    why: str,
+    wrong: Wrong,
     found: tuple[str, ...],
     pipelines: tuple[str, ...] = (),
 ) -> Verdict:
-    fingerprint = digest([reason_code, *found])
-    return _unless_locked(seen, Verdict(table, partition, "due", reason_code, why, fingerprint, pipelines))
+    verdict = Verdict(table, partition, *wrong, pipelines=pipelines)
+    kind = KIND_OF[table]
+    request = WorkRequest(
+        kind=kind,
+        key=verdict.key,
+        fingerprint=digest([verdict.reason_code, *found]),
+        reason_code=verdict.reason_code,
+        priority=PRIORITY[kind],
+        pipelines=pipelines,
+    )
+    return _unless_locked(seen, replace(verdict, request=request))
 
 
 def _unless_locked(seen: Observed, verdict: Verdict) -> Verdict:
-    if (reason := seen.locked.get(verdict.year)) is None:
+    year = year_of(verdict.partition)
+    if (reason := seen.locked.get(year)) is None:
         return verdict
-    why = f"{verdict.why}, but {verdict.year} is locked: {reason}"
-    return replace(verdict, state="locked", reason_code="year_locked", why=why, fingerprint="")
+    return waiting(verdict, f"{verdict.reason}, but {year} is locked: {reason}", YEAR_LOCKED)

@@ -15,10 +15,9 @@ from domain.carbon.feeds import ORIGINS
 from domain.carbon.jobs import FEED_ENTRIES
 from domain.carbon.observed import Observed
 from domain.carbon.plan import report_inputs
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORTS, UNITS
-from domain.carbon.verdict import Verdict
-from domain.shared.state import fault
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORTS, UNITS, year_of
 from domain.shared.table import ABSENT
+from domain.shared.verdict import Verdict, fault
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ def report_state(catalogue: Catalogue, seen: Observed, verdicts: Iterable[Verdic
     issues = [
         Issue(f"{v.table} {v.partition}", _why(seen, v), _type_of(catalogue, v))
         for v in verdicts
-        if v.year == year and v.state != "healthy"
+        if year_of(v.partition) == year and v.state != "healthy"
     ]
     named = {issue.of_type for issue in issues}
     issues += [
@@ -182,7 +181,7 @@ _NOT_SUMMED = "it was calculated anew, and is not summed up yet"
 
 def _why(seen: Observed, verdict: Verdict) -> str:
     """Between its commit and its record a partition looks as if something else had written it."""
-    return "it is being made now" if _is_running(seen, verdict.key) else verdict.why
+    return "it is being made now" if _is_running(seen, verdict.key) else verdict.reason
 
 
 def _is_running(seen: Observed, key: str) -> bool:
@@ -210,5 +209,5 @@ def _altered(seen: Observed, year: int) -> str:
     unknown = (state.recorded is None and state.version == ABSENT) or state.version.unavailable
     if unknown or _is_running(seen, f"{REPORTS.table}:{year}"):
         return ""
-    wrong = fault(state, "calculated")
-    return wrong[1] if wrong else ""
+    wrong = fault(state)
+    return wrong[2] if wrong else ""

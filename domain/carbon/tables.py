@@ -216,3 +216,8 @@ REPORTS = Table(
 )
 
 TABLES = (UNITS, FACTORS, FACTOR_VERSIONS, DATA_ENTRIES, EMISSIONS, REPORT_MODULES, REPORTS)
+
+
+def year_of(partition: str) -> int:
+    """Return the year of `2025` and of `plane|2025`."""
+    return int(partition.rpartition("|")[2])

@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping
 from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.completeness import SAYS_SO, judge
 from domain.market.observed import Observed
-from domain.shared.state import PartitionState, waits_for
+from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT
+from domain.shared.verdict import waits_for
 
 ADJUSTED_FROM = ("normalized_daily", "normalized_adj_factor")
 

@@ -10,20 +10,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from domain.market.freshness import freshness
-from domain.market.plan import Plan, Verdict
+from domain.market.plan import EARLY, EXPLAINED
 from domain.market.tables import DERIVED
 from domain.market.trading import TradingCalendar
 from domain.shared.health import Finding, Health, WorkRow
 from domain.shared.reasons import actions
-from domain.shared.state import UNAVAILABLE
-from domain.shared.work_findings import (
-    UNDER_WAY,
-    SourceRow,
-    cancelled_finding,
-    latest_rows,
-    not_started,
-    work_finding,
-)
+from domain.shared.verdict import UNAVAILABLE, Plan
+from domain.shared.work_findings import SourceRow, plan_findings
+
+_HEALTH: Mapping[str, Health] = {UNAVAILABLE: "broken", EXPLAINED: "explained"}
+"""What cannot be read needs a person if it lasts."""
 
 
 def findings(
@@ -40,19 +36,13 @@ def findings(
 
     `lost` names, by table, the days that were fetched and are gone from the lake.
     """
-    judged = {v.key: v for v in plan.verdicts}
-    latest = latest_rows(work, judged)
-    found = [_from_verdict(v, latest.pop(v.key, None), now, machine_now) for v in plan.verdicts if _tells(v)]
-    # Work without a verdict: days that left the gap window or are no longer due.
-    found += [
-        work_finding("market", row, judged.get(key), now, machine_now)
-        for key, row in latest.items()
-        if row.status in UNDER_WAY or (row.status == "failed" and key not in judged)
-    ]
+    found = plan_findings("market", plan, work, now, machine_now, _HEALTH, unshown=[EARLY])
     found += _sources(sources, calendar, now)
     if history_gaps:
         found.append(_history(history_gaps))
-    known = judged.keys() | {row.key for row in work if row.status not in ("failed", "cancelled")}
+    known = {v.key for v in plan.verdicts} | {
+        row.key for row in work if row.status not in ("failed", "cancelled")
+    }
     for table, days in (lost or {}).items():
         if older := [d for d in days if f"{table.split('.', 1)[1]}:{d}" not in known]:
             found.append(_lost(table, older))
@@ -69,36 +59,6 @@ def _with_causes(found: Sequence[Finding]) -> Iterator[Finding]:
     for finding in found:
         table, _, day = finding.subject.partition(":")
         yield replace(finding, caused_by=by_day.get(day)) if table in derived else finding
-
-
-def _tells(verdict: Verdict) -> bool:
-    return verdict.due or verdict.state in ("explained", "unknown") or verdict.reason_code == "partial"
-
-
-def _from_verdict(verdict: Verdict, row: WorkRow | None, now: datetime, machine_now: datetime) -> Finding:
-    if row is not None and row.status in (*UNDER_WAY, "failed"):
-        return work_finding("market", row, verdict, now, machine_now)
-    if row is not None and verdict.due and row.fingerprint == verdict.fingerprint:
-        return cancelled_finding("market", row, verdict)
-    return Finding(
-        domain="market",
-        subject=verdict.key,
-        health=_health(verdict),
-        reason_code=verdict.reason_code,
-        reason=verdict.why,
-        since=verdict.since,
-        next_attempt=now if verdict.due else verdict.next_attempt,
-        action=not_started("market")
-        if verdict.due
-        else actions("market").get(verdict.reason_code, "nothing"),
-    )
-
-
-def _health(verdict: Verdict) -> Health:
-    """A partition that cannot be read needs a person if it lasts."""
-    if verdict.reason_code == UNAVAILABLE:
-        return "broken"
-    return "explained" if verdict.state == "explained" else "healing"
 
 
 _SOURCE_HEALTH: Mapping[str, Health] = {"error": "broken", "stale": "stale", "never_ingested": "healing"}

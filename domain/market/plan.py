@@ -7,9 +7,8 @@ a gap for the same reason everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
-from typing import Literal
 
 from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.completeness import SAYS_SO, Judgement, judge, refetch_at
@@ -25,8 +24,9 @@ from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
 from domain.market.trading import at, due_at, newest_published, shanghai
 from domain.shared.backoff import Backoff
 from domain.shared.hashing import digest
-from domain.shared.state import PartitionState, fault, waits_for
+from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, ALL
+from domain.shared.verdict import Plan, Verdict, Wrong, changed_inputs, fault, outdated, waits_for
 from domain.shared.work import Kind, WorkRequest
 
 FILL = "market.fill"
@@ -39,72 +39,35 @@ REFRESH = "market.refresh"
 _ACROSS_RUNS = Backoff(base=timedelta(seconds=60), factor=2, cap=timedelta(hours=1))
 KINDS = (Kind(FILL, transient=_ACROSS_RUNS), Kind(REFRESH, transient=_ACROSS_RUNS))
 
-State = Literal["healthy", "explained", "early", "unknown", "gap", "recheck", "derive", "refresh"]
-"""healthy, explained, early (not due yet): nothing to do
-unknown: what is there, or what it is made from, cannot be read now; it waits until it can
-gap, recheck, derive, refresh: work, each with its own urgency
-"""
+REFERENCE, GAP, DERIVED, ROUTINE = 30, 20, 10, 0
+"""The priorities of work: references first, the routine check for revisions last."""
 
-PRIORITY = {"refresh": 30, "gap": 20, "derive": 10, "recheck": 0}
-
+EARLY = "early"
+EXPLAINED = "source_says_so"
+"""The reason code of a partial day that is healthy: the source sent it twice."""
 REFERENCES_FROM = time(9)
 """References are fetched once a day, from this hour in Shanghai or from their publication if later."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """The verdict on one partition of one table."""
+def take(plan: Plan, limit: int, live: Callable[[str], bool]) -> tuple[Verdict, ...]:
+    """Return what one pass enqueues: known work, and at most `limit` further days, newest first.
 
-    table: str
-    partition: str
-    state: State
-    reason_code: str
-    why: str
-    fingerprint: str = ""
-    since: datetime | None = None
-    next_attempt: datetime | None = None
-    """Set where the partition waits without a work item."""
-
-    @property
-    def key(self) -> str:
-        return f"{self.table}:{self.partition}"
-
-    @property
-    def due(self) -> bool:
-        return self.state in PRIORITY
-
-    def item(self) -> WorkRequest:
-        return WorkRequest(
-            kind=REFRESH if self.state == "refresh" else FILL,
-            key=self.key,
-            fingerprint=self.fingerprint,
-            reason_code=self.reason_code,
-            priority=PRIORITY[self.state],
-        )
+    `live` says whether the ledger knows the key: a row waiting, running, failed for good, or cancelled by a
+    person. What is given up must not count as a further day, or three hopeless days would hide every older
+    one; requested again it stays as it is until its fingerprint changes. Gaps come before rechecks.
+    """
+    due = [(v, v.request.priority) for v in plan.verdicts if v.request]
+    chosen = [v for v, priority in due if priority == REFERENCE or live(v.key)]
+    for priorities in ((GAP, DERIVED), (ROUTINE,)):
+        fresh = [v for v, priority in due if priority in priorities and not live(v.key)]
+        days = sorted({v.partition for v in fresh}, reverse=True)[:limit]
+        chosen += [v for v in fresh if v.partition in days]
+    return tuple(chosen)
 
 
-@dataclass(frozen=True)
-class Plan:
-    verdicts: tuple[Verdict, ...]
-
-    @property
-    def due(self) -> tuple[Verdict, ...]:
-        return tuple(v for v in self.verdicts if v.due)
-
-    def take(self, limit: int, live: Callable[[str], bool]) -> tuple[Verdict, ...]:
-        """Return what one pass enqueues: known work, and at most `limit` further days, newest first.
-
-        `live` says whether the ledger knows the key: a row waiting, running, failed for good, or called off
-        by a person. What is given up must not count as a further day, or three hopeless days would hide
-        every older one; requested again it stays as it is until its fingerprint changes. Gaps come before
-        rechecks.
-        """
-        chosen = [v for v in self.due if v.state == "refresh" or live(v.key)]
-        for states in (("gap", "derive"), ("recheck",)):
-            fresh = [v for v in self.due if v.state in states and not live(v.key)]
-            days = sorted({v.partition for v in fresh}, reverse=True)[:limit]
-            chosen += [v for v in fresh if v.partition in days]
-        return tuple(chosen)
+def is_gap(verdict: Verdict) -> bool:
+    """Return whether anything is wrong with a day's partition: it is due for more than a routine check."""
+    return verdict.request is not None and verdict.request.priority != ROUTINE
 
 
 def plan(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rules) -> Plan:
@@ -164,22 +127,23 @@ def _references(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rule
 
 
 def _reference(endpoint: Endpoint, partition: str, seen: Observed, now: datetime, rules: Rules) -> Verdict:
-    if waiting := _waiting(endpoint.name, partition, seen):
+    name = endpoint.name
+    if waiting := _waiting(name, partition, seen):
         return waiting
-    state = seen.state(endpoint.name, partition)
+    state = seen.state(name, partition)
     found = (str(state.version), str(state.recorded), rules.configuration)
     wrong = fault(state)
     if wrong is None and state.version == ABSENT:
-        wrong = "missing", "it is empty"
+        wrong = "missing", "missing", "it is empty"
     if wrong is not None:
-        return _wanted(endpoint.name, partition, "refresh", *wrong, *found)
+        return _due(name, partition, wrong, REFERENCE, *found)
     hour = at(shanghai(now).date(), max(endpoint.published, REFERENCES_FROM))
     last = hour if now >= hour else hour - timedelta(days=1)
     if state.checked_at is None or state.checked_at < last:
-        asked = f"{shanghai(state.checked_at):%Y-%m-%d %H:%M}" if state.checked_at else "never"
-        why = f"last fetched {asked}, due since {last:%Y-%m-%d %H:%M}"
-        return _wanted(endpoint.name, partition, "refresh", "daily_refresh", why, *found, str(last))
-    return Verdict(endpoint.name, partition, "healthy", "", f"{state.version.rows:,} rows")
+        fetched = f"{shanghai(state.checked_at):%Y-%m-%d %H:%M}" if state.checked_at else "never"
+        reason = f"last fetched {fetched}, due since {last:%Y-%m-%d %H:%M}"
+        return _due(name, partition, ("stale", "daily_refresh", reason), REFERENCE, *found, str(last))
+    return Verdict(name, partition, "healthy", reason=f"{state.version.rows:,} rows")
 
 
 def _judge_table(
@@ -189,47 +153,49 @@ def _judge_table(
     name, partition = endpoint.name, str(day)
     due = due_at(endpoint, day, rules.daily_at)
     if now < due:
-        return Verdict(name, partition, "early", "early", f"due from {due:%Y-%m-%d %H:%M} Asia/Shanghai")
+        return Verdict(name, partition, "waiting", EARLY, f"due from {due:%Y-%m-%d %H:%M} Asia/Shanghai")
     # Without the tables it is judged by completeness is unknown, also of an answer of the source.
     if waiting := _waiting(name, partition, seen, judged_by):
         return waiting
     state = seen.state(name, partition)
     found = (str(state.version), str(state.recorded), rules.configuration)
     judgement = judge(endpoint, state.version.rows, seen.expected.get((name, partition)))
-    if wrong := fault(state):
+    wrong = fault(state)
+    if wrong is not None:
         # Well when it was last fetched; never fetched, it has been wanted since it was due.
         since = state.checked_at or due
-        return replace(_wanted(name, partition, "gap", *_counted(wrong, judgement), *found), since=since)
+        return replace(_due(name, partition, _counted(wrong, judgement), GAP, *found), since=since)
     if judgement.status in ("refused", "empty"):
         # Accepted when it was fetched; the reference has grown since.
-        return _wanted(name, partition, "gap", "incomplete", str(judgement), *found, str(judgement.expected))
+        thin: Wrong = "incomplete", "incomplete", str(judgement)
+        return _due(name, partition, thin, GAP, *found, str(judgement.expected))
     fetches = int(state.detail.get("fetches", 1))
     if judgement.status == "partial" and state.seen_count < SAYS_SO:
         again = refetch_at(fetches, state.checked_at or now)
         if now < again:
-            why = f"{judgement}, fetched again from {shanghai(again):%Y-%m-%d %H:%M}"
+            reason = f"{judgement}, fetched again from {shanghai(again):%Y-%m-%d %H:%M}"
             return Verdict(
-                name, partition, "early", "partial", why, since=state.committed_at, next_attempt=again
+                name, partition, "waiting", "partial", reason, since=state.committed_at, next_attempt=again
             )
-        why = f"{judgement}, fetched {fetches}×, due again"
-        return _wanted(name, partition, "gap", "partial", why, *found, str(fetches))
+        thin = "incomplete", "partial", f"{judgement}, fetched {fetches}×, due again"
+        return _due(name, partition, thin, GAP, *found, str(fetches))
     if _recheck_due(day, state, seen, now, rules):
-        why = f"{judgement}; once more, for revisions"
-        return _wanted(name, partition, "recheck", "recheck", why, *found, str(fetches))
+        again_due: Wrong = "stale", "recheck", f"{judgement}; once more, for revisions"
+        return _due(name, partition, again_due, ROUTINE, *found, str(fetches))
     if judgement.status == "partial":
-        why = f"{judgement}, the same {state.seen_count} times: the source says so"
-        return Verdict(name, partition, "explained", "source_says_so", why, since=state.committed_at)
-    return Verdict(name, partition, "healthy", "", str(judgement))
+        reason = f"{judgement}, the same {state.seen_count} times: the source says so"
+        return Verdict(name, partition, "healthy", EXPLAINED, reason, since=state.committed_at)
+    return Verdict(name, partition, "healthy", reason=str(judgement))
 
 
-def _counted(wrong: tuple[str, str], judgement: Judgement) -> tuple[str, str]:
+def _counted(wrong: Wrong, judgement: Judgement) -> Wrong:
     """Return a fault with the row counts in its reason."""
-    code, why = wrong
+    state, code, reason = wrong
     if judgement.status == "refused":
-        return "incomplete", f"{judgement} are left"
+        return "incomplete", "incomplete", f"{judgement} are left"
     if code == "missing" and judgement.expected:
-        return code, f"{why}, {judgement.expected:,} rows expected"
-    return code, why
+        return state, code, f"{reason}, {judgement.expected:,} rows expected"
+    return wrong
 
 
 def _recheck_due(day: date, state: PartitionState, seen: Observed, now: datetime, rules: Rules) -> bool:
@@ -258,28 +224,34 @@ def _derived(catalogue: Catalogue, day: date, seen: Observed) -> Iterator[Verdic
 
 
 def _judge_derived(table: str, partition: str, state: PartitionState, inputs: Mapping[str, str]) -> Verdict:
-    found = (str(state.version), digest(inputs))
-    if wrong := fault(state):
-        return _wanted(table, partition, "derive", *wrong, *found)
-    changed = sorted(k for k in inputs.keys() | state.inputs.keys() if inputs.get(k) != state.inputs.get(k))
-    if changed:
-        verb = "is" if len(changed) == 1 else "are"
-        why = f"out of date: {', '.join(changed)} {verb} not what it was made from"
-        return _wanted(table, partition, "derive", "inputs_changed", why, *found)
-    return Verdict(table, partition, "healthy", "", f"{state.version.rows:,} rows, inputs unchanged")
+    wrong = fault(state)
+    if wrong is None and (changed := changed_inputs(state, inputs)):
+        wrong = outdated(changed)
+    if wrong is not None:
+        return _due(table, partition, wrong, DERIVED, str(state.version), digest(inputs))
+    return Verdict(table, partition, "healthy", reason=f"{state.version.rows:,} rows, inputs unchanged")
 
 
 def _revised(catalogue: Catalogue, day: date, seen: Observed) -> Verdict:
     versions = [str(seen.state(e.name, str(day)).version) for e in catalogue.daily]
-    return _wanted(REVISIONS.table, str(day), "derive", "revised", "the source revised this day", *versions)
+    wrong: Wrong = "stale", "revised", "the source revised this day"
+    return _due(REVISIONS.table, str(day), wrong, DERIVED, *versions)
 
 
 def _waiting(table: str, partition: str, seen: Observed, sources: Sequence[str] = ()) -> Verdict | None:
     """Return the verdict on a partition that waits until something can be read."""
-    waits = waits_for([seen.state(table, partition)], {n: seen.source(n, partition) for n in sources})
-    return Verdict(table, partition, "unknown", *waits) if waits else None
+    wrong = waits_for([seen.state(table, partition)], {n: seen.source(n, partition) for n in sources})
+    return Verdict(table, partition, *wrong) if wrong else None
 
 
-def _wanted(table: str, partition: str, state: State, reason_code: str, why: str, *found: str) -> Verdict:
+def _due(table: str, partition: str, wrong: Wrong, priority: int, *found: str) -> Verdict:
     """Return a due verdict. Its fingerprint covers what was found and what a person may have changed."""
-    return Verdict(table, partition, state, reason_code, why, digest([reason_code, *found]))
+    verdict = Verdict(table, partition, *wrong)
+    request = WorkRequest(
+        kind=REFRESH if priority == REFERENCE else FILL,
+        key=verdict.key,
+        fingerprint=digest([verdict.reason_code, *found]),
+        reason_code=verdict.reason_code,
+        priority=priority,
+    )
+    return replace(verdict, request=request)

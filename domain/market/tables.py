@@ -55,7 +55,7 @@ COVERAGE = Table(
         Column(
             "status",
             pa.string(),
-            "complete, partial, explained, asked, incomplete, missing, damaged or unjudged",
+            "complete, partial, explained, asked, incomplete, missing, corrupt or unjudged",
             nullable=False,
         ),
         Column("digest", pa.string(), "Content hash of the day", nullable=False),
@@ -98,7 +98,7 @@ HISTORY_GAPS = Table(
         Column(
             "reason",
             pa.string(),
-            "missing, incomplete, partial, damaged, lake_unreadable, changed, unrecorded or inputs_changed",
+            "missing, incomplete, partial, corrupt, lake_unavailable, changed, unrecorded or inputs_changed",
             nullable=False,
         ),
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -32,41 +32,3 @@ class PartitionState:
 
 
 NOTHING = PartitionState()
-
-
-UNAVAILABLE = "lake_unreadable"
-"""The reason code of a partition that cannot be read now. It waits: its content may be intact."""
-INPUT_MISSING = "input_missing"
-"""The reason code of a partition that waits for another one."""
-
-
-def waits_for(own: Iterable[PartitionState], sources: Mapping[str, PartitionState]) -> tuple[str, str] | None:
-    """The reason code and reason why a partition waits: it, or what it is made from, cannot be read now.
-
-    The one place where plans take notice of an unavailable partition: it is neither healthy nor work, it is
-    not overwritten, and nothing is made from it.
-    """
-    if why := next((state.version.unavailable for state in own if state.version.unavailable), ""):
-        return UNAVAILABLE, f"waits: {why}"
-    for name, state in sources.items():
-        if state.version.unavailable:
-            return INPUT_MISSING, f"it waits for {name}: {state.version.unavailable}"
-    return None
-
-
-def fault(state: PartitionState, made: str = "fetched") -> tuple[str, str] | None:
-    """What is wrong with a partition whatever its table: (reason code, why). `made`: how rows come there."""
-    if state.version.unavailable:
-        return UNAVAILABLE, state.version.unavailable
-    if state.version.corrupt:
-        return "damaged", "its data file cannot be read"
-    if state.recorded is None:
-        if state.version == ABSENT:
-            return "missing", f"never {made}"
-        how = "fetch" if made == "fetched" else "run"
-        return "unrecorded", f"{state.version.rows:,} rows that no {how} of ours recorded"
-    if state.version == ABSENT and state.recorded != ABSENT:
-        return "missing", f"its {state.recorded.rows:,} rows are gone"
-    if state.version != state.recorded:
-        return "changed", f"content is not what was {made} ({state.version} instead of {state.recorded})"
-    return None

@@ -98,8 +98,8 @@ class Version:
 
     def __str__(self) -> str:
         if self.unavailable:
-            return "unreadable"
-        return "damaged" if self.corrupt else f"{self.rows}:{self.digest}"
+            return "unavailable"
+        return "corrupt" if self.corrupt else f"{self.rows}:{self.digest}"
 
 
 ABSENT = Version(rows=0, digest="")

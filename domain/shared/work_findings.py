@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from domain.shared.health import Finding, Health, WorkRow
 from domain.shared.reasons import actions
+from domain.shared.verdict import Plan, Verdict
 
 NOT_STARTED = "nothing with a running daemon (`make up`); without one run `perennial {domain} heal`"
 BY_HAND = "see `perennial work show ID`, correct the cause, then `perennial work retry ID`"
 UNDER_WAY = ("queued", "deferred", "running")
-
-
-class Wanted(Protocol):
-    """What a finding needs of a plan's verdict."""
-
-    @property
-    def key(self) -> str: ...
-    @property
-    def due(self) -> bool: ...
-    @property
-    def reason_code(self) -> str: ...
-    @property
-    def why(self) -> str: ...
-    @property
-    def fingerprint(self) -> str: ...
-    @property
-    def since(self) -> datetime | None: ...
 
 
 class SourceRow(Protocol):
@@ -54,13 +38,67 @@ def not_started(domain: str) -> str:
     return NOT_STARTED.format(domain=domain)
 
 
-def latest_rows(work: Sequence[WorkRow], judged: Mapping[str, Wanted]) -> dict[str, WorkRow]:
-    """Of the rows of a key the one that tells of its present: what is under way; what forbids that which is
-    wanted now; else the last that failed, or was called off."""
+def plan_findings(
+    domain: str,
+    plan: Plan,
+    work: Sequence[WorkRow],
+    now: datetime,
+    machine_now: datetime,
+    health: Mapping[str, Health],
+    unshown: Collection[str] = (),
+) -> list[Finding]:
+    """Return a finding for each verdict with a reason, and for each work item without such a verdict.
+
+    `health` is that of verdicts by reason code, others are healing; `unshown` reason codes are no findings.
+    """
+    judged = {v.key: v for v in plan.verdicts}
+    latest = latest_rows(work, judged)
+    found = [
+        _verdict_finding(domain, v, latest.pop(v.key, None), now, machine_now, health)
+        for v in plan.verdicts
+        if v.reason_code and v.reason_code not in unshown
+    ]
+    return found + [
+        work_finding(domain, row, judged.get(key), now, machine_now)
+        for key, row in latest.items()
+        if row.status in UNDER_WAY or (row.status == "failed" and key not in judged)
+    ]
+
+
+def _verdict_finding(
+    domain: str,
+    verdict: Verdict,
+    row: WorkRow | None,
+    now: datetime,
+    machine_now: datetime,
+    health: Mapping[str, Health],
+) -> Finding:
+    code = verdict.reason_code
+    # Of a partition that a person decided about, work that failed or waits says nothing.
+    decided = verdict.state == "waiting" and health.get(code) == "explained"
+    if row is not None and row.status in (*UNDER_WAY, "failed") and not decided:
+        return work_finding(domain, row, verdict, now, machine_now)
+    if row is not None and verdict.due and row.fingerprint == verdict.fingerprint:
+        return _cancelled_finding(domain, row, verdict)
+    return Finding(
+        domain=domain,
+        subject=verdict.key,
+        health=health.get(code, "healing"),
+        reason_code=code,
+        reason=verdict.reason,
+        since=verdict.since,
+        next_attempt=now if verdict.due else verdict.next_attempt,
+        action=not_started(domain) if verdict.due else actions(domain).get(code, "nothing"),
+    )
+
+
+def latest_rows(work: Sequence[WorkRow], judged: Mapping[str, Verdict]) -> dict[str, WorkRow]:
+    """Return for each key the row that counts: one under way, else one that refuses what is due now, else
+    the last that failed or was cancelled."""
 
     def weight(row: WorkRow) -> tuple[bool, bool, bool]:
-        wanted = judged.get(row.key)
-        same = wanted is not None and wanted.due and wanted.fingerprint == row.fingerprint
+        verdict = judged.get(row.key)
+        same = verdict is not None and verdict.due and verdict.fingerprint == row.fingerprint
         return (row.status in UNDER_WAY, same, row.status == "failed")
 
     # Sorting keeps the order of equals, so the newest of them stays the last.
@@ -70,16 +108,16 @@ def latest_rows(work: Sequence[WorkRow], judged: Mapping[str, Wanted]) -> dict[s
 def work_finding(
     domain: str,
     row: WorkRow,
-    verdict: Wanted | None,
+    verdict: Verdict | None,
     now: datetime,
     machine_now: datetime,
 ) -> Finding:
     health: Health = "broken" if row.status == "failed" else "healing"
     code = row.reason_code or (verdict.reason_code if verdict else "") or row.status
     # Further lines of an error are its remedy; a finding has `action` for that.
-    why = row.error.splitlines()[0] if row.error else verdict.why if verdict else row.status
-    if row.error and verdict and verdict.due and verdict.why not in why:
-        why = f"{why} ({verdict.why})"
+    why = row.error.splitlines()[0] if row.error else verdict.reason if verdict else row.status
+    if row.error and verdict and verdict.due and verdict.reason not in why:
+        why = f"{why} ({verdict.reason})"
     next_attempt: datetime | None = row.not_before or now
     otherwise = BY_HAND if health == "broken" else not_started(domain)
     action = actions(domain).get(code, otherwise).replace("ID", str(row.id))
@@ -104,7 +142,7 @@ def work_finding(
     )
 
 
-def cancelled_finding(domain: str, row: WorkRow, verdict: Wanted) -> Finding:
+def _cancelled_finding(domain: str, row: WorkRow, verdict: Verdict) -> Finding:
     """Return the finding of due work that a person cancelled for exactly this reason."""
     when = f" {row.finished_at:%Y-%m-%d %H:%M} UTC" if row.finished_at else ""
     return Finding(
@@ -112,7 +150,7 @@ def cancelled_finding(domain: str, row: WorkRow, verdict: Wanted) -> Finding:
         subject=verdict.key,
         health="explained",
         reason_code="called_off",
-        reason=f"its work was cancelled{when} ({verdict.why})",
+        reason=f"its work was cancelled{when} ({verdict.reason})",
         since=row.finished_at,
         next_attempt=None,
         action=actions(domain)["called_off"].replace("ID", str(row.id)),

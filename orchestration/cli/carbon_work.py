@@ -137,7 +137,7 @@ def unlock(year: AnyYear, reason: Reason = "", json: Json = False) -> None:
     """Unlock a year; whatever became due meanwhile is then done."""
     _, carbon = _opened()
     carbon.store.year_locks.unlock(year, getpass.getuser(), reason)
-    due = [v.key for v in carbon.plan().due if v.year == year]
+    due = [v.key for v in carbon.plan().due if v.partition.endswith(str(year))]
     if json:
         document({"year": year, "locked": False, "by": getpass.getuser(), "reason": reason, "due": due})
         return

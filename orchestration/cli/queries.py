@@ -71,17 +71,17 @@ def _row(f: Finding) -> tuple[Any, ...]:
 
 
 def show_plan(domain: DomainName, json: Json = False) -> None:
-    """Each partition that a domain judges: healthy or due, and why."""
+    """The verdict on each partition of a domain: its state, the reason, and whether it is due."""
     settings = load_settings()
     service: Service = find_domain(domain).open(settings)
     now, plan = service.clock(), service.plan()
-    columns = ("table", "partition", "state", "reason", "why")
-    rows = [(v.table, v.partition, v.state, v.reason_code, v.why) for v in plan.verdicts]
     if json:
-        verdicts = [dict(zip(columns, row, strict=True)) for row in rows]
+        columns = ("table", "partition", "state", "due", "reason_code", "reason")
+        verdicts = [{name: getattr(v, name) for name in columns} for v in plan.verdicts]
         document({"now": now, "due": len(plan.due), "verdicts": verdicts})
         return
-    table(("table", "partition", "state", "why"), [(*row[:3], row[4]) for row in rows])
+    rows = [(v.table, v.partition, v.state, v.reason) for v in plan.verdicts]
+    table(("table", "partition", "state", "reason"), rows)
     answer(f"{len(plan.due)} of {len(rows)} are due")
 
 

@@ -24,7 +24,7 @@ _PERMANENT = (
     ("readonly|read-only", "ledger_read_only", "make the ledger's disk and folder writable for this user"),
     ("unable to open", "ledger_unreachable", "check the folder of the ledger and its rights"),
     ("authentication failed", "ledger_credentials", "correct user and password of PERENNIAL_DATABASE_URL"),
-    ("not a database|disk image is malformed", "ledger_damaged", "restore this file from a backup"),
+    ("not a database|disk image is malformed", "ledger_corrupt", "restore this file from a backup"),
 )
 """Patterns of messages, the reason code they stand for, and the remedy."""
 

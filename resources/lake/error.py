@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from domain.shared.error import InfrastructureError, PermanentRunnerError, TransientResourceError
-from domain.shared.state import UNAVAILABLE
+from domain.shared.verdict import UNAVAILABLE
 
 
 class DataCorrupt(InfrastructureError):
     """Data files of a table do not decode, or are lost. Replacing the named partitions heals it."""
 
-    reason_code = "damaged_data"
+    reason_code = "corrupt_data"
 
     def __init__(self, table: str, partitions: Sequence[str], files: Sequence[str]) -> None:
         shown = ", ".join(partitions[:8]) + (
@@ -87,7 +87,7 @@ class LakeUnwritable(TransientResourceError):
 def metadata_corrupt(table: str, what: str) -> InfrastructureError:
     return InfrastructureError(
         f"{table}: {what} does not decode",
-        reason_code="lake_metadata_damaged",
+        reason_code="lake_metadata_corrupt",
         remedy="restore the file from a backup, or drop the table from the catalog and fill it anew",
     )
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from domain.shared.error import InfrastructureError, TransientResourceError
 from resources.objects.store import Store, store_for
 
-LOST = "staging_damaged"
+LOST = "staging_corrupt"
 """The reason code of rows that are lost or do not decode; a store that does not answer is a passing
 failure."""
 _OWNER = b"pipeline"

@@ -13,9 +13,9 @@ from domain.carbon.emissions import ImplausibleMass, calculate, sums_by_decision
 from domain.carbon.observed import Observed
 from domain.carbon.patience import UNSUMMED_SINCE, unsummed_since
 from domain.carbon.pipelines import newest_chains
-from domain.carbon.plan import emissions_inputs, module_inputs, report_inputs, year_of
+from domain.carbon.plan import emissions_inputs, module_inputs, report_inputs
 from domain.carbon.reports import module_rows, report_rows, summing
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS, year_of
 from domain.shared.compute import packaged, query
 from domain.shared.error import TransientResourceError
 from domain.shared.table import Table, Version

@@ -8,8 +8,7 @@ from typing import TypeVar
 
 from domain.carbon.observed import Observed
 from domain.carbon.report_state import ReportState, report_state
-from domain.carbon.tables import TABLES
-from domain.carbon.verdict import year_of
+from domain.carbon.tables import TABLES, year_of
 from services.carbon.service import CarbonService
 
 AT_MOST = 3

@@ -8,8 +8,7 @@ from typing import Any
 
 from domain.carbon.observed import Observed
 from domain.carbon.report_state import ReportState, types_with_changed_entries
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS
-from domain.carbon.verdict import year_of
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS, year_of
 from domain.shared.compute import packaged
 from domain.shared.error import InvalidInput
 from services.carbon.consistent_read import read_consistently

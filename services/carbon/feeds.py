@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 
 from domain.carbon.feeds import FeedChange, FeedRead, changes_to_read
 from domain.carbon.jobs import API_INGEST, FEED_ENTRIES
-from domain.carbon.plan import year_of
-from domain.carbon.tables import UNITS
+from domain.carbon.tables import UNITS, year_of
 from domain.shared.error import InvalidInput, PerennialError, TransientResourceError
 from domain.shared.hashing import digest
 from domain.shared.names import LONGEST

@@ -20,8 +20,8 @@ from domain.carbon.factors import (
 from domain.carbon.intake.entries_file import recalculated
 from domain.carbon.observed import Observed
 from domain.carbon.pipelines import newest_chains
-from domain.carbon.plan import entries_inputs, factors_inputs, units_inputs, year_of
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS, UNITS
+from domain.carbon.plan import entries_inputs, factors_inputs, units_inputs
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS, UNITS, year_of
 from domain.shared.compute import packaged, query
 from domain.shared.error import InfrastructureError
 from domain.shared.state import NOTHING, PartitionState

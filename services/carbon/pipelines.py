@@ -8,7 +8,13 @@ from datetime import timedelta
 from typing import Any
 
 from domain.carbon.jobs import ALL_KINDS, KINDS
-from domain.carbon.pipelines import Pipeline, pipeline, recalculating
+from domain.carbon.pipelines import (
+    Pipeline,
+    locked_pipelines,
+    pipeline,
+    recalculating,
+    unfinished_pipelines,
+)
 from domain.shared.error import InvalidInput
 from resources.ledger.kind_statistics import kind_statistics
 from resources.ledger.model import Work
@@ -76,11 +82,11 @@ def _pipelines_of(carbon: CarbonService, uploads: Sequence[Upload]) -> list[Uplo
     members = carbon.ledger.pipelines.members([u.pipeline_id for u in uploads])
     seen = carbon.observe()
     plan = carbon.plan_of(seen)
-    unfinished, locked_pipelines = plan.unfinished_pipelines, plan.locked_pipelines
+    unfinished, locked_years = unfinished_pipelines(plan), locked_pipelines(plan)
 
     def one(upload: Upload) -> UploadPipeline:
         name = upload.pipeline_id
-        rows, years = members[name], sorted(locked_pipelines.get(name, ()))
+        rows, years = members[name], sorted(locked_years.get(name, ()))
         locked = "; ".join(f"{year} is locked: {seen.locked[year]}" for year in years)
         more = name in unfinished and not years
         state = pipeline(rows, refused=not upload.accepted, more=more, locked=bool(years))

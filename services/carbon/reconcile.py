@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from domain.carbon.jobs import KINDS, MODULE_RECALCULATION
 from domain.carbon.observed import Observed
-from domain.carbon.plan import Plan, year_of
-from domain.carbon.tables import FACTOR_VERSIONS, FACTORS
+from domain.carbon.tables import FACTOR_VERSIONS, FACTORS, year_of
+from domain.shared.verdict import Plan
 from resources.ledger.client import Ledger
 from resources.ledger.model import Dispatch, Work
 from resources.ledger.schema import WAITING
@@ -40,7 +40,7 @@ class CarbonReconciler(Reconciler):
         """Cancel what must not be done now: its year was locked since, more of what it is made from came, or
         nothing can be made of it any more. It is enqueued again when its time comes. What a person asked for
         stays."""
-        may_be_done = {v.key for v in plan.verdicts if v.state in ("healthy", "due")}
+        may_be_done = {v.key for v in plan.verdicts if v.state == "healthy" or v.due}
         gone = [
             row
             for row in rows

@@ -19,13 +19,14 @@ from domain.carbon.factors import digests
 from domain.carbon.feeds import FeedChange, FeedRead
 from domain.carbon.jobs import ALL_KINDS, FEED_ENTRIES, KIND_OF, KINDS
 from domain.carbon.observed import Observed
-from domain.carbon.plan import Plan, needs_uploads, plan
+from domain.carbon.plan import needs_uploads, plan
 from domain.carbon.tables import FACTORS, TABLES, UNITS
 from domain.shared.clock import Clock
 from domain.shared.error import TransientResourceError
 from domain.shared.hashing import digest
 from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, Table, Version
+from domain.shared.verdict import Plan
 from domain.shared.work_findings import fails
 from services.carbon.reindex import not_indexed
 from services.carbon.store import CarbonStore, YearLock, YearLocked, gated

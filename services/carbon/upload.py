@@ -122,7 +122,7 @@ def _has_same_types(carbon: CarbonService, one: Upload, rows: pa.Table) -> bool:
 def _enqueue(carbon: CarbonService, kept: Upload) -> tuple[int, ...]:
     """Enqueue the work of an upload at once, so that the receipt names it; return its numbers."""
     verdicts = [v for v in carbon.plan().due if kept.pipeline_id in v.pipelines]
-    report = carbon.ledger.enqueue([v.item() for v in verdicts])
+    report = carbon.ledger.enqueue([v.request for v in verdicts if v.request])
     return tuple(sorted(row.id for row in (*report.created, *report.updated, *report.absorbed)))
 
 

@@ -17,9 +17,8 @@ import pyarrow.compute as pc
 from domain.carbon.emissions import emissions
 from domain.carbon.factors import Origin, YearOfFactors, changed_types, merged
 from domain.carbon.observed import Observed
-from domain.carbon.plan import year_of
 from domain.carbon.reports import report_rows
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, year_of
 from domain.shared.compute import packaged, query
 from domain.shared.table import ABSENT
 from services.carbon.calculate import sums_of

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from domain.market.derived import ADJUSTED_FROM
 from domain.market.observed import Observed
-from domain.market.plan import REFRESH, Verdict, window
+from domain.market.plan import REFRESH, is_gap, window
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
-from domain.shared.state import UNAVAILABLE
+from domain.shared.verdict import UNAVAILABLE, Verdict
 from services.market.days import require_years
 from services.market.service import MarketService
 from services.partitions import Built, Pass, Report, Request, one_at_a_time
@@ -61,7 +61,7 @@ def _is_gap(verdict: Verdict) -> bool:
         return False
     if verdict.table == COVERAGE.table and verdict.reason_code == "inputs_changed":
         return False
-    return verdict.state in ("gap", "derive") or verdict.reason_code == UNAVAILABLE
+    return is_gap(verdict) or verdict.reason_code == UNAVAILABLE
 
 
 def _gap(seen: Observed, verdict: Verdict) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from functools import cached_property, partial
 
 from domain.market.derived import ADJUSTED_FROM, derivable
 from domain.market.observed import Observed
-from domain.market.plan import FILL, REFRESH, Plan, Verdict
+from domain.market.plan import FILL, REFRESH, take
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, DERIVED, REVISIONS
+from domain.shared.verdict import Plan, Verdict
 from resources.ledger.client import Ledger
 from resources.ledger.model import Dispatch, Work
 from services.market.service import MarketService
@@ -46,7 +47,7 @@ class MarketReconciler(Reconciler):
         return self.market.plan_of(seen, self.market.clock())
 
     def wanted(self, plan: Plan, known: Collection[str]) -> Sequence[Verdict]:
-        return plan.take(self.market.rules.limit, known.__contains__)
+        return take(plan, self.market.rules.limit, known.__contains__)
 
     def withdraw(self, plan: Plan, rows: Sequence[Work], unfinished: Unfinished) -> None:  # noqa: ARG002
         """Give up work of days that the plan does not judge any more after some attempts: the weekly search
@@ -106,7 +107,7 @@ class MarketReconciler(Reconciler):
     def starts(self, plan: Plan, dispatches: Sequence[Dispatch]) -> list[RunStart]:
         days = sorted({_day(d.rows[0]) for d in dispatches if d.rows[0].kind == FILL})
         states = self.market.states(ADJUSTED_FROM, days) if days else {}
-        waiting = {v.key for v in plan.verdicts if v.state == "unknown"}
+        waiting = {v.key for v in plan.verdicts if v.blocked}
         starts = []
         for one in dispatches:
             tables = [row.key.split(":", 1)[0] for row in one.rows]

@@ -18,13 +18,14 @@ import pyarrow as pa
 from domain.market.answer import EARLY, NOT_ANNOUNCED
 from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.observed import Observed, Rules
-from domain.market.plan import FILL, Plan, Verdict, judge_day, plan, window, years_wanted
+from domain.market.plan import FILL, is_gap, judge_day, plan, window, years_wanted
 from domain.market.reckoning import expected_rows
 from domain.market.tables import DERIVED
 from domain.market.trading import TradingCalendar, calendar_owed, shanghai
 from domain.shared.clock import Clock
 from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, ALL, Table
+from domain.shared.verdict import Plan, Verdict
 from resources.lake.error import DataUnavailable
 from resources.ledger.freshness import SourceFreshness
 from services.materialize import Materialization
@@ -275,7 +276,7 @@ class MarketService:
         # What derives from others is judged by all of them.
         for _, verdicts in self.judged(days, tables if set(tables) <= fetched else ()):
             for verdict in verdicts:
-                if verdict.state in ("gap", "derive", "unknown") and verdict.table in tables:
+                if (is_gap(verdict) or verdict.blocked) and verdict.table in tables:
                     needed.setdefault(date.fromisoformat(verdict.partition), set()).add(verdict.table)
         return needed
 

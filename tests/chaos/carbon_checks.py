@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from domain.carbon.jobs import AGGREGATION, RECALCULATION, UNIT_SYNC
-from domain.carbon.tables import EMISSIONS, FACTOR_VERSIONS, FACTORS, REPORTS, TABLES, UNITS
-from domain.carbon.verdict import year_of
+from domain.carbon.tables import EMISSIONS, FACTOR_VERSIONS, FACTORS, REPORTS, TABLES, UNITS, year_of
 from resources.ledger.model import Work
 from services.carbon.pipelines import newest_pipelines
 from services.carbon.service import CarbonService
@@ -72,7 +71,7 @@ def _unfinished(carbon: CarbonService) -> Iterator[str]:
         yield f"work {row.id} {row.key} is {row.status} after healing ({row.reason_code}: {row.error})"
     for verdict in carbon.plan().verdicts:
         if verdict.state != "healthy":
-            yield f"{verdict.key} is {verdict.state} after healing: {verdict.why}"
+            yield f"{verdict.key} is {verdict.state} after healing: {verdict.reason}"
 
 
 def _pipelines(carbon: CarbonService, deaths: int) -> Iterator[str]:

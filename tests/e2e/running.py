@@ -163,7 +163,7 @@ class Running:
         return sorted(
             partition
             for (table, partition), verdict in self.verdicts().items()
-            if table == DAILY and verdict["state"] != "early"
+            if table == DAILY and verdict["reason_code"] != "early"
         )
 
     def settled(self, seconds: float = 240) -> None:
@@ -171,12 +171,11 @@ class Running:
 
         def quiet() -> bool:
             busy = self.runs(statuses=["QUEUED", "NOT_STARTED", "STARTING", "STARTED"])
-            return not busy and not any(v["state"] in _DUE for v in self.verdicts().values())
+            return not busy and not any(v["due"] for v in self.verdicts().values())
 
         self.wait(quiet, seconds, "nothing to be due")
 
 
-_DUE = ("gap", "recheck", "derive", "refresh")
 _RUNS = """query($filter: RunsFilter) { runsOrError(filter: $filter, limit: 200) { ... on Runs { results {
   runId status creationTime startTime endTime assetSelection { path } tags { key value } } } } }"""
 _LOG = """query($run: ID!) { logsForRun(runId: $run) { ... on EventConnection { events {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import timedelta
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ from domain.shared.backoff import Backoff
 from domain.shared.health import Finding
 from domain.shared.state import PartitionState
 from domain.shared.table import ALL, Column, Table
+from domain.shared.verdict import Verdict
 from domain.shared.work import Kind, WorkRequest
 
 GREET = "toy.greet"
@@ -28,40 +29,13 @@ GREETINGS = Table(
 LOUD = {"toy.loud": "SELECT name, upper(greeting) AS greeting FROM toy.greetings"}
 
 
-@dataclass(frozen=True)
-class Verdict:
-    state: str
-    reason_code: str
-    why: str
-    fingerprint: str
-    table: str = GREETINGS.table
-    partition: str = ALL
-
-    @property
-    def due(self) -> bool:
-        return self.state != "healthy"
-
-    @property
-    def key(self) -> str:
-        return f"{self.table}:{self.partition}"
-
-    def item(self) -> WorkRequest:
-        return WorkRequest(GREET, self.key, self.fingerprint, self.reason_code)
-
-
-@dataclass(frozen=True)
-class Plan:
-    verdicts: tuple[Verdict, ...]
-
-    @property
-    def due(self) -> tuple[Verdict, ...]:
-        return tuple(verdict for verdict in self.verdicts if verdict.due)
-
-
 def judge(state: PartitionState, greeting: str) -> Verdict:
+    verdict = Verdict(GREETINGS.table, ALL, "healthy", reason="greets as set")
     if state.inputs.get("greeting") == greeting and state.version.rows:
-        return Verdict("healthy", "", "greets as set", greeting)
-    return Verdict("missing", "never_greeted", f"nobody was greeted with {greeting!r}", greeting)
+        return verdict
+    request = WorkRequest(GREET, verdict.key, greeting, "never_greeted")
+    reason = f"nobody was greeted with {greeting!r}"
+    return replace(verdict, state="missing", reason_code="never_greeted", reason=reason, request=request)
 
 
 def finding(verdict: Verdict) -> Finding:
@@ -70,7 +44,7 @@ def finding(verdict: Verdict) -> Finding:
         subject=verdict.key,
         health="healing",
         reason_code=verdict.reason_code,
-        reason=verdict.why,
+        reason=verdict.reason,
         since=None,
         next_attempt=None,
         action="nothing with a running daemon",

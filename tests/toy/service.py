@@ -10,6 +10,7 @@ import pyarrow as pa
 from domain.shared.clock import Clock
 from domain.shared.state import PartitionState
 from domain.shared.table import ALL
+from domain.shared.verdict import Plan
 from resources.lake.client import Lake
 from resources.ledger.client import Ledger
 from services.materialize import Materialization
@@ -18,7 +19,7 @@ from services.reconcile import Reconciler
 from services.settings import StorageSettings, setting
 from services.states import state_of
 from services.storage import open_lake, open_ledger
-from tests.toy.rules import GREET, GREETINGS, KINDS, LOUD, Plan, judge
+from tests.toy.rules import GREET, GREETINGS, KINDS, LOUD, judge
 
 
 class ToySettings(StorageSettings):

@@ -162,7 +162,7 @@ def test_materialize__bytes_are_unavailable__waits_and_keeps_no_other_back(toy: 
     path.symlink_to(path)
     with pytest.raises(PartlyDone):
         toy.work(Pass("second")).run(["2024", "2025"], each(lambda r: built(r, ("c",))))
-    assert (toy.row("2024").status, toy.row("2024").reason_code) == ("deferred", "lake_unreadable")
+    assert (toy.row("2024").status, toy.row("2024").reason_code) == ("deferred", "lake_unavailable")
     assert toy.rows("2025") == 1
 
 

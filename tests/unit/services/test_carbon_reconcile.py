@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from domain.carbon.catalogue import Catalogue
-from domain.carbon.jobs import KINDS
+from domain.carbon.jobs import KIND_OF, KINDS
 from domain.carbon.observed import Observed
 from domain.carbon.plan import plan
-from domain.carbon.verdict import Plan
+from domain.shared.verdict import Plan
 from resources.ledger.client import Ledger
 from resources.ledger.model import Work
 from services.carbon.reconcile import CarbonReconciler
@@ -61,7 +61,7 @@ class Desk:
         """What a run does with work that waits."""
         for key in keys:
             verdict = next(v for v in self.world.plan.verdicts if v.key == key)
-            with self.ledger.lease(verdict.kind, [key], f"run of {key}", heartbeat=False):
+            with self.ledger.lease(KIND_OF[verdict.table], [key], f"run of {key}", heartbeat=False):
                 self.world.work(verdict)
 
     def fails(self, key: str) -> None:
@@ -158,7 +158,7 @@ def test_what_is_wished_for_during_a_pass_is_not_taken_back(desk: Desk) -> None:
 
     def observe_while_a_file_comes() -> Observed:
         desk.world.upload("plane", 2031)
-        desk.ledger.enqueue([desk.world.verdict(ENTRIES, "plane|2031").item()])
+        desk.ledger.enqueue([desk.world.verdict(ENTRIES, "plane|2031").request])
         desk.observe = observe  # type: ignore[method-assign]
         return seen_before_it_came
 

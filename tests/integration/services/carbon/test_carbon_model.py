@@ -214,7 +214,7 @@ class Model(RuleBasedStateMachine):
         came = sheets_in_order(carbon, self.sheets)
         wrong = [*wrong_reports(carbon, came), *duplicate_keys(carbon.lake, "carbon.")]
         wrong += needless_aggregations(carbon, self.disturbed)
-        wrong += [f"{v.key} {v.state}: {v.why}" for v in carbon.plan().verdicts if v.state != "healthy"]
+        wrong += [f"{v.key} {v.state}: {v.reason}" for v in carbon.plan().verdicts if v.state != "healthy"]
         wrong += [f"{row.key} is {row.status}" for row in self._open()]
         ends = self._ends()
         wrong += [one.failure for one in newest_pipelines(carbon, 1000) if one.state.status not in ends]

@@ -140,7 +140,7 @@ def test_plan__lost_ledger_and_unavailable_rows__waits(app: CarbonApp) -> None:
     lose_ledger(app)
     withhold(app, "data_entries", "train")
     [verdict] = [v for v in app.carbon.plan().verdicts if (v.table, v.partition) == ENTRIES]
-    assert verdict.reason_code == "lake_unreadable"
+    assert verdict.reason_code == "lake_unavailable"
 
 
 # Staged rows were lost
@@ -152,7 +152,7 @@ def test_upload__rows_of_the_same_file_lost__is_a_new_upload(app: CarbonApp) -> 
     empty = app.carbon.lake.tables["carbon.units"].schema.empty_table()
     app.carbon.lake.replace("carbon.units", YEAR, empty, allow_empty=True)
     assert app.settle()
-    assert findings(app)[f"units:{YEAR}"]["reason_code"] == "staging_damaged"
+    assert findings(app)[f"units:{YEAR}"]["reason_code"] == "staging_corrupt"
     [found] = [one for one in said("doctor", "--json").json if one["part"] == "uploads"]
     assert not found["ok"]
     assert "the staged rows of 1 of 5 uploads are gone: units.csv (units 2025" in found["result"]

@@ -310,7 +310,7 @@ def test_unavailable_entries__delay_their_type_alone(app: CarbonApp, tmp_path: P
     assert notes[0] == "old in this report: paper"
     assert any(path.name in note for note in notes)
     found = next(v for v in app.carbon.plan().verdicts if v.key == f"data_entries:paper|{YEAR}")
-    assert (found.state, found.reason_code) == ("waits", "lake_unreadable")
+    assert (found.state, found.reason_code) == ("unavailable", "lake_unavailable")
     restore(path)
     assert set(readers(app, tmp_path / "report.html").values()) == {""}
 
@@ -326,11 +326,11 @@ def test_unavailable_emissions__are_not_overwritten_and_delay_no_other_type(app:
     assert app.content()["data_entry_emissions", f"train|{YEAR}"] != whole
     assert path.is_symlink()
     report = next(v for v in app.carbon.plan().verdicts if v.key == f"carbon_reports:{YEAR}")
-    assert (report.state, report.reason_code) == ("waits", "input_missing")
-    assert path.name in report.why
+    assert (report.state, report.reason_code) == ("waiting", "input_missing")
+    assert path.name in report.reason
     restore(path)
     [put_off] = app.carbon.ledger.find(key_prefix=f"data_entry_emissions:paper|{YEAR}", status="deferred")
-    assert put_off.reason_code == "lake_unreadable"
+    assert put_off.reason_code == "lake_unavailable"
     app.carbon.ledger.retry(put_off.id)
     assert app.settle() == []
     assert app.due() == set()

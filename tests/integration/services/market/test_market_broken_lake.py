@@ -19,7 +19,7 @@ def harm(app: MarketApp, *deeds: str, table: str = TABLE) -> None:
 def verdicts(app: MarketApp, table: str = TABLE) -> dict[str, tuple[str, str, str]]:
     """The verdicts of `plan market` on the days of a table: state, reason code and reason."""
     rows = app.run("plan", "market", "--json").json["verdicts"]
-    return {r["partition"]: (r["state"], r["reason"], r["why"]) for r in rows if r["table"] == table}
+    return {r["partition"]: (r["state"], r["reason_code"], r["reason"]) for r in rows if r["table"] == table}
 
 
 def test_heal__days_dropped_halved_and_falsified__names_and_restores_them(app: MarketApp) -> None:
@@ -27,15 +27,14 @@ def test_heal__days_dropped_halved_and_falsified__names_and_restores_them(app: M
     harm(app, "--drop-day", TODAY, "--drop-half", "2024-09-27", "--corrupt-day", "2024-09-26")
     seen = verdicts(app)
     assert seen[TODAY] == (
-        "gap",
+        "missing",
         "missing",
         f"its {whole:,} rows are gone, {whole:,} rows expected",
     )
-    assert seen["2024-09-27"][:2] == ("gap", "incomplete")
+    assert seen["2024-09-27"][:2] == ("incomplete", "incomplete")
     assert seen["2024-09-27"][2].endswith("(50.0%) are left")
-    assert seen["2024-09-26"][:2] == ("gap", "changed")
-    assert seen["2024-09-26"][2].startswith("content is not what was fetched (")
-    assert {day for day, (state, _, _) in seen.items() if state == "gap"} == {
+    assert seen["2024-09-26"][:2] == ("changed", "changed")
+    assert {day for day, (state, _, _) in seen.items() if state != "healthy"} == {
         TODAY,
         "2024-09-27",
         "2024-09-26",
@@ -53,7 +52,7 @@ def test_heal__file_corrupt__fetches_every_day_in_it_again(app: MarketApp) -> No
     content = app.content()
     harm(app, "--rot-file", TODAY)
     seen = verdicts(app)
-    assert {(state, reason) for state, reason, _ in seen.values()} == {("gap", "damaged")}
+    assert {(state, reason) for state, reason, _ in seen.values()} == {("corrupt", "corrupt")}
     assert set(seen) == set(PREPARED), "a month is one file"
     said = app.run("market", "heal")
     assert said.code == 0, said.err
@@ -78,7 +77,7 @@ def test_heal__reference_harmed__restores_it_first(
 ) -> None:
     content = app.content([table])
     harm(app, deed, partition, table=table)
-    assert app.run("plan", "market", "--json").json["verdicts"][0]["state"] in ("refresh", "healthy")
+    assert app.run("plan", "market", "--json").json["verdicts"][0]["state"] in ("stale", "healthy")
     said = app.run("market", "heal")
     assert said.code == 0, said.err
     assert app.content([table]) == content

@@ -86,7 +86,7 @@ def test_a_transient_fault_keeps_nothing_is_put_off_and_heals(app: MarketApp, ca
 def ask(app: MarketApp, table: str) -> None:
     """Dispatch what is due of this table, and run that alone: the fault's own work and nothing else."""
     market, key = app.market, f"{table}:{TODAY}"
-    market.ledger.enqueue([v.item() for v in market.plan().due if v.key == key])
+    market.ledger.enqueue([v.request for v in market.plan().due if v.key == key])
     assert [d.keys for d in market.ledger.dispatch(FILL, limit=9)] == [(key,)]
     with app.instance() as instance:
         app.materialize(instance, [table], TODAY)

@@ -64,9 +64,9 @@ def test_it_is_an_asset_a_table_a_check_a_gap_and_a_target_and_gets_filled(
     assert key in sensor.asset_selection.resolve(graph)
 
     gaps = [
-        (v["partition"], v["reason"])
+        (v["partition"], v["reason_code"])
         for v in app.run("plan", "market", "--json").json["verdicts"]
-        if v["table"] == TABLE and v["state"] == "gap"
+        if v["table"] == TABLE and v["due"]
     ]
     assert gaps == [("2024-09-30", "missing"), ("2024-09-27", "missing")]
 

@@ -41,26 +41,26 @@ def restore(files: list[Path]) -> None:
 
 def verdicts(app: MarketApp, table: str = TABLE) -> dict[str, tuple[str, str, str]]:
     rows = app.run("plan", "market", "--json").json["verdicts"]
-    return {r["partition"]: (r["state"], r["reason"], r["why"]) for r in rows if r["table"] == table}
+    return {r["partition"]: (r["state"], r["reason_code"], r["reason"]) for r in rows if r["table"] == table}
 
 
 def test_the_plan_and_status_say_which_file_and_what_to_do(app: MarketApp) -> None:
     files = withhold(app)
     seen = verdicts(app)
-    assert {(state, reason) for state, reason, _ in seen.values()} == {("unknown", "lake_unreadable")}
+    assert {(state, reason) for state, reason, _ in seen.values()} == {("unavailable", "lake_unavailable")}
     assert all(any(path.name in why for path in files) for _, _, why in seen.values())
     for derived in ("adjusted_daily", "coverage"):
         waiting = verdicts(app, derived)
-        assert {(state, reason) for state, reason, _ in waiting.values()} == {("unknown", "input_missing")}
-        assert all(why.startswith(f"it waits for {TABLE}: file://") for _, _, why in waiting.values())
+        assert {(state, reason) for state, reason, _ in waiting.values()} == {("waiting", "input_missing")}
+        assert all(TABLE in why and "file://" in why for _, _, why in waiting.values())
     reported = app.status()
     assert set(reported) == {f"{t}:{d}" for t in (TABLE, "adjusted_daily", "coverage") for d in PREPARED}
     finding = reported[f"{TABLE}:{TODAY}"]
-    assert (finding["health"], finding["reason_code"]) == ("broken", "lake_unreadable")
+    assert (finding["health"], finding["reason_code"]) == ("broken", "lake_unavailable")
     assert "remove a file that is lost for good" in finding["action"]
     assert reported[f"coverage:{TODAY}"]["caused_by"] == f"{TABLE}:{TODAY}"
     checked = app.run("check", "market")
-    assert (checked.code, f"{TABLE} of {TODAY} is unreadable" in checked.out) == (1, True)
+    assert (checked.code, f"{TABLE} of {TODAY} is unavailable" in checked.out) == (1, True)
     restore(files)
     assert app.status() == {}
 
@@ -100,7 +100,7 @@ def test_what_a_day_was_before_is_not_lost_because_it_cannot_be_read_now(app: Ma
     files = withhold(app)
     app.run("market", "heal")
     assert app.rows("revisions", TODAY) == 0
-    assert app.newest(f"revisions:{TODAY}").reason_code == "lake_unreadable"
+    assert app.newest(f"revisions:{TODAY}").reason_code == "lake_unavailable"
     restore(files)
     app.later(hours=1)
     said = app.run("market", "heal")
@@ -115,7 +115,7 @@ def test_look_back__older_days_missing__reports_and_backfill_leaves_them(app: Ma
     content = app.content()
     app.drop("suspensions", PREPARED[0])
     files = withhold(app)
-    held = {(day, TABLE, "lake_unreadable") for day in PREPARED[:-1]}
+    held = {(day, TABLE, "lake_unavailable") for day in PREPARED[:-1]}
     assert look_back(app) == {*held, (PREPARED[0], "suspensions", "missing")}
     filled = app.run("market", "backfill", "--gaps")
     assert filled.code == 1
@@ -133,7 +133,7 @@ def test_find_gaps__suspensions_unavailable__calls_no_other_table_incomplete(
 ) -> None:
     app.set(PERENNIAL_GAP_WINDOW_DAYS="1", PERENNIAL_GAP_LIMIT="1")
     files = withhold(app, "suspensions")
-    assert {(table, reason) for _, table, reason in look_back(app)} == {("suspensions", "lake_unreadable")}
+    assert {(table, reason) for _, table, reason in look_back(app)} == {("suspensions", "lake_unavailable")}
     restore(files)
     assert look_back(app) == set()
 

@@ -28,7 +28,7 @@ def recalculated(world: World) -> set[str]:
 def test_new_entries_recalculate_their_type_and_year(world: World) -> None:
     import_upload(world, "plane", says="corrected")
     assert world.due() == {f"{MASSES}:{PLANE}"}
-    assert world.verdict(MASSES, PLANE).why == "out of date: entries is not what it was made from"
+    assert world.verdict(MASSES, PLANE).reason_code == "inputs_changed"
 
 
 @pytest.mark.parametrize("changed", [("plane",), ("train", "power"), TYPES])
@@ -57,6 +57,8 @@ def test_plan__edited_formula_of_all_types__recalculates_all_and_imports_nothing
     monkeypatch.setattr("domain.carbon.plan.FORMULA", "SELECT another formula")
     assert {v.table for v in world.plan.due} == {MASSES}
     assert recalculated(world) == {f"{name}|{year}" for name in TYPES for year in (2024, 2025)}
+    verdict = world.verdict(MASSES, PLANE)
+    assert (verdict.state, verdict.reason_code) == ("stale", "rules_changed")
 
 
 def test_factors_that_nobody_recorded_yet_are_not_used_so_that_their_chain_goes_on() -> None:
@@ -73,7 +75,7 @@ def test_factors_that_nobody_recorded_yet_are_not_used_so_that_their_chain_goes_
 def test_a_type_that_the_catalogue_lost_leaves_the_sums_and_is_left_alone(world: World) -> None:
     world.catalogue = a_catalogue(lost=frozenset({"train"}))
     world.settle()
-    assert set(world.judged().values()) == {"waits"}  # and told, see test_plan_intake
+    assert set(world.judged().values()) == {"waiting"}  # and told, see test_plan_intake
     assert not world.plan.due
     assert world.contents[REPORT, "2025"].keys() == {"plane", "power"}
     assert world.contents[MASSES, "train|2025"]

@@ -8,7 +8,8 @@ import pytest
 
 from domain.carbon.feeds import FeedChange, FeedRead, changes_to_read
 from domain.carbon.jobs import FEED_ENTRIES
-from domain.carbon.plan import Verdict, plan
+from domain.carbon.plan import plan
+from domain.shared.verdict import Verdict
 from tests.unit.domain.carbon.world import ENTRIES, MASSES, REPORT, World
 
 PLANE = FeedChange("manual", "main", "plane", 2025, "1")
@@ -30,8 +31,9 @@ def verdicts(
 
 def test_plan__change_never_read__is_due(world: World) -> None:
     [verdict] = verdicts(world, PLANE)
-    assert (verdict.state, verdict.reason_code, verdict.kind) == ("due", "feed_changed", "carbon.api_ingest")
-    assert verdict.why == "not read since it changed: manual|main"
+    assert (verdict.state, verdict.reason_code) == ("stale", "feed_changed")
+    assert verdict.request is not None
+    assert verdict.request.kind == "carbon.api_ingest"
 
 
 def test_plan__change_read__is_healthy_until_version_differs(world: World) -> None:
@@ -45,7 +47,7 @@ def test_plan__two_scopes_of_a_partition__one_work_item(world: World) -> None:
     other = replace(PLANE, institution="other")
     [verdict] = verdicts(world, other, PLANE, read=READ)
     assert verdict.due
-    assert verdict.why.endswith(": manual|other")
+    assert verdict.reason.endswith(": manual|other")
 
 
 def test_plan__new_version__another_fingerprint(world: World) -> None:
@@ -72,12 +74,12 @@ def test_plan__entries_refused_under_other_units__is_due(world: World) -> None:
 def test_plan__locked_year__is_not_read(world: World) -> None:
     world.locked[2025] = "published"
     [verdict] = verdicts(world, PLANE)
-    assert verdict.state == "locked"
+    assert (verdict.state, verdict.reason_code) == ("waiting", "year_locked")
 
 
 def test_plan__unknown_type__waits(world: World) -> None:
     [verdict] = verdicts(world, replace(PLANE, data_entry_type="zeppelin"))
-    assert (verdict.state, verdict.reason_code) == ("waits", "unknown_type")
+    assert (verdict.state, verdict.reason_code) == ("waiting", "unknown_type")
 
 
 def test_plan__unavailable_change__report_waits(world: World) -> None:
@@ -90,10 +92,10 @@ def test_plan__unavailable_change__report_waits(world: World) -> None:
         seen = replace(world.observed, **more)  # type: ignore[arg-type]
         return {v.key: v.state for v in plan(world.catalogue, seen).verdicts}[report]
 
-    assert state() == "due"
-    assert state(feed_changes=[PLANE]) == "waits"
-    assert state(feed_changes=[PLANE], work={f"{FEED_ENTRIES}:plane|2025": "running"}) == "waits"
-    assert state(feed_changes=[PLANE], work={f"{FEED_ENTRIES}:plane|2025": "deferred"}) == "due", (
+    assert state() == "stale"
+    assert state(feed_changes=[PLANE]) == "waiting"
+    assert state(feed_changes=[PLANE], work={f"{FEED_ENTRIES}:plane|2025": "running"}) == "waiting"
+    assert state(feed_changes=[PLANE], work={f"{FEED_ENTRIES}:plane|2025": "deferred"}) == "stale", (
         "it holds nothing back"
     )
 

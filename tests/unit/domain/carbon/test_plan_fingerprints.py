@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from domain.carbon.jobs import ASKED, FEED_ENTRIES, INBOX_FILES, JOBS, KIND_OF, KINDS, PRIORITY
+from domain.carbon.jobs import ASKED, FEED_ENTRIES, INBOX_FILES, JOBS, KIND_OF, PRIORITY
 from domain.carbon.pipelines import PHASES
-from domain.carbon.plan import Verdict
 from domain.carbon.tables import TABLES
+from domain.shared.verdict import Verdict
 from tests.unit.domain.carbon.world import (
     ENTRIES,
     MASSES,
@@ -85,8 +85,6 @@ def test_what_the_work_is_doing_does_not_change_the_reason(world: World) -> None
 def test_it_speaks_of_each_partition_once_and_upstream_first(world: World) -> None:
     keys = [v.key for v in world.plan.verdicts]
     assert len(keys) == len(set(keys))
-    for verdict in world.plan.verdicts:
-        assert verdict.kind in {kind.name for kind in KINDS}
     order = [verdict.table for verdict in world.plan.verdicts]
     assert [t for n, t in enumerate(order) if t not in order[:n]] == [
         TREE, VALUES, ENTRIES, MASSES, MODULES, REPORT,
@@ -96,7 +94,7 @@ def test_it_speaks_of_each_partition_once_and_upstream_first(world: World) -> No
 def test_an_item_says_what_is_to_be_done_for_whom_and_why(world: World) -> None:
     one = world.upload("plane", says="corrected")
     verdict = world.verdict(ENTRIES, PLANE)
-    item = verdict.item()
+    item = verdict.request
     assert (item.kind, item.key) == ("carbon.csv_ingest", f"{ENTRIES}:{PLANE}")
     assert (item.fingerprint, item.reason_code) == (verdict.fingerprint, "uploaded")
     assert (item.priority, item.pipelines) == (PRIORITY[item.kind], (one.pipeline_id,))

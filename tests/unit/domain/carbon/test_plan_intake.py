@@ -34,7 +34,7 @@ def test_plan__upload__makes_only_its_partition_due(
     one = world.upload(what, says={"plane": 2})
     assert world.due() == {f"{table}:{partition}"}
     verdict = world.verdict(table, partition)
-    assert (verdict.reason_code, verdict.why) == ("uploaded", "1 uploaded files wait to be taken in")
+    assert (verdict.state, verdict.reason_code) == ("stale", "uploaded")
     assert verdict.pipelines == (one.pipeline_id,)
 
 
@@ -72,7 +72,7 @@ def test_plan__imported_partition_corrupt__is_imported_again(
     key = f"{VALUES if table == PAST else table}:{partition}"
     assert world.due() == {key}
     [verdict] = world.plan.due
-    assert verdict.reason_code == {"lose": "missing", "damage": "damaged", "edit": "changed"}[damage]
+    assert verdict.reason_code == {"lose": "missing", "damage": "corrupt", "edit": "changed"}[damage]
     assert verdict.pipelines == (), "no chain is behind it"
     world.work(verdict)
     assert world.judged() == {}
@@ -86,7 +86,7 @@ def test_plan__committed_without_record__is_imported_again(
     one = world.upload(what, says={"plane": 2})
     world.work(world.verdict(table, partition), dies=True)
     verdict = world.verdict(table, partition)
-    assert (verdict.state, verdict.reason_code) == ("due", "changed")
+    assert (verdict.due, verdict.reason_code) == (True, "changed")
     assert verdict.pipelines == (one.pipeline_id,), "the file still waits"
 
 
@@ -96,8 +96,8 @@ def test_findings__type_removed_from_catalogue__entries_are_explained(world: Wor
     [verdict] = [v for v in world.plan.verdicts if "plane" in v.partition]
     assert (verdict.key, verdict.state, verdict.reason_code) == (
         f"{ENTRIES}:{PLANE}",
-        "waits",
-        "unknown_type",
+        "waiting",
+        "uncounted",
     )
     world.settle()
     [finding] = findings(world.plan, (), NOON, NOON)
@@ -132,8 +132,7 @@ def test_plan__corrupt_without_upload__waits_for_one(world: World) -> None:
     world.forget_upload(*world.uploads)
     world.damage(ENTRIES, PLANE)
     verdict = world.verdict(ENTRIES, PLANE)
-    assert (verdict.state, verdict.reason_code) == ("waits", "no_files")
-    assert verdict.why == "its data file cannot be read, and no file of it is known: it is to be uploaded"
+    assert (verdict.state, verdict.reason_code) == ("waiting", "no_files")
     assert world.due() == set()
     world.upload("plane", says="once more")
     world.settle()
@@ -148,4 +147,4 @@ def test_plan__uploads_not_indexed__imports_wait(world: World) -> None:
 
     assert judged() == ("healthy", "")
     world.lose(ENTRIES, PLANE)
-    assert judged() == ("waits", "not_indexed")
+    assert judged() == ("waiting", "not_indexed")

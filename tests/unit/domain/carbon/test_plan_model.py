@@ -24,7 +24,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from domain.carbon.plan import Plan, Verdict, plan, year_of
+from domain.carbon.plan import plan
+from domain.carbon.tables import year_of
+from domain.shared.verdict import Plan, Verdict
 from tests.unit.domain.carbon.world import (
     ENTRIES,
     MASSES,
@@ -82,7 +84,7 @@ class Known:
         if self.whole:
             return None
         if self.held == BROKEN:
-            return "damaged"
+            return "corrupt"
         if self.held == EMPTY:
             return "missing"
         return "unrecorded" if self.recorded is None else "changed"
@@ -231,7 +233,11 @@ class Oracle:
     def _derived(self, place: PartitionId) -> Want | None:
         known, wanted = self.at(*place), self.made_from(place)
         records = (known.held, known.recorded, wanted)
-        if fault := known.fault():
+        fault = known.fault()
+        rules = place[0] == MASSES and known.made_from and known.made_from[2] != wanted[2]
+        if rules and known.recorded is not None and fault in (None, "changed"):
+            return Want("due", "rules_changed", records)
+        if fault:
             return Want("due", fault, records)
         return Want("due", "inputs_changed", records) if known.made_from != wanted else None
 
@@ -239,11 +245,11 @@ class Oracle:
         """Taken in, not calculated since, and now something of it is hurt."""
         taken, known = self.at(ENTRIES, place[1]).recorded, self.at(*place)
         calculated = known.made_from[0] if known.made_from else None
-        return Want("waits", "input_missing", ()) if taken is not None and taken != calculated else None
+        return Want("waiting", "input_missing", ()) if taken is not None and taken != calculated else None
 
     def _unless_locked(self, place: PartitionId, want: Want) -> Want:
         if year_of(place[1]) in self.locked:
-            return Want("locked", "year_locked", ())
+            return Want("waiting", "year_locked", ())
         return want
 
     def _unless_early(self, place: PartitionId, want: Want, moving: set[int]) -> Want:
@@ -252,9 +258,9 @@ class Oracle:
         sources = [self.at(MASSES, f"{t}|{year}") for t in types]
         sources += [self.at(TREE, year)] if place[0] == REPORT else []
         if any(s.lost for s in sources):
-            return replace(want, state="waits", records=())
+            return replace(want, state="waiting", records=())
         return (
-            replace(want, state="waits", records=()) if year in moving and self._is_patient(place) else want
+            replace(want, state="waiting", records=()) if year in moving and self._is_patient(place) else want
         )
 
     def _is_patient(self, place: PartitionId) -> bool:
@@ -521,7 +527,9 @@ class PlanModel(RuleBasedStateMachine):
     @rule(dies=st.booleans())
     def sums_end(self, dies: bool) -> None:
         for verdict, made, made_from, content in self.sums.values():
-            if verdict.year not in self.oracle.locked:  # a lock that came meanwhile forbids the commit
+            if (
+                year_of(verdict.partition) not in self.oracle.locked
+            ):  # a lock that came meanwhile forbids the commit
                 self.world.commit(verdict, made, dies=dies)
                 self._is_made(verdict, made_from, content, dies=dies)
         self.sums.clear()
@@ -606,7 +614,7 @@ class PlanModel(RuleBasedStateMachine):
     @invariant()
     def the_plan_wants_what_was_hurt_or_is_out_of_date_and_nothing_else(self) -> None:
         found, wants = self.plan, self.oracle.wants()
-        said = {(v.table, v.partition): (v.state, v.reason_code) for v in found.verdicts}
+        said = {(v.table, v.partition): ("due" if v.due else v.state, v.reason_code) for v in found.verdicts}
         ill = {place: what for place, what in said.items() if what[0] != "healthy"}
         assert ill == {place: (want.state, want.reason) for place, want in wants.items()}
         self._fingerprints_match_the_records(found, wants)
@@ -616,7 +624,7 @@ class PlanModel(RuleBasedStateMachine):
     def a_report_that_is_called_up_to_date_is_what_the_files_say(self) -> None:
         judged = [v for v in self.plan.verdicts if v.state != "healthy"]
         for year in YEARS:
-            ill = [v for v in judged if v.year == year]
+            ill = [v for v in judged if year_of(v.partition) == year]
             state = self.world.report_state(year)
             assert state.current == (not ill), state
             if not ill:

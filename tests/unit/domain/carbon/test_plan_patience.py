@@ -52,8 +52,8 @@ def test_a_report_that_waits_no_longer_names_the_types_that_are_old(world: World
     world.upload("train", says="meanwhile")
     world.wait(minutes=1)
     found = world.verdict(REPORT)
-    assert (found.state, found.reason_code) == ("due", "inputs_changed")
-    assert "2025 keeps changing" in found.why
+    assert (found.state, found.reason_code) == ("stale", "inputs_changed")
+    assert "2025 keeps changing" in found.reason
     world.work(found)
     assert "train" in world.report_state().outdated
     assert world.report_state().notes[0].startswith("old in this report: ")
@@ -65,7 +65,7 @@ def test_what_is_lost_is_waited_for_however_long(world: World, how: str) -> None
     getattr(world, how)(MASSES, "train|2025")
     world.statuses[f"{MASSES}:train|2025"] = "running"
     world.wait(days=1)
-    assert world.verdict(REPORT).state == "waits"
+    assert world.verdict(REPORT).state == "waiting"
 
 
 def test_patience_begins_anew_with_every_sum(world: World) -> None:
@@ -77,9 +77,9 @@ def test_patience_begins_anew_with_every_sum(world: World) -> None:
     world.work(world.verdict(MASSES, "plane|2025"))
     world.upload("factors", says={"train": 7})
     world.work(world.verdict(VALUES))
-    assert world.verdict(REPORT).state == "waits"
+    assert world.verdict(REPORT).state == "waiting"
     world.wait(seconds=PATIENCE.total_seconds() - 1)
-    assert world.verdict(REPORT).state == "waits"
+    assert world.verdict(REPORT).state == "waiting"
     world.wait(seconds=1)
     assert world.verdict(REPORT).due
 

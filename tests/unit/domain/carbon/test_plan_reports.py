@@ -55,17 +55,17 @@ def test_other_scopes_make_all_sums_due(world: World) -> None:
 
 
 def test_plan__calculation_due__report_waits(halfway: World) -> None:
-    assert sums(halfway) == {f"{MODULES}:{TRAVEL}": "waits", f"{REPORT}:2025": "waits"}
+    assert sums(halfway) == {f"{MODULES}:{TRAVEL}": "waiting", f"{REPORT}:2025": "waiting"}
     verdict = halfway.verdict(REPORT)
-    assert verdict.why.endswith("it waits for the calculations of 2025")
-    assert verdict.fingerprint == ""
+    assert verdict.reason_code == "inputs_changed"
+    assert not verdict.due
 
 
 @pytest.mark.parametrize("status", ["queued", "running"])
 def test_plan__calculation_in_progress__report_waits(halfway: World, status: str) -> None:
     halfway.work(halfway.verdict(MASSES, TRAIN))
     halfway.statuses[f"{MASSES}:{TRAIN}"] = status
-    assert set(sums(halfway).values()) == {"waits"}
+    assert set(sums(halfway).values()) == {"waiting"}
 
 
 def test_plan__calculation_deferred__report_is_due(halfway: World) -> None:
@@ -88,7 +88,7 @@ def test_plan__upload_waits__report_waits(world: World) -> None:
     for what in ("units", "factors", "plane"):
         waiting = World(**vars(world) | {"uploads": list(world.uploads), "says": dict(world.says)})
         waiting.upload(what, says={"power": 9})
-        assert waiting.verdict(REPORT).state == "waits"
+        assert waiting.verdict(REPORT).state == "waiting"
 
 
 @pytest.mark.parametrize("hurt", ["lose", "damage"])
@@ -99,7 +99,7 @@ def test_plan__emissions_lost__report_waits_even_if_deferred(world: World, hurt:
     world.work(world.verdict(MASSES, TRAIN))
     getattr(world, hurt)(MASSES, PLANE)
     world.statuses[f"{MASSES}:{PLANE}"] = "deferred"
-    assert sums(world) == {f"{MODULES}:{TRAVEL}": "waits", f"{REPORT}:2025": "waits"}
+    assert sums(world) == {f"{MODULES}:{TRAVEL}": "waiting", f"{REPORT}:2025": "waiting"}
     world.settle()
     assert world.judged() == {}
 

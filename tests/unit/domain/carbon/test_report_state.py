@@ -76,8 +76,8 @@ def test_unavailable_partition__is_never_up_to_date_nor_recalculated_from(
     world.withhold(table, partition)
     shown = VALUES if table == PAST else table  # they are written together, and one verdict covers both
     verdict = world.verdict(shown, partition)
-    assert (verdict.state, verdict.reason_code) == ("waits", "lake_unreadable")
-    assert UNAVAILABLE.unavailable in verdict.why
+    assert (verdict.state, verdict.reason_code) == ("unavailable", "lake_unavailable")
+    assert UNAVAILABLE.unavailable in verdict.reason
     assert world.due() == set()
     found = world.report_state()
     assert not found.current
@@ -104,8 +104,8 @@ def test_upload__to_an_unavailable_partition__waits_with_its_pipeline(world: Wor
 def test_report__of_an_unavailable_input__waits_and_names_it(world: World, table: str) -> None:
     world.withhold(table, "plane|2025" if table == MASSES else "2025")
     verdict = world.verdict(REPORT)
-    assert (verdict.state, verdict.reason_code) == ("waits", "input_missing")
-    assert verdict.why.endswith(UNAVAILABLE.unavailable)
+    assert (verdict.state, verdict.reason_code) == ("waiting", "input_missing")
+    assert verdict.reason.endswith(UNAVAILABLE.unavailable)
 
 
 def test_waiting_factors__outdate_no_type_by_name(world: World) -> None:
@@ -113,7 +113,7 @@ def test_waiting_factors__outdate_no_type_by_name(world: World) -> None:
     found = world.report_state()
     assert (found.outdated, found.headline) == ({}, "Not up to date")
     assert found.notes == (
-        "factors 2025 is not up to date: 1 uploaded files wait to be taken in",
+        "factors 2025 is not up to date: uploads not imported yet: 1",
         *found.notes[1:],
     )
     work_off(world, VALUES)
@@ -143,9 +143,7 @@ def test_report__that_was_altered__is_not_what_was_calculated(world: World) -> N
     world.edit(REPORT, words="ten times as much")
     found = world.report_state()
     assert found.headline == "Not what was calculated"
-    assert found.notes[0].startswith(
-        "these numbers are not what was calculated: content is not what was calculated"
-    )
+    assert found.notes[0].startswith("these numbers are not what was calculated: its content (")
 
 
 def test_report__between_its_commit_and_its_record__is_not_altered(world: World) -> None:

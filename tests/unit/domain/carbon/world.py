@@ -16,8 +16,6 @@ from domain.carbon.feeds import FeedRead
 from domain.carbon.observed import CurrentUpload, Observed
 from domain.carbon.patience import UNSUMMED_SINCE, unsummed_since
 from domain.carbon.plan import (
-    Plan,
-    Verdict,
     emissions_inputs,
     entries_inputs,
     factors_inputs,
@@ -25,7 +23,6 @@ from domain.carbon.plan import (
     plan,
     report_inputs,
     units_inputs,
-    year_of,
 )
 from domain.carbon.report_state import ReportState, report_state
 from domain.carbon.tables import (
@@ -36,10 +33,12 @@ from domain.carbon.tables import (
     REPORT_MODULES,
     REPORTS,
     UNITS,
+    year_of,
 )
 from domain.shared.hashing import digest
 from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, Version
+from domain.shared.verdict import Plan, Verdict
 
 TREE, VALUES, PAST = UNITS.table, FACTORS.table, FACTOR_VERSIONS.table
 ENTRIES, MASSES = DATA_ENTRIES.table, EMISSIONS.table
@@ -237,7 +236,7 @@ class World:
 
     def judged(self) -> dict[str, str]:
         """What is not healthy, and what it is instead."""
-        return {v.key: v.state for v in self.plan.verdicts if v.state != "healthy"}
+        return {v.key: "due" if v.due else v.state for v in self.plan.verdicts if v.state != "healthy"}
 
     # What the assets do
 

@@ -101,9 +101,9 @@ def test_one_more_row_is_one_more_table_with_its_gap_rule() -> None:
     assert endpoint.table in all_tables(found)
     market = Market(shanghai_time("2026-11-17 19:00"), catalogue=found)
     states = {v.table: v.state for v in judge_day(found, TUESDAY, market.observed, market.now, RULES)}
-    assert states["normalized_moneyflow"] == "gap"
+    assert states["normalized_moneyflow"] == "missing"
     early = judge_day(found, TUESDAY, market.observed, shanghai_time("2026-11-17 18:59"), RULES)
-    assert {v.table: v.state for v in early}["normalized_moneyflow"] == "early"
+    assert {v.table: v.state for v in early}["normalized_moneyflow"] == "waiting"
 
 
 def test_what_a_row_does_not_say_is_the_careful_choice() -> None:

@@ -125,10 +125,10 @@ def test_findings__partition_unavailable__names_the_file_and_the_remedy(market: 
     cause, *waiting = found(market)
     assert (cause.health, cause.reason_code, cause.reason) == (
         "broken",
-        "lake_unreadable",
-        f"waits: {UNAVAILABLE}",
+        "lake_unavailable",
+        UNAVAILABLE,
     )
-    assert cause.action == actions("market")["lake_unreadable"]
+    assert cause.action == actions("market")["lake_unavailable"]
     assert {(f.health, f.reason_code, f.caused_by) for f in waiting} == {
         ("healing", "input_missing", f"{PRICES}:{TUESDAY}")
     }
@@ -286,4 +286,4 @@ def test_findings__derived_table_waits__names_its_cause(market: Market) -> None:
     cause, effect = found(market)
     assert (cause.subject, cause.caused_by) == (f"{PRICES}:{TUESDAY}", None)
     assert (effect.subject, effect.caused_by) == (f"{COVERED}:{TUESDAY}", cause.subject)
-    assert effect.reason == f"out of date: {PRICES} is not what it was made from"
+    assert effect.reason_code == "inputs_changed"

@@ -42,17 +42,17 @@ def test_the_window_is_the_last_seven_days_up_to_today() -> None:
 @pytest.mark.parametrize(("minute", "due"), [("18:29", False), ("18:30", True), ("18:31", True)])
 def test_today_is_due_from_half_past_six(minute: str, due: bool) -> None:
     market = Market(shanghai_time(f"2026-11-17 {minute}"))
-    assert {market.verdict(name, TUESDAY).state for name in DAILY} == {"gap" if due else "early"}
+    assert {market.verdict(name, TUESDAY).state for name in DAILY} == {"missing" if due else "waiting"}
 
 
 def test_an_earlier_daily_hour_waits_for_the_publication_of_each_table() -> None:
     market = Market(shanghai_time("2026-11-17 16:30"), rules=replace(RULES, daily_at=time(9)))
     states = {name: market.verdict(name, TUESDAY).state for name in DAILY}
     assert states == {
-        "normalized_daily": "gap",
-        "normalized_adj_factor": "gap",
-        "normalized_daily_basic": "early",
-        "suspensions": "gap",
+        "normalized_daily": "missing",
+        "normalized_adj_factor": "missing",
+        "normalized_daily_basic": "waiting",
+        "suspensions": "missing",
     }
 
 
@@ -77,8 +77,8 @@ def test_a_gap_before_a_fortnight_of_holidays_is_healed_after_it() -> None:
 def test_without_a_calendar_no_day_is_judged_and_the_calendar_is_asked_for() -> None:
     market = Market(shanghai_time("2026-11-17 20:00"), calendar=TradingCalendar.of((), ()))
     assert {(v.table, v.partition, v.state) for v in market.plan.verdicts} == {
-        (CALENDAR, "2026", "refresh"),
-        (STOCKS, "ALL", "refresh"),
+        (CALENDAR, "2026", "missing"),
+        (STOCKS, "ALL", "missing"),
     }
 
 
@@ -126,7 +126,7 @@ def test_any_day_can_be_judged_by_itself() -> None:
     market = Market(shanghai_time("2026-11-17 20:00"))
     [day] = days("2025-06-03")
     verdicts = judge_day(CATALOGUE, day, market.observed, market.now, RULES)
-    assert {(v.table, v.state) for v in verdicts} == {(name, "gap") for name in DAILY}
+    assert {(v.table, v.state) for v in verdicts} == {(name, "missing") for name in DAILY}
 
 
 @given(

@@ -13,7 +13,6 @@ from tests.unit.domain.market.world import (
     CATALOGUE,
     COVERED,
     TUESDAY,
-    UNAVAILABLE,
     Market,
     content,
     state,
@@ -29,15 +28,17 @@ def market() -> Market:
 
 
 def derived(market: Market) -> set[str]:
-    return {v.table for v in market.plan.due if v.state == "derive" and v.partition == str(TUESDAY)}
+    return {
+        v.table for v in market.plan.due if v.table in (ADJUSTED, COVERED) and v.partition == str(TUESDAY)
+    }
 
 
 @pytest.mark.parametrize("table", [PRICES, FACTORS])
 def test_plan__input_revised__adjusted_prices_are_due(market: Market, table: str) -> None:
     market.put(table, TUESDAY, 1_000, words="revised")
     verdict = market.verdict(ADJUSTED, TUESDAY)
-    assert (verdict.state, verdict.reason_code) == ("derive", "inputs_changed")
-    assert verdict.why == f"out of date: {table} is not what it was made from"
+    assert (verdict.state, verdict.reason_code) == ("stale", "inputs_changed")
+    assert table in verdict.reason
 
 
 @pytest.mark.parametrize("table", [PRICES, FACTORS])
@@ -46,8 +47,8 @@ def test_plan__input_unavailable__derived_tables_wait(market: Market, table: str
     market.states[place] = unavailable(market.states[place])
     for derived_table in (ADJUSTED, COVERED):
         verdict = market.verdict(derived_table, TUESDAY)
-        assert (verdict.state, verdict.reason_code) == ("unknown", "input_missing")
-        assert verdict.why == f"it waits for {table}: {UNAVAILABLE}"
+        assert (verdict.state, verdict.reason_code) == ("waiting", "input_missing")
+        assert table in verdict.reason
     assert not market.due()
     assert coverage_inputs(CATALOGUE, market.observed, str(TUESDAY)) is None, (
         "asked for it is not made either"
@@ -59,22 +60,22 @@ def test_plan__derived_partition_unavailable__is_not_due(market: Market, table: 
     place = table, str(TUESDAY)
     market.states[place] = unavailable(market.states[place])
     market.put("suspensions", TUESDAY, 3)
-    assert market.verdict(table, TUESDAY).reason_code == "lake_unreadable"
+    assert market.verdict(table, TUESDAY).reason_code == "lake_unavailable"
     assert f"{table}:{TUESDAY}" not in market.due()
 
 
 @pytest.mark.parametrize("table", [ADJUSTED, COVERED])
 def test_plan__derived_partition_changed__is_due(market: Market, table: str) -> None:
-    for breaking, reason in (
-        ({"version": ABSENT}, "missing"),
-        ({"version": content(7)}, "changed"),
-        ({"version": Version(0, "", corrupt=True)}, "damaged"),
-        ({"recorded": None}, "unrecorded"),
+    for breaking, found, reason in (
+        ({"version": ABSENT}, "missing", "missing"),
+        ({"version": content(7)}, "changed", "changed"),
+        ({"version": Version(0, "", corrupt=True)}, "corrupt", "corrupt"),
+        ({"recorded": None}, "changed", "unrecorded"),
     ):
         broken = replace(market, states=dict(market.states))
         broken.change(table, TUESDAY, **breaking)
         verdict = broken.verdict(table, TUESDAY)
-        assert (verdict.state, verdict.reason_code) == ("derive", reason)
+        assert (verdict.state, verdict.reason_code) == (found, reason)
         broken.settle()
         assert not derived(broken)
 
@@ -82,7 +83,7 @@ def test_plan__derived_partition_changed__is_due(market: Market, table: str) -> 
 def test_plan__input_names_changed__is_due(market: Market) -> None:
     inputs = dict(market.states[ADJUSTED, str(TUESDAY)].inputs)
     market.change(ADJUSTED, TUESDAY, inputs={**inputs, "normalized_old": "1:1"})
-    assert market.verdict(ADJUSTED, TUESDAY).why == "out of date: normalized_old is not what it was made from"
+    assert market.verdict(ADJUSTED, TUESDAY).reason_code == "inputs_changed"
 
 
 # The word of the coverage table

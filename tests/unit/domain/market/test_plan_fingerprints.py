@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from domain.market.plan import Verdict
+from domain.shared.verdict import Verdict
 from tests.unit.domain.market.world import (
     ADJUSTED,
     COVERED,

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from domain.market.plan import is_gap
 from domain.shared.table import ABSENT, ALL, Version
 from tests.unit.domain.market.world import (
     DAILY,
     JUDGED,
     STOCKS,
     TUESDAY,
-    UNAVAILABLE,
     Market,
     content,
     shanghai_time,
@@ -35,23 +35,24 @@ def judged(market: Market, table: str = PRICES) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("changed", "reason"),
+    ("changed", "state", "reason"),
     [
-        ({"version": ABSENT}, "missing"),
-        ({"version": ABSENT, "recorded": ABSENT}, "incomplete"),
-        ({"version": Version(0, "", corrupt=True)}, "damaged"),
-        ({"version": Version(0, "", corrupt=True), "recorded": None}, "damaged"),
-        ({"version": content(1_000, "edited")}, "changed"),
-        ({"version": content(900)}, "changed"),
-        ({"version": content(899)}, "incomplete"),
-        ({"recorded": None}, "unrecorded"),
+        ({"version": ABSENT}, "missing", "missing"),
+        ({"version": ABSENT, "recorded": ABSENT}, "incomplete", "incomplete"),
+        ({"version": Version(0, "", corrupt=True)}, "corrupt", "corrupt"),
+        ({"version": Version(0, "", corrupt=True), "recorded": None}, "corrupt", "corrupt"),
+        ({"version": content(1_000, "edited")}, "changed", "changed"),
+        ({"version": content(900)}, "changed", "changed"),
+        ({"version": content(899)}, "incomplete", "incomplete"),
+        ({"recorded": None}, "changed", "unrecorded"),
     ],
 )
 def test_plan__partition_differs_from_its_record__is_a_gap(
-    market: Market, changed: dict[str, Any], reason: str
+    market: Market, changed: dict[str, Any], state: str, reason: str
 ) -> None:
     market.change(PRICES, TUESDAY, **changed)
-    assert judged(market) == ("gap", reason)
+    assert judged(market) == (state, reason)
+    assert is_gap(market.verdict(PRICES, TUESDAY))
 
 
 @pytest.mark.parametrize("recorded", [True, False])
@@ -60,8 +61,7 @@ def test_plan__partition_unavailable__is_neither_healthy_nor_due(market: Market,
     market.states[place] = unavailable(market.states[place])
     if not recorded:
         market.change(*place, recorded=None)
-    assert judged(market) == ("unknown", "lake_unreadable")
-    assert market.verdict(*place).why == f"waits: {UNAVAILABLE}"
+    assert judged(market) == ("unavailable", "lake_unavailable")
     assert market.due() == set(), "no other day, and nothing of this one"
     assert judged(market, "normalized_adj_factor") == ("healthy", "")
 
@@ -75,15 +75,15 @@ def test_plan__reference_unavailable__day_waits(
     market.drop("normalized_daily_basic", TUESDAY)
     market.states[reference] = unavailable(market.states[reference])
     verdicts = [market.verdict(t, TUESDAY) for t in JUDGED]
-    assert sum(v.why == f"it waits for {reference[0]}: {UNAVAILABLE}" for v in verdicts) == waiting
+    assert sum((v.state, v.reason_code) == ("waiting", "input_missing") for v in verdicts) == waiting
     assert not any(v.due for v in verdicts)
-    assert market.verdict(*reference).reason_code == "lake_unreadable"
+    assert market.verdict(*reference).reason_code == "lake_unavailable"
 
 
 def test_plan__table_that_may_be_empty__must_have_been_fetched(market: Market) -> None:
     assert judged(market, "suspensions") == ("healthy", "")
     market.forget("suspensions", TUESDAY)
-    assert judged(market, "suspensions") == ("gap", "missing")
+    assert judged(market, "suspensions") == ("missing", "missing")
 
 
 def test_plan__nothing_listed__empty_day_is_healthy() -> None:
@@ -95,19 +95,19 @@ def test_plan__nothing_listed__empty_day_is_healthy() -> None:
 
 def test_plan__stock_list_grew__day_is_incomplete(market: Market) -> None:
     grown = replace(market, listed=1_200)
-    assert judged(grown) == ("gap", "incomplete")
-    assert grown.verdict(PRICES, TUESDAY).why == "1,000 of 1,200 rows (83.3%)"
+    assert judged(grown) == ("incomplete", "incomplete")
 
 
 def test_plan__no_stock_list__only_missing_days_are_gaps(market: Market) -> None:
     blind = replace(market, listed=None)
     assert {v.state for v in blind.plan.verdicts if v.table in DAILY} == {"healthy"}
     blind.forget(PRICES, TUESDAY)
-    assert judged(blind) == ("gap", "missing")
-    assert blind.verdict(PRICES, TUESDAY).why == "never fetched"
+    assert judged(blind) == ("missing", "missing")
 
 
-@pytest.mark.parametrize(("rows", "state"), [(899, "gap"), (900, "early"), (989, "early"), (990, "healthy")])
+@pytest.mark.parametrize(
+    ("rows", "state"), [(899, "incomplete"), (900, "waiting"), (989, "waiting"), (990, "healthy")]
+)
 def test_plan__fetched_rows__decide_the_state(market: Market, rows: int, state: str) -> None:
     market.put(PRICES, TUESDAY, rows)
     assert judged(market)[0] == state
@@ -122,7 +122,7 @@ def test_plan__partial_day__is_fetched_again_after_1_6_and_24_hours(fetches: int
     [friday] = market.window[-1:]
     market.put(PRICES, friday, 950, fetches=fetches)
     due = shanghai_time("2026-11-13 20:00").timestamp() + hours * 3600
-    for second, state in ((-1, "early"), (0, "gap"), (1, "gap")):
+    for second, state in ((-1, "waiting"), (0, "incomplete"), (1, "incomplete")):
         now = market.now.fromtimestamp(due + second, tz=market.now.tzinfo)
         verdict = replace(market, now=now).verdict(PRICES, friday)
         assert (verdict.state, verdict.reason_code) == (state, "partial")
@@ -132,10 +132,9 @@ def test_plan__partial_day_confirmed_by_the_source__is_explained(market: Market)
     market.source[PRICES, str(TUESDAY)] = 950
     market.forget(PRICES, TUESDAY)
     market.settle()
-    assert judged(market) == ("early", "partial")
+    assert judged(market) == ("waiting", "partial")
     later = market.at("2026-11-17 21:00")
-    assert judged(later) == ("gap", "partial")
+    assert judged(later) == ("incomplete", "partial")
     later.settle()
-    assert judged(later) == ("explained", "source_says_so")
+    assert judged(later) == ("healthy", "source_says_so")
     assert not later.due()
-    assert "the same 2 times" in later.verdict(PRICES, TUESDAY).why

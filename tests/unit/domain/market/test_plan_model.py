@@ -26,9 +26,10 @@ from hypothesis.stateful import (
 )
 
 from domain.market.observed import Rules
-from domain.market.plan import Plan, Verdict, plan
+from domain.market.plan import plan, take
 from domain.market.trading import TradingCalendar
 from domain.shared.table import ALL
+from domain.shared.verdict import Plan, Verdict
 from tests.unit.domain.market.world import (
     ADJUSTED,
     CALENDAR,
@@ -99,7 +100,7 @@ class Known:
         if self.whole:
             return None
         if self.held == BROKEN:
-            return "damaged"
+            return "corrupt"
         if self.held == GONE:
             return "missing"
         return "unrecorded" if self.recorded is None else "changed"
@@ -261,7 +262,12 @@ class Oracle:
 
 
 def wanted(found: Plan) -> dict[PartitionId, tuple[str, str]]:
-    return {(v.table, v.partition): (v.state, v.reason_code) for v in found.due}
+    return {(v.table, v.partition): (_urgency(v), v.reason_code) for v in found.due}
+
+
+def _urgency(verdict: Verdict) -> str:
+    assert verdict.request is not None
+    return {30: "refresh", 20: "gap", 10: "derive", 0: "recheck"}[verdict.request.priority]
 
 
 def as_pairs(wants: dict[PartitionId, Want]) -> dict[PartitionId, tuple[str, str]]:
@@ -512,7 +518,7 @@ class PlanModel(RuleBasedStateMachine):
             for verdict in due:
                 self._do(verdict)
         assert wanted(self.market.plan) == {}
-        assert {v.state for v in self.market.plan.verdicts} <= {"healthy", "explained", "early"}
+        assert {v.state for v in self.market.plan.verdicts} <= {"healthy", "waiting"}
 
     @rule(live=st.sets(PICK, max_size=3))
     def looks_take_their_share_until_all_is_done(self, live: set[int]) -> None:
@@ -524,7 +530,7 @@ class PlanModel(RuleBasedStateMachine):
         # Each day may be filled, derived, asked for revisions and derived again.
         turns = -(-len(days) // self.market.rules.limit)
         for _ in range(4 * turns + 3):
-            taken = self.market.plan.take(self.market.rules.limit, on_its_way.__contains__)
+            taken = take(self.market.plan, self.market.rules.limit, on_its_way.__contains__)
             if not taken:
                 break
             for verdict in taken:
@@ -577,7 +583,7 @@ class PlanModel(RuleBasedStateMachine):
         if moment is None:
             return
         just_before = replace(self.market, now=moment - timedelta(seconds=1)).plan
-        assert [v.item() for v in just_before.due] == [v.item() for v in self.market.plan.due]
+        assert [v.request for v in just_before.due] == [v.request for v in self.market.plan.due]
         self.market.now = moment
 
 

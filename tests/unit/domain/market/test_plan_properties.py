@@ -9,10 +9,11 @@ from datetime import date, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.market.plan import plan
+from domain.market.plan import is_gap, plan, take
 from domain.market.trading import due_at
 from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, ALL, Version
+from domain.shared.verdict import Verdict
 from tests.unit.domain.market.world import (
     ADJUSTED,
     CALENDAR,
@@ -40,10 +41,10 @@ def partition_states(draw: st.DrawFn, now: datetime) -> PartitionState:
     """Anything that may ever be found of one partition."""
     checked = now - timedelta(minutes=draw(st.integers(0, 60 * 24 * 12)))
     held = state(draw(ROWS), checked, seen=draw(st.integers(1, 3)), fetches=draw(st.integers(1, 5)))
-    match draw(st.sampled_from(["untouched", "untouched", "gone", "damaged", "edited", "unrecorded"])):
+    match draw(st.sampled_from(["untouched", "untouched", "gone", "corrupt", "edited", "unrecorded"])):
         case "gone":
             return replace(held, version=ABSENT)
-        case "damaged":
+        case "corrupt":
             return replace(held, version=Version(0, "", corrupt=True))
         case "edited":
             return replace(held, version=content(draw(ROWS), "edited"))
@@ -75,7 +76,7 @@ def test_plan__work_done__leaves_nothing_due(market: Market, answers: dict[str, 
     """Whatever is broken, and even if the source's days are thin: doing what is asked ends."""
     market.source = {(t, str(d)): rows for t, rows in answers.items() for d in market.window}
     assert market.settle() <= 3
-    assert {v.state for v in market.plan.verdicts} <= {"healthy", "explained", "early"}
+    assert {v.state for v in market.plan.verdicts} <= {"healthy", "waiting"}
 
 
 @given(markets())
@@ -99,10 +100,10 @@ def test_plan__complete_and_untouched_partition__is_only_rechecked(market: Marke
             held.version.rows >= 0.99 * LISTED or (verdict.table == "suspensions" and not held.version.rows)
         )
         if verdict.table in DAILY and whole:
-            assert verdict.state == "recheck"
+            assert verdict.reason_code == "recheck"
             assert held.checked_at is not None
             assert held.checked_at < market.now
-        if verdict.state == "refresh" and held.untouched and held.version != ABSENT:
+        if verdict.table in (STOCKS, CALENDAR) and held.untouched and held.version != ABSENT:
             assert verdict.reason_code == "daily_refresh"
         if verdict.table in (ADJUSTED, COVERED) and held.untouched:
             assert verdict.reason_code == "inputs_changed"
@@ -125,6 +126,10 @@ def test_plan__any_market__has_one_verdict_for_each_partition(market: Market) ->
     assert len(keys) == len(set(keys))
 
 
+def _is_new_day(verdict: Verdict, live: set[str]) -> bool:
+    return verdict.table not in (STOCKS, CALENDAR) and verdict.key not in live
+
+
 @given(markets(), st.integers(0, 4), st.data())
 @settings(max_examples=40, deadline=None)
 def test_take__any_limit__takes_the_newest_due_days_only(
@@ -132,13 +137,13 @@ def test_take__any_limit__takes_the_newest_due_days_only(
 ) -> None:
     due = market.plan.due
     live = set(data.draw(st.lists(st.sampled_from([v.key for v in due] or ["none"]), max_size=6)))
-    taken = market.plan.take(limit, live.__contains__)
-    assert set(taken) <= set(due)
+    taken = take(market.plan, limit, live.__contains__)
+    assert {v.key for v in taken} <= {v.key for v in due}
     assert len({v.key for v in taken}) == len(taken)
     assert live & {v.key for v in due} <= {v.key for v in taken}
-    for states in ({"gap", "derive"}, {"recheck"}):
-        fresh = {v.partition for v in taken if v.state in states and v.key not in live}
-        possible = {v.partition for v in due if v.state in states and v.key not in live}
+    for gaps in (True, False):
+        fresh = {v.partition for v in taken if _is_new_day(v, live) and is_gap(v) == gaps}
+        possible = {v.partition for v in due if _is_new_day(v, live) and is_gap(v) == gaps}
         assert fresh == set(sorted(possible, reverse=True)[:limit])
 
 
@@ -147,7 +152,7 @@ def test_take__any_limit__takes_the_newest_due_days_only(
 def test_take__three_days_at_a_time__ends_where_all_at_once_does(market: Market) -> None:
     slowly = replace(market, states=dict(market.states), revised=set(market.revised))
     for _ in range(20):
-        for verdict in slowly.plan.take(RULES.limit, lambda _: False):
+        for verdict in take(slowly.plan, RULES.limit, lambda _: False):
             slowly.work(verdict)
     market.settle()
     assert not slowly.due()

@@ -25,7 +25,7 @@ PRICES = "normalized_daily"
 
 
 def rechecked(market: Market) -> set[str]:
-    return {v.partition for v in market.plan.due if v.state == "recheck"}
+    return {v.partition for v in market.plan.due if v.reason_code == "recheck"}
 
 
 # Revisions by the source
@@ -65,8 +65,8 @@ def test_how_many_days_are_rechecked_is_a_setting() -> None:
 def test_plan__recheck_and_gap__gap_has_priority() -> None:
     market = Market.healthy("2026-11-16 20:00").at("2026-11-17 18:30")
     recheck, gap = market.verdict(PRICES, "2026-11-16"), market.verdict(PRICES, TUESDAY)
-    assert (recheck.state, gap.state) == ("recheck", "gap")
-    assert recheck.item().priority < gap.item().priority
+    assert (recheck.state, gap.state) == ("stale", "missing")
+    assert recheck.request.priority < gap.request.priority
 
 
 # Keeping what the source changed
@@ -118,7 +118,7 @@ def test_plan__reference_fetched_at_nine__is_healthy_until_the_next_nine() -> No
 
 def test_plan__references__have_a_kind_of_their_own_and_priority() -> None:
     market = Market(shanghai_time("2026-11-17 20:00"))
-    reference, gap = market.verdict(STOCKS, ALL).item(), market.verdict(PRICES, TUESDAY).item()
+    reference, gap = market.verdict(STOCKS, ALL).request, market.verdict(PRICES, TUESDAY).request
     assert (reference.kind, gap.kind) == (REFRESH, FILL)
     assert reference.priority > gap.priority
 
@@ -134,7 +134,7 @@ def test_plan__year_without_calendar__its_days_wait_for_it() -> None:
         ),
         states={k: c for k, c in market.states.items() if k != (CALENDAR, "2027")},
     )
-    assert without.verdict(CALENDAR, "2027").state == "refresh"
+    assert without.verdict(CALENDAR, "2027").due
     assert max(without.window) == date(2026, 12, 31)
     [new_day] = days("2027-01-05")
     assert new_day in market.at("2027-01-05 20:00").window

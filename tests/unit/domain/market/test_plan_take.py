@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable
 
 import pytest
 
-from domain.market.plan import FILL, KINDS, PRIORITY, REFRESH, Verdict
+from domain.market.plan import FILL, KINDS, REFRESH
+from domain.market.plan import take as take_of
+from domain.shared.verdict import Verdict
 from tests.unit.domain.market.world import (
     COVERED,
     DAILY,
@@ -32,7 +34,7 @@ def broken() -> Market:
 
 
 def take(market: Market, live: Collection[str] = (), limit: int = LIMIT) -> tuple[Verdict, ...]:
-    return market.plan.take(limit, live.__contains__)
+    return take_of(market.plan, limit, live.__contains__)
 
 
 def partitions(taken: Iterable[Verdict]) -> list[str]:
@@ -62,19 +64,19 @@ def test_take__references_due__do_not_count_as_days(broken: Market) -> None:
         table, partition = key.split(":")
         broken.forget(table, partition)
     taken = take(broken)
-    assert {v.key for v in taken if v.state == "refresh"} == reference_keys(broken.now)
-    assert partitions(v for v in taken if v.state != "refresh") == SIX_DAYS[:3]
+    assert {v.key for v in taken if v.request.kind == REFRESH} == reference_keys(broken.now)
+    assert partitions(v for v in taken if v.request.kind != REFRESH) == SIX_DAYS[:3]
 
 
 def test_work_request__any_verdict__has_kind_priority_and_fingerprint() -> None:
     kinds = {kind.name for kind in KINDS}
     assert kinds == {FILL, REFRESH}
     for verdict in take(Market(shanghai_time("2026-11-17 20:00"))):
-        item = verdict.item()
+        item = verdict.request
         assert item.kind in kinds
-        assert item.priority == PRIORITY[verdict.state]
+        assert (item.priority == 30) == (item.kind == REFRESH)
         assert item.fingerprint
-        assert not item.once, "a day lost twice must be wished for twice"
+        assert not item.once, "a day lost twice must be requested twice"
 
 
 def test_a_transient_failure_is_never_final_inside_the_window() -> None:

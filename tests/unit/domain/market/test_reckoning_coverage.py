@@ -105,7 +105,7 @@ def test_only_the_first_few_missing_stocks_are_named() -> None:
 
 def test_coverage__corrupt_day__has_no_rows_and_every_stock_missing() -> None:
     row = coverage_rows(TEN, {}, {(PRICES[0], str(FIRST)): corrupt(state(100, NOW))})[PRICES]
-    assert (row["status"], row["rows"], row["missing_stocks"]) == ("damaged", 0, 100)
+    assert (row["status"], row["rows"], row["missing_stocks"]) == ("corrupt", 0, 100)
 
 
 def test_the_row_of_a_table_that_may_be_empty_proves_that_it_was_asked() -> None:

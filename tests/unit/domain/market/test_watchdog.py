@@ -129,7 +129,7 @@ def test_a_completeness_warning_is_an_alert_until_it_is_explained(
     assert watched(market).problems == expected
 
 
-@pytest.mark.parametrize(("hurt", "word"), [(corrupt, "damaged"), (unavailable, "unreadable")])
+@pytest.mark.parametrize(("hurt", "word"), [(corrupt, "corrupt"), (unavailable, "unavailable")])
 def test_an_unreadable_day_is_the_newest_day_all_the_same(
     market: Market, hurt: Callable[[PartitionState], PartitionState], word: str
 ) -> None:

@@ -15,11 +15,12 @@ from zoneinfo import ZoneInfo
 from domain.market.catalogue import Catalogue, catalogue
 from domain.market.derived import adjusted_inputs, coverage_inputs
 from domain.market.observed import Observed, Rules
-from domain.market.plan import Plan, Verdict, plan, window, years_wanted
+from domain.market.plan import plan, window, years_wanted
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
 from domain.market.trading import TradingCalendar
 from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, ALL, Version
+from domain.shared.verdict import Plan, Verdict
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 CATALOGUE = catalogue()

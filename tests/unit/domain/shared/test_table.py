@@ -43,9 +43,9 @@ def test_a_corrupt_partition_equals_no_healthy_one() -> None:
     [
         (Version(3, "abc"), "3:abc"),
         (ABSENT, "0:"),
-        (Version(0, "", corrupt=True), "damaged"),
-        (Version(3, "abc", corrupt=True), "damaged"),
-        (Version(0, "", unavailable="x cannot be read now"), "unreadable"),
+        (Version(0, "", corrupt=True), "corrupt"),
+        (Version(3, "abc", corrupt=True), "corrupt"),
+        (Version(0, "", unavailable="x cannot be read now"), "unavailable"),
     ],
 )
 def test_a_version_as_text(version: Version, words: str) -> None:

@@ -298,7 +298,7 @@ def test_replace__store_refuses__is_transient_and_loses_nothing(
     bucket.refusing = ALWAYS
     with pytest.raises(TransientResourceError, match="SLOW_DOWN") as caught:
         lake.replace("market.prices", DAYS[0], prices(DAYS[0]))
-    assert caught.value.reason_code == "lake_unreadable"
+    assert caught.value.reason_code == "lake_unavailable"
     bucket.refusing = 0
     assert lake.snapshot_id("market.prices") == snapshot
     assert cold().versions("market.prices", DAYS) == before
