@@ -12,7 +12,6 @@ from orchestration.settings import Settings
 
 if TYPE_CHECKING:
     from domain.shared.health import Finding
-    from domain.shared.verdict import Plan
     from services.carbon.service import CarbonService
 
 
