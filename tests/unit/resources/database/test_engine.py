@@ -66,7 +66,7 @@ def test_reading__server_is_down__names_no_password():
     [
         ("attempt to write a readonly database", PermanentRunnerError, "ledger_read_only"),
         ("unable to open database file", PermanentRunnerError, "ledger_unreachable"),
-        ("database disk image is malformed", PermanentRunnerError, "ledger_damaged"),
+        ("database disk image is malformed", PermanentRunnerError, "ledger_corrupt"),
         ("password authentication failed for user u", PermanentRunnerError, "ledger_credentials"),
         ("database or disk is full", TransientResourceError, "disk_full"),
         ("database is locked", TransientResourceError, "ledger_unavailable"),
