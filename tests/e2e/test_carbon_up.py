@@ -21,9 +21,7 @@ YEAR = "2031"
 TOTAL = 1000 * 2 * 8_000 + 500 * 30_000 + 100 * 700_000
 
 
-def test_a_factor_file_becomes_a_report_and_can_be_followed_by_one_tag(
-    page: Page, up: Running, tmp_path: Path
-) -> None:
+def test_upload__factor_file__becomes_a_report_under_one_tag(page: Page, up: Running, tmp_path: Path) -> None:
     _upload(up, tmp_path, "units", UNITS)
     _upload(up, tmp_path, "factors", FACTORS)
     _upload(up, tmp_path, "data", TRAIN, "--type", "train")

@@ -73,7 +73,7 @@ def opened(view: Page, address: str, said: list[str]) -> Page:
     return view
 
 
-def test_nothing_is_wider_than_the_window_even_with_all_opened(shown: Page):
+def test_report__everything_opened__fits_the_window(shown: Page):
     overflow = "document.documentElement.scrollWidth - innerWidth"
     assert shown.evaluate(overflow) <= 0
     shown.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
@@ -81,19 +81,17 @@ def test_nothing_is_wider_than_the_window_even_with_all_opened(shown: Page):
     assert shown.evaluate(overflow) <= 0
 
 
-def test_no_text_stands_outside_its_chart_or_over_another(shown: Page):
+def test_report__charts__have_texts_inside_and_apart(shown: Page):
     assert shown.evaluate(_OUTSIDE) == []
     assert shown.evaluate(_OVERLAPPING) == []
 
 
-def test_the_browser_has_nothing_to_complain_of_and_asks_for_nothing_else(
-    shown: Page, address: str, said: list[str]
-):
+def test_report__in_a_browser__loads_nothing_else_without_errors(shown: Page, address: str, said: list[str]):
     shown.wait_for_load_state("networkidle")
     assert said == [address]
 
 
-def test_a_wide_table_scrolls_in_its_own_box(browser: Browser, address: str, said: list[str]):
+def test_report__wide_table__scrolls_in_its_box(browser: Browser, address: str, said: list[str]):
     with browser.new_context(viewport={"width": 360, "height": 800}) as context:
         box = opened(context.new_page(), address, said).locator("#modules .scroll")
         assert box.evaluate("b => b.scrollWidth > b.clientWidth + 100")
@@ -101,14 +99,14 @@ def test_a_wide_table_scrolls_in_its_own_box(browser: Browser, address: str, sai
         assert box.evaluate("b => document.activeElement === b")
 
 
-def test_it_is_read_and_opened_without_scripts(browser: Browser, address: str, said: list[str]):
+def test_report__without_scripts__is_read_and_opened(browser: Browser, address: str, said: list[str]):
     with browser.new_context(java_script_enabled=False) as context:
         view = opened(context.new_page(), address, said)
         view.locator("#methods summary").first.click()
         view.get_by_text("What is counted").first.wait_for(state="visible")
 
 
-def test_in_the_dark_it_is_dark_and_on_paper_it_is_not(browser: Browser, address: str, said: list[str]):
+def test_report__dark_scheme__is_dark_but_not_on_paper(browser: Browser, address: str, said: list[str]):
     with browser.new_context(color_scheme="dark") as context:
         view = opened(context.new_page(), address, said)
         ground = "getComputedStyle(document.body).backgroundColor"
@@ -117,7 +115,7 @@ def test_in_the_dark_it_is_dark_and_on_paper_it_is_not(browser: Browser, address
         assert view.evaluate(ground) == "rgb(255, 255, 255)"
 
 
-def test_printed_it_has_all_that_was_closed_on_the_screen(
+def test_report__printed__has_what_was_closed(
     browser: Browser, address: str, said: list[str], tmp_path: Path
 ):
     with browser.new_context() as context:

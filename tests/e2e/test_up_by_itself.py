@@ -37,13 +37,13 @@ def test_up__empty_home__has_every_sensor_and_schedule_on(first_up: Running):
     assert set(states.values()) == {"RUNNING"}
 
 
-def test_automation_page__shows_sensors_and_schedule(page: Page):
+def test_automation_page__opened__shows_sensors_and_schedule(page: Page):
     page.goto("/automation")
     for name in ("market_gap_fill_sensor", "work_sweep_sensor", "market_daily_schedule"):
         page.get_by_text(name, exact=True).wait_for()
 
 
-def test_asset_page__shows_columns_owner_and_kinds(page: Page):
+def test_asset_page__opened__shows_columns_owner_and_kinds(page: Page):
     page.goto("/assets/market/normalized_daily")
     for text in ("Opening price [CNY]", "market.normalized_daily", "data-platform", "Iceberg", "tushare"):
         page.get_by_text(text, exact=True).first.wait_for()

@@ -39,7 +39,7 @@ def specs(defs: dg.Definitions) -> dict[dg.AssetKey, dg.AssetSpec]:
     return {spec.key: spec for spec in defs.resolve_all_asset_specs()}
 
 
-def test_the_graph_is_as_reviewed(defs: dg.Definitions) -> None:
+def test_graph__all_domains__is_as_reviewed(defs: dg.Definitions) -> None:
     was, now = PICTURE.read_text(encoding="utf-8"), draw(defs)
     difference = "\n".join(
         difflib.unified_diff(was.splitlines(), now.splitlines(), "reviewed", "now", lineterm="", n=4)
@@ -50,14 +50,14 @@ def test_the_graph_is_as_reviewed(defs: dg.Definitions) -> None:
         )
 
 
-def test_every_lake_table_has_exactly_one_writer(defs: dg.Definitions) -> None:
+def test_tables__of_the_lake__have_one_writer_each(defs: dg.Definitions) -> None:
     written = Counter(
         spec.metadata["dagster/table_name"] for key, spec in specs(defs).items() if key not in WITHOUT_TABLE
     )
     assert written == {table.name: 1 for table in tables()}
 
 
-def test_every_kind_of_carbon_work_chains_to_what_is_made_of_its_result(defs: dg.Definitions) -> None:
+def test_kinds__of_carbon__chain_to_their_consumers(defs: dg.Definitions) -> None:
     """The registry of jobs and the asset graph say the same."""
     follows = {job.kind: set(job.chains_to) for job in JOBS}
     found: dict[str, set[str]] = {job.kind: set() for job in JOBS}
@@ -75,12 +75,12 @@ def test_every_kind_of_carbon_work_chains_to_what_is_made_of_its_result(defs: dg
     assert found == follows
 
 
-def test_an_asset_has_the_name_of_its_table(defs: dg.Definitions) -> None:
+def test_assets__with_a_table__have_its_name(defs: dg.Definitions) -> None:
     named = {k: s.metadata["dagster/table_name"] for k, s in specs(defs).items() if k not in WITHOUT_TABLE}
     assert named == {key: ".".join(key.path) for key in named}
 
 
-def test_every_asset_shows_what_people_look_for_in_a_catalogue(defs: dg.Definitions) -> None:
+def test_assets__in_the_catalogue__have_description_owner_and_kinds(defs: dg.Definitions) -> None:
     for key, spec in specs(defs).items():
         assert spec.description, key
         assert spec.group_name == key.path[0] or spec.group_name, key
@@ -94,7 +94,7 @@ def test_every_asset_shows_what_people_look_for_in_a_catalogue(defs: dg.Definiti
         assert spec.metadata["primary_key"], key
 
 
-def test_columns_that_measure_something_name_their_unit(defs: dg.Definitions) -> None:
+def test_columns__that_measure__name_their_unit(defs: dg.Definitions) -> None:
     """A number that is no key, no year and no count of things stands for nothing without its unit."""
     for table in tables():
         for column in table.columns:
@@ -102,13 +102,13 @@ def test_columns_that_measure_something_name_their_unit(defs: dg.Definitions) ->
                 assert column.unit, f"{table.name}.{column.name}"
 
 
-def test_no_dependency_is_mistyped(graph: dg.AssetGraph) -> None:
+def test_dependencies__of_assets__exist(graph: dg.AssetGraph) -> None:
     """A dependency on a key nobody makes becomes a node that cannot be run, silently."""
     made = graph.materializable_asset_keys
     assert {key.to_user_string() for key in graph.get_all_asset_keys() - made} == set()
 
 
-def test_everything_that_heals_is_on_from_the_start(defs: dg.Definitions) -> None:
+def test_sensors_and_schedules__at_the_start__are_running(defs: dg.Definitions) -> None:
     off = [
         automation.name
         for automation in (*(defs.sensors or ()), *(defs.schedules or ()))
@@ -117,11 +117,11 @@ def test_everything_that_heals_is_on_from_the_start(defs: dg.Definitions) -> Non
     assert off == []
 
 
-def test_sensors_run_no_oftener_than_the_daemon(defs: dg.Definitions) -> None:
+def test_sensors__interval__is_not_below_the_daemons(defs: dg.Definitions) -> None:
     assert all((s.minimum_interval_seconds or 0) >= 5 for s in defs.sensors or ())
 
 
-def test_what_is_fetched_is_throttled_and_retried(graph: dg.AssetGraph, defs: dg.Definitions) -> None:
+def test_assets__that_fetch__have_a_pool_and_retries(graph: dg.AssetGraph, defs: dg.Definitions) -> None:
     fetched = [key for key, spec in specs(defs).items() if "tushare" in spec.kinds]
     assert len(fetched) >= 6
     for key in fetched:
@@ -129,7 +129,7 @@ def test_what_is_fetched_is_throttled_and_retried(graph: dg.AssetGraph, defs: dg
         assert defs.resolve_assets_def(key).op.retry_policy, key
 
 
-def test_a_range_of_days_is_one_run(graph: dg.AssetGraph) -> None:
+def test_assets__range_of_days__is_one_run(graph: dg.AssetGraph) -> None:
     by_day = [
         node for node in graph.asset_nodes if isinstance(node.partitions_def, dg.DailyPartitionsDefinition)
     ]
@@ -138,10 +138,10 @@ def test_a_range_of_days_is_one_run(graph: dg.AssetGraph) -> None:
         assert node.backfill_policy == dg.BackfillPolicy.single_run(), node.key
 
 
-def test_names_say_what_things_are(defs: dg.Definitions) -> None:
+def test_names__of_sensors_and_schedules__end_in_their_kind(defs: dg.Definitions) -> None:
     assert all(sensor.name.endswith("_sensor") for sensor in defs.sensors or ())
     assert all(schedule.name.endswith("_schedule") for schedule in defs.schedules or ())
 
 
-def test_everything_can_be_loaded(defs: dg.Definitions) -> None:
+def test_definitions__all_domains__are_loadable(defs: dg.Definitions) -> None:
     dg.Definitions.validate_loadable(defs)

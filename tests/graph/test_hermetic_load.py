@@ -72,17 +72,17 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return said
 
 
-def test_it_loads_from_an_empty_environment(loaded: dict[str, Any]) -> None:
+def test_definitions__empty_environment__load(loaded: dict[str, Any]) -> None:
     assert loaded["assets"] > 8
 
 
-def test_it_touches_no_network_no_database_and_writes_nothing(loaded: dict[str, Any]) -> None:
+def test_definitions__loading__touch_no_network_no_database_and_no_file(loaded: dict[str, Any]) -> None:
     assert loaded["touched"] == []
 
 
-def test_it_imports_no_client_that_only_a_run_needs(loaded: dict[str, Any]) -> None:
+def test_definitions__loading__import_no_client_of_runs(loaded: dict[str, Any]) -> None:
     assert sorted(HEAVY & set(loaded["modules"])) == []
 
 
-def test_it_takes_well_under_two_seconds_beside_dagster(loaded: dict[str, Any]) -> None:
+def test_definitions__loading__take_little_more_than_dagster(loaded: dict[str, Any]) -> None:
     assert loaded["cpu"] < 2.0

@@ -10,7 +10,7 @@ ENDINGS = (KeyboardInterrupt,)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_an_interrupted_step_is_not_tried_again_and_none_follows(ending: type[BaseException]):
+def test_retry__interrupted_step__is_not_tried_again(ending: type[BaseException]):
     tried: list[str] = []
 
     @dg.asset(retry_policy=ListedRetryPolicy([0.0, 0.0]))
@@ -30,7 +30,7 @@ def test_an_interrupted_step_is_not_tried_again_and_none_follows(ending: type[Ba
     assert tried == ["first"]
 
 
-def test_an_error_still_is():
+def test_retry__failed_step__is_tried_again():
     tried: list[str] = []
 
     @dg.asset(retry_policy=ListedRetryPolicy([0.0, 0.0]))

@@ -41,7 +41,7 @@ def run(instance: dg.DagsterInstance, asset: dg.AssetsDefinition, day: str | Non
     return dg.materialize([asset], instance=instance, partition_key=day, raise_on_error=False).run_id
 
 
-def test_only_the_newest_run_of_each_partition_stays(instance: dg.DagsterInstance) -> None:
+def test_retention__several_runs_of_a_partition__keeps_the_newest(instance: dg.DagsterInstance) -> None:
     old = run(instance, by_day, "monday")
     kept = {run(instance, by_day, "monday"), run(instance, by_day, "tuesday")}
     assert forget_runs(instance, datetime.now(UTC) + LATER) == (1, 2)
@@ -50,7 +50,7 @@ def test_only_the_newest_run_of_each_partition_stays(instance: dg.DagsterInstanc
     assert instance.get_materialized_partitions(by_day.key) == {"monday", "tuesday"}
 
 
-def test_failed_runs_and_superseded_ones_go(instance: dg.DagsterInstance) -> None:
+def test_retention__failed_and_superseded_runs__deletes_them(instance: dg.DagsterInstance) -> None:
     run(instance, broken)
     run(instance, whole)
     newest = run(instance, whole)
@@ -58,13 +58,13 @@ def test_failed_runs_and_superseded_ones_go(instance: dg.DagsterInstance) -> Non
     assert [r.run_id for r in instance.get_runs()] == [newest]
 
 
-def test_what_is_younger_than_the_horizon_stays(instance: dg.DagsterInstance) -> None:
+def test_retention__younger_than_the_horizon__stays(instance: dg.DagsterInstance) -> None:
     run(instance, broken)
     assert forget_runs(instance, datetime.now(UTC) - timedelta(days=30)) == (0, 0)
     assert len(instance.get_runs()) == 1
 
 
-def test_runs_that_stay_do_not_hide_those_that_may_go(instance: dg.DagsterInstance) -> None:
+def test_retention__kept_runs_first__deletes_the_others(instance: dg.DagsterInstance) -> None:
     kept = {run(instance, by_day, "monday"), run(instance, by_day, "tuesday"), run(instance, whole)}
     run(instance, broken)
     assert forget_runs(instance, datetime.now(UTC) + LATER, at_once=1) == (1, 3)
@@ -75,7 +75,7 @@ def files_of(run_id: str, home: Path) -> list[Path]:
     return [path for path in home.rglob("*") if path.is_file() and run_id in str(path)]
 
 
-def test_with_a_run_go_all_its_files(tmp_path: Path) -> None:
+def test_retention__deleted_run__deletes_its_files(tmp_path: Path) -> None:
     with opened(tmp_path) as instance:
         *old, newest = [run(instance, whole) for _ in range(5)]
         before = {run_id: files_of(run_id, tmp_path) for run_id in (*old, newest)}

@@ -9,7 +9,7 @@ from orchestration.instance import open_instance
 from orchestration.pools import apply_pools, drift
 
 
-def test_production_keeps_runs_and_pools_in_the_database_of_the_settings(
+def test_open_instance__production__keeps_runs_and_pools_in_postgres(
     tmp_path: Path, postgres_database: str, monkeypatch: pytest.MonkeyPatch
 ):
     # As people write it: without a driver, which SQLAlchemy would take for one that is not installed.

@@ -14,7 +14,7 @@ def finding(health: Health, subject: str = "normalized_daily:2026-11-17") -> Fin
     return Finding("market", subject, health, "missing", "never fetched", moment, None, "nothing", 7)
 
 
-def test_the_worst_comes_first_and_then_the_alphabet() -> None:
+def test_findings__sorted_by_rank__begin_with_the_worst() -> None:
     reported: list[tuple[Health, str]] = [
         ("explained", "a"), ("healing", "a"), ("stale", "a"), ("broken", "b"), ("broken", "a"),
     ]  # fmt: skip
@@ -24,7 +24,7 @@ def test_the_worst_comes_first_and_then_the_alphabet() -> None:
     ]  # fmt: skip
 
 
-def test_json_has_every_field_and_moments_as_text() -> None:
+def test_as_json__finding__has_every_field_and_moments_as_text() -> None:
     reported = finding("healing").as_json()
     assert (
         json.loads(json.dumps(reported))
@@ -51,7 +51,7 @@ def test_status__consequences__come_after_their_cause() -> None:
     assert sorted([effect, cause], key=lambda f: f.rank) == [cause, effect]
 
 
-def test_one_sentence_says_whether_anybody_is_needed() -> None:
+def test_summary__any_findings__says_whether_a_person_is_needed() -> None:
     soon = replace(finding("healing"), next_attempt=datetime(2026, 11, 17, 10, 32, tzinfo=UTC))
     later = replace(soon, next_attempt=soon.next_attempt and soon.next_attempt + timedelta(hours=1))
     assert summary([]).startswith("healthy: ")

@@ -18,13 +18,13 @@ JSON = st.recursive(
 )
 
 
-def test_it_never_changes() -> None:
+def test_digest__known_value__never_changes() -> None:
     """Fingerprints are stored: another digest would ask for all work again."""
     assert digest({"table": "normalized_daily", "rows": 1, "name": "平安银行"}) == "cee161f2a5b60753"
 
 
 @given(st.dictionaries(st.text(max_size=3), JSON, max_size=5))
-def test_the_order_of_keys_does_not_matter(value: dict[str, Any]) -> None:
+def test_digest__keys_in_another_order__is_equal(value: dict[str, Any]) -> None:
     assert digest(dict(reversed(value.items()))) == digest(value)
 
 
@@ -32,10 +32,10 @@ def test_the_order_of_keys_does_not_matter(value: dict[str, Any]) -> None:
     ("one", "other"),
     [(1, "1"), (None, "None"), (True, 1), ([], {}), (["a", "b"], ["ab"]), ("", None), ({"a": None}, {})],
 )
-def test_what_differs_has_another_digest(one: Any, other: Any) -> None:
+def test_digest__different_values__differ(one: Any, other: Any) -> None:
     assert digest(one) != digest(other)
 
 
-def test_tuples_are_lists_and_dates_are_their_text() -> None:
+def test_digest__tuples_and_dates__equal_lists_and_texts() -> None:
     assert digest((1, 2)) == digest([1, 2])
     assert digest(date(2026, 11, 17)) == digest("2026-11-17")

@@ -22,18 +22,18 @@ PRICES = Table(
 )
 
 
-def test_the_schema_has_the_columns_in_order_with_types_and_nulls() -> None:
+def test_schema__of_a_table__has_columns_types_and_nulls_in_order() -> None:
     assert PRICES.schema.names == ["trade_date", "close"]
     assert PRICES.schema.types == [pa.date32(), pa.float64()]
     assert [f.nullable for f in PRICES.schema] == [False, True]
 
 
-def test_descriptions_and_units_travel_with_the_schema() -> None:
+def test_schema__of_a_table__has_descriptions_and_units() -> None:
     assert PRICES.schema.field("close").metadata == {b"description": b"Closing price", b"unit": b"CNY"}
     assert PRICES.schema.field("trade_date").metadata == {b"description": b"Trading day"}
 
 
-def test_a_corrupt_partition_equals_no_healthy_one() -> None:
+def test_version__corrupt__equals_no_other() -> None:
     for healthy in (Version(3, "abc"), ABSENT):
         assert replace(healthy, corrupt=True) != healthy
 
@@ -48,5 +48,5 @@ def test_a_corrupt_partition_equals_no_healthy_one() -> None:
         (Version(0, "", unavailable="x cannot be read now"), "unavailable"),
     ],
 )
-def test_a_version_as_text(version: Version, words: str) -> None:
+def test_version__as_text__is_readable(version: Version, words: str) -> None:
     assert str(version) == words
