@@ -9,14 +9,12 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import astuple, dataclass
 from datetime import date, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -32,8 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FileEntry:
-    """One data file. `days` are exactly its partitions, where known; otherwise `low` and `high` bound
-    them."""
+    """One data file. `days` are exactly its partitions, once they were read; `low` and `high` bound them."""
 
     path: str
     size: int
@@ -101,14 +98,11 @@ class FileIndex:
     def __init__(self, folder: Path, build: Callable[[Table, str, int], FileList]) -> None:
         self._folder = folder
         self._build = build
-        self._memory: OrderedDict[tuple[str, int], FileList] = OrderedDict()
-        self._guard = threading.Lock()
+        self._memory: dict[tuple[str, int], FileList] = {}
 
     def get(self, table: Table, metadata_location: str, snapshot_id: int) -> FileList:
-        with self._guard:
-            if (known := self._memory.get((table.name, snapshot_id))) is not None:
-                self._memory.move_to_end((table.name, snapshot_id))
-                return known
+        if (known := self._memory.get((table.name, snapshot_id))) is not None:
+            return known
         files = self._load(table, snapshot_id)
         if files is None:
             files = self._build(table, metadata_location, snapshot_id)
@@ -121,10 +115,9 @@ class FileIndex:
         self._remember(table, files)
 
     def _remember(self, table: Table, files: FileList) -> None:
-        with self._guard:
-            self._memory[(table.name, files.snapshot_id)] = files
-            while len(self._memory) > _KEPT_IN_MEMORY:
-                self._memory.popitem(last=False)
+        if len(self._memory) >= _KEPT_IN_MEMORY:
+            self._memory.clear()
+        self._memory[(table.name, files.snapshot_id)] = files
 
     def _path(self, table: Table, snapshot_id: int) -> Path:
         return self._folder / table.name / f"{snapshot_id}.json"
@@ -134,7 +127,8 @@ class FileIndex:
             raw = orjson.loads(self._path(table, snapshot_id).read_bytes())
             if raw["format"] != _FORMAT:
                 return None
-            return FileList(snapshot_id, tuple(_entry(f) for f in raw["files"]), bool(raw["has_deletes"]))
+            rows = ([*row, days and tuple(days)] for *row, days in raw["files"])
+            return FileList(snapshot_id, tuple(FileEntry(*row) for row in rows), raw["has_deletes"])
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None  # a cache that cannot be read is built anew
 
@@ -166,8 +160,3 @@ def _keep_newest(folder: Path) -> None:
             aged.append((path.stat().st_mtime_ns, path))
     for _, path in sorted(aged)[:-_KEPT_ON_DISK]:
         path.unlink(missing_ok=True)
-
-
-def _entry(row: list[Any]) -> FileEntry:
-    path, size, rows, group, low, high, days = row
-    return FileEntry(path, size, rows, group, low, high, None if days is None else tuple(days))

@@ -49,9 +49,7 @@ def read_file_list(table: Table, metadata_location: str, snapshot_id: int) -> Fi
     return FileList(snapshot_id, entries, any(task.delete_files for task in tasks))
 
 
-def file_entry(
-    table: Table, stored: IcebergTable, data_file: Any, days: tuple[str, ...] | None = None
-) -> FileEntry:
+def file_entry(table: Table, stored: IcebergTable, data_file: Any) -> FileEntry:
     """Our short note of an Iceberg data file."""
     low = high = group = None
     # A file of an older or foreign layout has no group we know: it may hold any partition.
@@ -69,7 +67,6 @@ def file_entry(
         group=group,
         low=low,
         high=high,
-        days=days if days is not None else ((low,) if low is not None and low == high else None),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from domain.shared.table import ABSENT, ALL, Version
 from resources.lake.content_hash import versions_of
-from resources.lake.damage import READ_ERRORS, faults_of
+from resources.lake.damage import READ_ERRORS, faults_of, is_storage_error, query_error
 from resources.lake.engine import Engine, quoted
 from resources.lake.error import DataCorrupt, DataUnavailable
 from resources.lake.file_index import FileEntry, FileIndex, FileList
@@ -54,13 +54,21 @@ class VersionReader:
 
     def _compute(self, view: View, unknown: _FilesOf) -> dict[str, Version]:
         """A file with a fault costs its own partitions, and no others."""
-        files = _each(unknown)
         faults: dict[str, Version] = {}
-        try:
-            found = self._hash(view, list(unknown), files)
-        except READ_ERRORS:
-            faults = faults_of(self.engine.store, files)
-            found = self._hash_intact(view, unknown, [f for f in files if f.path not in faults])
+        found: dict[str, Version] = {}
+        while intact := {p: some for p, some in unknown.items() if not any(f.path in faults for f in some)}:
+            files = _each(intact)
+            try:
+                found = self._hash(view, list(intact), files)
+                break
+            except READ_ERRORS as error:
+                new = faults_of(self.engine.store, files)
+                if not new and not is_storage_error(error):
+                    raise query_error(error) from error
+                if not new:  # a store that answers now and then
+                    why = DataUnavailable(view.table.name, error).message
+                    new = {f.path: Version(0, "", unavailable=why) for f in files}
+                faults |= new
         for partition, some in unknown.items():
             if known := [faults[f.path] for f in some if f.path in faults]:
                 # Unavailable comes before corrupt: nothing is to be written over it.
@@ -68,20 +76,6 @@ class VersionReader:
         found = {p: found.get(p, ABSENT) for p in unknown}
         self.cache.put(view.table, {p: (_key(view, unknown[p]), v) for p, v in found.items()})
         return found
-
-    def _hash_intact(
-        self, view: View, unknown: _FilesOf, readable: Sequence[FileEntry]
-    ) -> dict[str, Version]:
-        """The versions of the partitions whose files are all readable."""
-        paths = {f.path for f in readable}
-        intact = [p for p, some in unknown.items() if paths.issuperset(f.path for f in some)]
-        if not intact:
-            return {}
-        try:
-            with self.engine.explained(view.reduced(readable)):
-                return self._hash(view, intact, readable)
-        except DataUnavailable as error:  # a store that answers now and then
-            return dict.fromkeys(intact, Version(rows=0, digest="", unavailable=error.message))
 
     def _hash(self, view: View, partitions: Sequence[str], files: Sequence[FileEntry]) -> dict[str, Version]:
         only = view.reduced(files)

@@ -13,11 +13,12 @@ from domain.shared.error import InvalidInput
 from domain.shared.table import Table, Version
 from resources.lake import iceberg_commit
 from resources.lake.catalog import Catalog, catalog_errors
-from resources.lake.content import Added, Content, Rows, WrittenFiles
+from resources.lake.content import Content, Rows, WrittenFiles
 from resources.lake.engine import Engine, quoted
 from resources.lake.error import CommitConflict, DataCorrupt, ForeignWarehouse, storage_errors
 from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.frame import check_partitions, conform, partitions_of
+from resources.lake.iceberg_read import file_entry
 from resources.lake.layout import sql_filter
 from resources.lake.locks import Locks
 from resources.lake.metadata import added_columns
@@ -82,15 +83,17 @@ class Writer:
         return self._change(table, lambda view: self._merged(view, frame), guard)
 
     def put(self, table: Table, written: Sequence[WrittenPartition], guard: Guard | None) -> Commit:
-        """Make written files the whole content of their partitions. Files that are not needed are deleted: of
-        partitions that have this version already, and all of a change that was not committed."""
+        """Make written files the whole content of their partitions.
+
+        Those of partitions that have this version already are deleted; maintenance deletes those of a change
+        that failed.
+        """
         content = WrittenFiles(written)
-        try:
-            return self._change(table, lambda _: content, guard)
-        finally:
-            for file in written:
-                if file.path not in content.used:
-                    self.engine.store.delete(file.path)
+        commit = self._change(table, lambda _: content, guard)
+        for file in written:
+            if file.path not in content.used:
+                self.engine.store.delete(file.path)
+        return commit
 
     def ready(self, table: Table) -> View:
         """The table, created or given its new columns first, for a writer of files before a commit."""
@@ -204,38 +207,16 @@ class Writer:
         try:
             if guard is not None:
                 guard()
-        except BaseException:
-            content.discard(stored, added)
+            snapshot_id = iceberg_commit.swap_files(stored, add=added, drop=drop)
+        except CommitConflict:  # surely not committed; any other failure may hide a commit
+            iceberg_commit.delete_data_files(stored, [f for f in added if f.file_path not in content.used])
             raise
-        try:
-            snapshot_id = iceberg_commit.swap_files(stored, add=added.files, drop=drop)
-        except CommitConflict:
-            content.discard(stored, added)  # surely not committed; any other failure may hide a commit
-            raise
-        self._index(stored, view, snapshot_id, added, victims)
+        if not view.has_deletes:  # else read anew: they may be spent
+            gone = {f.path for f in victims}
+            kept_files = [f for f in view.files if f.path not in gone]
+            fresh = [file_entry(view.table, stored, f) for f in added]
+            self.index.put(view.table, FileList(snapshot_id, (*kept_files, *fresh)))
         return snapshot_id
-
-    def _index(
-        self,
-        stored: IcebergTable,
-        view: View,
-        snapshot_id: int,
-        added: Added,
-        victims: Sequence[FileEntry],
-    ) -> None:
-        """Note the new snapshot's files, unless row-level deletes must be read anew: they may be spent."""
-        from resources.lake.iceberg_read import file_entry
-
-        if view.has_deletes:
-            return
-        gone = {f.path for f in victims}
-        groups = [file_entry(view.table, stored, f).group for f in added.files]
-        fresh = [
-            file_entry(view.table, stored, f, added.days.get(group) if groups.count(group) == 1 else None)
-            for f, group in zip(added.files, groups, strict=True)
-        ]
-        kept = [f for f in view.files if f.path not in gone]
-        self.index.put(view.table, FileList(snapshot_id, (*kept, *fresh)))
 
 
 def _refuse_empty(table: Table, partitions: Sequence[str], present: Collection[str]) -> None:
