@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FileEntry:
-    """One data file. `days` are exactly its partitions, once they were read; `low` and `high` bound them."""
+    """One data file. `days` are exactly its partitions, where known; `low` and `high` bound them."""
 
     path: str
     size: int

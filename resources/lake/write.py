@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from resources.lake.error import CommitConflict, DataCorrupt, ForeignWarehouse, 
 from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.frame import check_partitions, conform, partitions_of
 from resources.lake.iceberg_read import file_entry
-from resources.lake.layout import sql_filter
+from resources.lake.layout import group_of, sql_filter
 from resources.lake.locks import Locks
 from resources.lake.metadata import added_columns
 from resources.lake.partition_writer import WrittenPartition
@@ -107,7 +108,7 @@ class Writer:
     def rewrite(self, view: View, frame: pa.Table, files: Sequence[FileEntry]) -> None:
         """Put the rows of some files into new ones. The lock is held."""
         with catalog_errors(view.table.name):
-            self._swap(view, Rows((), frame, {}), (), frame.slice(0, 0), files, None)
+            self._swap(view, Rows((), frame.slice(0, 0), {}), (), frame, files, None)
 
     def _merged(self, view: View, frame: pa.Table) -> Rows:
         """The rows of the touched partitions after the incoming rows replaced those of equal keys."""
@@ -214,9 +215,19 @@ class Writer:
         if not view.has_deletes:  # else read anew: they may be spent
             gone = {f.path for f in victims}
             kept_files = [f for f in view.files if f.path not in gone]
-            fresh = [file_entry(view.table, stored, f) for f in added]
+            days = {*partitions_of(view.table, kept), *(p for p in changed if content.versions[p].rows)}
+            fresh = _with_days(view.table, [file_entry(view.table, stored, f) for f in added], days)
             self.index.put(view.table, FileList(snapshot_id, (*kept_files, *fresh)))
         return snapshot_id
+
+
+def _with_days(table: Table, files: Sequence[FileEntry], days: Collection[str]) -> list[FileEntry]:
+    """New files with the days in them, where a month has one file only: then they are known exactly."""
+    if table.partition_kind != "day":
+        return list(files)
+    months = Counter(f.group for f in files)
+    held = {f.group: tuple(sorted(d for d in days if group_of(table, d) == f.group)) for f in files}
+    return [replace(f, days=held[f.group] or None) if months[f.group] == 1 else f for f in files]
 
 
 def _refuse_empty(table: Table, partitions: Sequence[str], present: Collection[str]) -> None:
