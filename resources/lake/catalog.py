@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from domain.shared.error import TransientResourceError
 from domain.shared.table import Table
 from resources.lake.error import LakeUnwritable
+from resources.lake.layout import iceberg_type
 from resources.lake.location import CATALOG_NAME, LakeLocation
 from resources.lake.locks import Locks
-from resources.lake.types import iceberg_type
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.sql import SqlCatalog

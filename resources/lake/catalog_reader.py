@@ -9,7 +9,7 @@ import sqlite3
 import threading
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from domain.shared.error import TransientResourceError
 from resources.lake.location import CATALOG_NAME, LakeLocation
@@ -20,16 +20,12 @@ _QUERY = (
 )
 
 
-class CatalogReader(Protocol):
-    def metadata_locations(self) -> dict[str, str]:
-        """By table name; empty while there is no catalog yet."""
-
-
 class SqliteCatalogReader:
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def metadata_locations(self) -> dict[str, str]:
+        """By table name; empty while there is no catalog yet."""
         if not self._path.exists():
             return {}
         try:
@@ -40,15 +36,14 @@ class SqliteCatalogReader:
         except sqlite3.DatabaseError as error:
             if "no such table" in str(error):
                 return {}
-            raise self._failed(str(error)) from error
-
-    def _failed(self, text: str) -> TransientResourceError:
-        message = f"the lake's catalog {self._path} cannot be read: {text}"
-        if "disk I/O error" in text or "is full" in text:
-            remedy = "free space on its disk: reading takes some too; if there is enough, check the disk"
-            return TransientResourceError(message, reason_code="disk_full", remedy=remedy)
-        remedy = "restore this file from a backup; if it is whole, check its permissions and its disk"
-        return TransientResourceError(message, reason_code="lake_catalog", remedy=remedy)
+            full = "disk I/O error" in str(error) or "is full" in str(error)
+            raise TransientResourceError(
+                f"the lake's catalog {self._path} cannot be read: {error}",
+                reason_code="disk_full" if full else "lake_catalog",
+                remedy="free space on its disk: reading takes some too; if there is enough, check the disk"
+                if full
+                else "restore this file from a backup; if it is whole, check its permissions and its disk",
+            ) from error
 
 
 class PostgresCatalogReader:
@@ -63,14 +58,18 @@ class PostgresCatalogReader:
         import psycopg2
 
         with self._guard:
-            for attempt in (1, 2):
+            for _ in range(2):
                 try:
                     return self._read()
                 except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
                     self._connection = None  # a kept connection may be lost; a new one is not
-                    if attempt == 2:
-                        raise _unreachable(error) from error
-        raise AssertionError("unreachable")
+                    failure = error
+        raise TransientResourceError(
+            f"the lake's catalog cannot be reached: {(str(failure).strip() or 'no answer').splitlines()[0]}",
+            reason_code="lake_catalog",
+            remedy="check that this database exists and runs; PERENNIAL_CATALOG_URL, or else "
+            "PERENNIAL_DATABASE_URL, names it",
+        ) from failure
 
     def _read(self) -> dict[str, str]:
         import psycopg2
@@ -87,14 +86,7 @@ class PostgresCatalogReader:
             return dict(cursor.fetchall())
 
 
-def _unreachable(error: Exception) -> TransientResourceError:
-    first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return TransientResourceError(
-        f"the lake's catalog cannot be reached: {first}",
-        reason_code="lake_catalog",
-        remedy="check that this database exists and runs; PERENNIAL_CATALOG_URL, or else "
-        "PERENNIAL_DATABASE_URL, names it",
-    )
+CatalogReader = SqliteCatalogReader | PostgresCatalogReader
 
 
 def catalog_reader(where: LakeLocation) -> CatalogReader:

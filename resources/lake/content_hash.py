@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from domain.shared.parallel import in_parallel
-from domain.shared.table import ABSENT, Table, Version
+from domain.shared.table import Table, Version
 from resources.lake.layout import partition_key
 
 _Bits = npt.NDArray[np.uint64]
@@ -48,12 +48,6 @@ def _pieces(batch: pa.RecordBatch | pa.Table) -> Iterable[pa.RecordBatch]:
     """Few enough rows for the processor's cache: whole columns would go to memory and back for every step."""
     whole = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
     return (piece for piece in whole.to_batches(max_chunksize=_AT_ONCE) if piece.num_rows)
-
-
-def version_of(table: Table, frame: pa.Table) -> Version:
-    """The version of one partition's rows."""
-    found = versions_of(table, [frame])
-    return next(iter(found.values())) if found else ABSENT
 
 
 def _of_piece(table: Table, piece: pa.RecordBatch) -> list[tuple[str, int, int]]:

@@ -16,8 +16,8 @@ from resources.lake.damage import READ_ERRORS, faults_of, is_of_statement, is_st
 from resources.lake.error import DataCorrupt, DataUnavailable
 from resources.lake.file_index import FileEntry
 from resources.lake.iceberg_read import read_with_deletes
+from resources.lake.layout import iceberg_type
 from resources.lake.metadata import schema_map
-from resources.lake.types import iceberg_type
 from resources.lake.view import View
 from resources.objects.store import Store
 

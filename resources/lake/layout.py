@@ -1,4 +1,4 @@
-"""How partition keys, partition columns and file groups of a table relate.
+"""How partition keys, partition columns, types and file groups of a table relate.
 
 A partition is what callers replace (a day); a group is what Iceberg lays out in one folder (its month).
 """
@@ -14,8 +14,21 @@ import pyarrow as pa
 
 from domain.shared.error import InvalidInput
 from domain.shared.table import ALL, Table
-from resources.lake.types import iceberg_type
 
+_TYPES: dict[pa.DataType, str] = {
+    pa.bool_(): "boolean",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.date32(): "date",
+    pa.time64("us"): "time",
+    pa.timestamp("us"): "timestamp",
+    pa.timestamp("us", tz="UTC"): "timestamptz",
+    pa.string(): "string",
+    pa.binary(): "binary",
+}
+"""The column types a lake table may have, by Iceberg's names, which DuckDB understands too."""
 _PARTITION_TYPES: dict[str, tuple[pa.DataType, ...]] = {
     "day": (pa.date32(),),
     "year": (pa.int32(),),
@@ -49,6 +62,18 @@ def check_table(table: Table) -> None:
             f"{table.name}: a {table.partition_kind} table needs partition columns of type "
             f"{', '.join(map(str, wanted)) or 'none at all'}"
         )
+
+
+def iceberg_type(table: str, column: str, arrow: pa.DataType) -> str:
+    """Iceberg's name of an Arrow type, as table metadata spells it."""
+    if pa.types.is_decimal128(arrow):
+        return f"decimal({arrow.precision}, {arrow.scale})"
+    if (name := _TYPES.get(arrow)) is None:
+        raise InvalidInput(
+            f"{table}.{column}: the lake has no column type {arrow}",
+            remedy=f"use one of {', '.join(str(t) for t in _TYPES)} or decimal128",
+        )
+    return name
 
 
 def parse_partition(table: Table, partition: str) -> tuple[date | int | str, ...]:

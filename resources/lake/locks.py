@@ -6,11 +6,10 @@ Both are freed by the operating system or the server when their holder dies.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from time import monotonic
-from typing import Protocol
 
 from resources.lake.error import LakeBusy
 from resources.lake.location import LakeLocation
@@ -19,11 +18,6 @@ WAIT_SECONDS = 120.0
 QUEUE = 4
 POLL_SECONDS = 0.002
 _REMEDY = "another process is writing this table; try again, or look for a stuck run"
-
-
-class Locks(Protocol):
-    def lease(self, name: str) -> AbstractContextManager[None]:
-        """Hold the lock of this name, waiting a bounded time for it."""
 
 
 class FileLocks:
@@ -40,6 +34,7 @@ class FileLocks:
 
     @contextmanager
     def lease(self, name: str) -> Iterator[None]:
+        """Hold the lock of this name, waiting a bounded time for it."""
         from filelock import FileLock, Timeout
 
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -85,6 +80,9 @@ class PostgresLocks:
             yield
         finally:
             connection.close()
+
+
+Locks = FileLocks | PostgresLocks
 
 
 def table_locks(where: LakeLocation) -> Locks:

@@ -17,7 +17,7 @@ import orjson
 from domain.shared.error import InvalidInput
 from domain.shared.table import Table
 from resources.lake.error import SnapshotGone
-from resources.lake.types import iceberg_type
+from resources.lake.layout import iceberg_type
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,6 @@ from resources.objects.store import Store, store_for
 LOST = "staging_corrupt"
 """The reason code of rows that are lost or do not decode; a store that does not answer is a passing
 failure."""
-_OWNER = b"pipeline"
-"""The metadata key of the pipeline that staged rows belong to; files of earlier programs have none."""
 _NOTES = "notes"
 
 
@@ -33,8 +31,7 @@ class Staging:
         import pyarrow.parquet as pq
 
         sink = pa.BufferOutputStream()
-        marked = rows.replace_schema_metadata({**(rows.schema.metadata or {}), _OWNER: pipeline_id.encode()})
-        pq.write_table(marked, sink, compression="zstd", write_page_checksum=True)
+        pq.write_table(rows, sink, compression="zstd", write_page_checksum=True)
         self.store.create(self._uri(pipeline_id, "original"), original)
         self.store.create(self._uri(pipeline_id, "rows.parquet"), sink.getvalue().to_pybytes())
 
@@ -55,14 +52,13 @@ class Staging:
 
         uri = self._uri(pipeline_id, "rows.parquet")
         try:
-            rows = pq.read_table(pa.BufferReader(self.store.read(uri)), page_checksum_verification=True)
+            return pq.read_table(pa.BufferReader(self.store.read(uri)), page_checksum_verification=True)
         except (FileNotFoundError, pa.ArrowException, OSError) as error:
-            raise _lost(f"staged rows cannot be read: {uri}") from error
-        metadata = dict(rows.schema.metadata or {})
-        # A restore may swap files: all numbers would be right, of another upload.
-        if metadata.pop(_OWNER, pipeline_id.encode()) != pipeline_id.encode():
-            raise _lost(f"staged rows are those of another upload: {uri}")
-        return rows.replace_schema_metadata(metadata)
+            raise InfrastructureError(
+                f"staged rows cannot be read: {uri}",
+                reason_code=LOST,
+                remedy="upload the file again, or put the staged file back",
+            ) from error
 
     def remove(self, pipeline_id: str) -> None:
         for name in ("rows.parquet", "original"):
@@ -97,9 +93,3 @@ class Staging:
             return [one.uri for one in self.store.list(prefix)]
         except OSError as error:
             raise TransientResourceError(f"staged uploads cannot be listed: {error}") from error
-
-
-def _lost(what: str) -> InfrastructureError:
-    return InfrastructureError(
-        what, reason_code=LOST, remedy="upload the file again, or put the staged file back"
-    )

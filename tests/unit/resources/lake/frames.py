@@ -10,8 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from domain.shared.table import Column, Table
+from domain.shared.table import Column, Table, Version
 from resources.lake.client import Lake
+from resources.lake.content_hash import versions_of
 
 Lakes = Callable[..., Lake]
 
@@ -97,6 +98,12 @@ def rows_of(lake: Lake, table: str, as_of: int | None = None) -> pa.Table:
     """All rows of a table, now or in an earlier snapshot."""
     rows = lake.query(f"SELECT * FROM {table}", as_of=None if as_of is None else {table: as_of})
     return rows.cast(lake.tables[table].schema)
+
+
+def version_of(table: Table, frame: pa.Table) -> Version:
+    """The version that a partition with these rows has."""
+    [version] = versions_of(table, [frame]).values()
+    return version
 
 
 def prices(*days: str, scale: float = 1.0, codes: Sequence[str] = CODES) -> pa.Table:

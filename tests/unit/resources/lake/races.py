@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from resources.lake.client import Lake
-from resources.lake.content_hash import version_of
-from tests.unit.resources.lake.frames import CODES, DAILY, TABLES, days_from, prices, rows_of
+from tests.unit.resources.lake.frames import CODES, DAILY, TABLES, days_from, prices, rows_of, version_of
 
 WRITERS = 4
 DAYS_EACH = 5

@@ -21,13 +21,13 @@ from domain.shared.error import InvalidInput, TransientResourceError
 from domain.shared.table import Column, Table
 from resources.lake.catalog import Catalog
 from resources.lake.catalog_reader import catalog_reader
-from resources.lake.content_hash import version_of, versions_of
+from resources.lake.content_hash import versions_of
 from resources.lake.engine import Engine
 from resources.lake.file_index import FileEntry, FileIndex, FileList
 from resources.lake.location import CONNECT_SECONDS, LakeLocation
 from resources.lake.locks import FileLocks, PostgresLocks
 from resources.objects.store import Store
-from tests.unit.resources.lake.frames import DAILY, WHOLE, on_files, prices, rows_of, stocks
+from tests.unit.resources.lake.frames import DAILY, WHOLE, on_files, prices, rows_of, stocks, version_of
 
 MON = "2026-11-16"
 EVERY_TYPE = Table(
