@@ -188,13 +188,6 @@ def test_import__changed_since_it_was_found__waits_for_the_next_pass(toys: Toys)
     assert toys.imported == ["whole"]
 
 
-def test_import__removed_since_it_was_found__is_skipped(toys: Toys) -> None:
-    path = toys.put("first/a.csv", age=60.0)
-    found = toys.find()
-    path.unlink()
-    assert toys.run(found) == {"a.csv": "file_changed"}
-
-
 def test_import__cannot_be_moved__is_deferred_while_others_are_imported(toys: Toys) -> None:
     toys.put("first/a.csv")
     toys.put("then/b.csv")
@@ -277,26 +270,6 @@ def test_import__links_and_devices__are_refused_without_reading(
     assert len(reports) == 3
     assert SECRET not in "".join(reports) + caplog.text
     assert list(secret.parent.iterdir()) == [secret]
-
-
-def test_import__folder_replaced_by_a_link__is_refused(toys: Toys, tmp_path: Path) -> None:
-    path = toys.put("first/2025/a.csv", age=60.0)
-    found = toys.find()
-    path.parent.rename(tmp_path / "elsewhere")
-    path.parent.symlink_to(tmp_path / "elsewhere")
-    assert toys.run(found) == {"a.csv": "file_refused"}
-    assert toys.imported == []
-
-
-def test_import__taken_is_a_link__moves_nothing_out(toys: Toys, tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    path = toys.put("first/a.csv", age=60.0)
-    (toys.inbox.root / "taken").symlink_to(outside)
-    with pytest.raises(TransientResourceError, match="link"):
-        toys.run(toys.find())
-    assert path.exists()
-    assert not list(outside.rglob("*.csv"))
 
 
 def test_import__too_large__is_refused(toys: Toys) -> None:

@@ -11,7 +11,6 @@ from getpass import getuser
 
 import pytest
 
-from domain.carbon.tables import FACTOR_VERSIONS
 from services.carbon.reconcile import CarbonReconciler
 from services.reconcile import reconcile
 from tests.command import said
@@ -34,14 +33,6 @@ DEARER = FACTORS.replace(",8,g/km", ",9,g/km")
 
 def changed(before: dict[tuple[str, str], str], after: dict[tuple[str, str], str]) -> set[tuple[str, str]]:
     return {place for place in before.keys() | after.keys() if before.get(place) != after.get(place)}
-
-
-def test_a_year_is_uploaded_and_reported(app: CarbonApp) -> None:
-    assert app.milligrams() == TRAIN_MG + ELECTRICITY_MG + PAPER_MG
-    assert app.milligrams("SCI") == 1000 * 2 * 8_000 + 5_000 * 140_000
-    assert app.milligrams("PHY") == 1000 * 2 * 8_000
-    assert not app.due()
-    assert app.run("report", YEAR).err == "", "a report that is up to date says nothing of the kind"
 
 
 def test_within_two_passes_after_its_factors_are_in_the_report_is_new_and_the_rest_untouched(
@@ -115,12 +106,6 @@ def test_a_factor_that_is_gone_is_stale_kept_and_used_and_seen_again_it_is_not(
     assert {r["factor_id"] for r in app.sql("SELECT factor_id FROM carbon.factors")} == ids
 
 
-def test_a_file_of_one_type_makes_no_factor_of_another_stale(app: CarbonApp) -> None:
-    only_paper = "\n".join(line for line in FACTORS.splitlines() if "paper" in line or "value" in line) + "\n"
-    app.upload_and_settle("factors", only_paper)
-    assert not app.run("stale", "--json").json["factors"]
-
-
 def test_the_receipt_names_what_the_file_took_the_place_of(app: CarbonApp) -> None:
     done = app.upload("data", TRAIN.replace("500", "600"), "--type", "train", name="trains-again.csv")
     assert "in the place of upload 3, data.csv, 2 rows" in done.out
@@ -165,28 +150,6 @@ def test_data_of_a_type_is_replaced_by_its_next_file_and_only_that(app: CarbonAp
     }
 
 
-def test_two_institutions_keep_their_data_beside_each_other(app: CarbonApp) -> None:
-    other = UNITS.replace("UNI", "EPF").replace("SCI", "ENG").replace("ART", "ARC").replace("PHY", "CHE")
-    assert app.upload("units", other, "--institution", "other", name="other.csv").code == 0
-    theirs = TRAIN.replace("PHY", "CHE").replace("ART", "ARC")
-    app.upload_and_settle("data", theirs, "--type", "train", "--institution", "other", name="t.csv")
-    assert app.milligrams() == 2 * TRAIN_MG + ELECTRICITY_MG + PAPER_MG
-    assert app.milligrams("EPF") == TRAIN_MG
-
-
-def test_a_unit_of_another_institution_is_nobody_elses(app: CarbonApp) -> None:
-    before = app.content(), app.due()
-    done = app.upload("units", UNITS, "--institution", "other")
-    assert done.code == 2
-    assert "is a unit of 'main' already" in done.err
-    assert (app.content(), app.due()) == before
-
-
-def test_a_word_in_another_case_is_the_same_word_and_takes_no_fallback(app: CarbonApp) -> None:
-    app.upload_and_settle("data", TRAIN.replace("CH", "ch"), "--type", "train")
-    assert app.milligrams() == TRAIN_MG + ELECTRICITY_MG + PAPER_MG
-
-
 def test_an_absurd_mass_is_refused_by_name_and_the_report_says_that_the_type_is_old(
     app: CarbonApp,
 ) -> None:
@@ -215,12 +178,6 @@ def test_an_entry_without_a_factor_is_reported_and_is_no_zero(app: CarbonApp) ->
     page = app.folder / "page.html"
     assert app.run("report", YEAR, "--html", str(page)).code == 0
     assert "kind virgin" in page.read_text()
-
-
-def test_a_measured_mass_takes_the_place_of_the_calculation(app: CarbonApp) -> None:
-    measured = "unit_id,mass,kind,kg_co2eq\nART,100,recycled,\nART,,virgin,12.5\n"
-    app.upload_and_settle("data", measured, "--type", "paper")
-    assert app.milligrams() == TRAIN_MG + ELECTRICITY_MG + PAPER_MG + 12_500_000
 
 
 def test_a_reorganisation_moves_the_sums_and_no_number(app: CarbonApp) -> None:
@@ -258,14 +215,6 @@ def test_the_whole_report_as_csv_is_in_milligrams_and_exactly_in_tonnes(app: Car
     assert all(Decimal(row["own_tonnes"]) * 10**9 == int(row["own_mg"]) for row in rows)
     assert all(Decimal(row["total_tonnes"]) * 10**9 == int(row["total_mg"]) for row in rows)
     assert "E" not in "".join(row["own_tonnes"] for row in rows)
-
-
-def test_a_factor_whose_value_is_lost_is_explained_as_such(app: CarbonApp) -> None:
-    nothing = FACTOR_VERSIONS.schema.empty_table()
-    app.carbon.lake.replace(FACTOR_VERSIONS.name, YEAR, nothing, allow_empty=True)
-    said = app.run("explain", YEAR, "--type", "paper")
-    assert said.code == 0, said.err
-    assert "version 1, whose value is lost" in said.out
 
 
 def test_an_explanation_shows_the_whole_calculation(app: CarbonApp) -> None:
@@ -341,20 +290,6 @@ def test_work_that_meets_a_lock_is_wished_for_again_when_the_year_is_unlocked(
     assert app.run("unlock", YEAR, "--reason", "a mistake").code == 0
     assert app.settle() == []
     assert app.milligrams() == TRAIN_MG + 2_000_000 + ELECTRICITY_MG + PAPER_MG
-
-
-def test_a_retried_piece_of_work_stays_in_its_pipeline(app: CarbonApp) -> None:
-    app.upload_and_settle("factors", DEARER)
-    carbon = app.carbon
-    newest = carbon.ledger.find("carbon.emission_recalc")[0]
-    again = carbon.ledger.retry(newest.id)
-    assert (
-        carbon.ledger.pipelines.of([again.id])[again.id] == carbon.ledger.pipelines.of([newest.id])[newest.id]
-    )
-
-
-def test_an_empty_home_says_what_to_do(empty_app: CarbonApp) -> None:
-    assert "upload units, factors and data" in empty_app.run("report", YEAR).err
 
 
 def test_a_report_of_the_past_is_what_it_was(app: CarbonApp) -> None:

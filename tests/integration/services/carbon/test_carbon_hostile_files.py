@@ -18,7 +18,6 @@ import pytest
 
 import tests.unit.domain.carbon as collection
 from domain.carbon.catalogue import catalogue
-from domain.shared.error import InvalidInput
 from domain.shared.tabular.problems import FileRefused
 from services.carbon.upload import upload
 from services.carbon.uploaded_file import File
@@ -125,17 +124,6 @@ def test_the_rows_of_an_accepted_file_are_kept_as_they_are_read(with_units: Carb
     assert with_units.settle() == []
     assert not with_units.due()
     assert {p.rsplit("|")[-1] for t, p in with_units.content() if t == "carbon_reports"} >= {"2024", "2025"}
-
-
-def test_a_file_that_cannot_be_is_refused_at_the_door(with_units: CarbonApp) -> None:
-    """What no reader sees: another's units, a locked year."""
-    before = state(with_units)
-    with pytest.raises(InvalidInput, match="is a unit of 'main' already"):
-        upload(with_units.carbon, File("units", "it.csv", b"unit_id,name\nA,a\n", "x", "other", year=2025))
-    with_units.run("lock", "2025", "--reason", "published")
-    with pytest.raises(InvalidInput, match="2025 is locked"):
-        upload(with_units.carbon, File("units", "it.csv", b"unit_id,name\nA,b\n", "x", year=2025))
-    assert state(with_units) == before
 
 
 def test_what_tells_no_size_is_read_no_further_than_a_file_may_be_large(

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
-from domain.shared.error import InvalidInput
-from services.carbon.upload import upload
-from services.carbon.uploaded_file import File
 from tests.integration.services.carbon.carbon_app import (
     FACTORS,
     PAPER,
@@ -61,22 +56,6 @@ def test_units_that_wait_are_taken_already(app: CarbonApp) -> None:
     assert "is a unit of 'other' already" in done.err
 
 
-def test_two_who_bring_the_same_unit_at_once_do_not_both_have_it(app: CarbonApp) -> None:
-    def bring(institution: str) -> bool:
-        file = File("units", "u.csv", THEIRS.encode(), "ada", institution=institution, year=int(YEAR))
-        try:
-            upload(app.carbon, file)
-        except InvalidInput:
-            return False
-        return True
-
-    with ThreadPoolExecutor(4) as pool:
-        kept = list(pool.map(bring, ("a", "b", "c", "d")))
-    assert sum(kept) <= 1
-    owners = {u.institution for u in app.carbon.store.uploads.current() if u.kind == "units"}
-    assert len(owners - {"main"}) == sum(kept)
-
-
 def test_units_that_are_used_and_left_out_are_reported_before_and_when_it_happens(
     app: CarbonApp,
 ) -> None:
@@ -97,12 +76,6 @@ def test_uploaded_data_can_be_taken_back_and_brought_again(app: CarbonApp) -> No
     app.upload_and_settle("data", PAPER, "--type", "paper")
     after = app.content()
     assert {place for place in before if before[place] != after.get(place)} == set()
-
-
-def test_what_was_never_uploaded_cannot_be_taken_back(app: CarbonApp) -> None:
-    done = app.run("withdraw", "plane", YEAR)
-    assert done.code == 2
-    assert "no data of plane 2025" in done.err
 
 
 def test_a_value_is_reported_as_brought_by_the_file_of_its_moment_though_others_have_the_same_bytes(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ from domain.carbon.factors import digests
 from domain.carbon.observed import Observed
 from resources.lake.client import Lake
 from services.carbon.reconcile import CarbonReconciler
-from services.carbon.service import DIGESTS, CarbonService
+from services.carbon.service import CarbonService
 from services.reconcile import reconcile
 from tests.integration.services.carbon.carbon_app import FACTORS, YEAR, CarbonApp
 from tests.light import heavy_imports
@@ -39,13 +38,6 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def seen_of_factors(app: CarbonApp) -> Mapping[str, str]:
     return app.carbon.observe().factor_digests[int(YEAR)]
-
-
-def forget_digests(app: CarbonApp) -> None:
-    """As facts were before this was recorded."""
-    provenance = app.carbon.provenance
-    for record in provenance.records(["carbon.factors"]).values():
-        provenance.record([replace(record, detail={k: v for k, v in record.detail.items() if k != DIGESTS})])
 
 
 def test_a_pass_reads_no_row(app: CarbonApp, read: list[str]) -> None:
@@ -82,13 +74,6 @@ def test_what_types_see_of_their_factors_is_recorded_with_them(app: CarbonApp, a
     recorded = seen_of_factors(app)
     assert recorded == digests(app.carbon.factors(int(YEAR)))
     assert set(recorded) == {"train", "electricity", "paper"}
-
-
-def test_what_was_not_recorded_is_read_and_says_the_same(app: CarbonApp, read: list[str]) -> None:
-    recorded = seen_of_factors(app)
-    forget_digests(app)
-    assert (seen_of_factors(app), len(read)) == (recorded, 1)
-    assert app.due() == set()
 
 
 def test_what_was_recorded_of_other_factors_is_not_believed(app: CarbonApp) -> None:

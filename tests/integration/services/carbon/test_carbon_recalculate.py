@@ -27,20 +27,6 @@ def test_all_types_of_a_module_are_calculated_and_nothing_changes(app: CarbonApp
     assert recalculations(app) == [(f"data_entry_emissions:train|{YEAR}", "completed", job)]
 
 
-def test_without_a_module_it_is_every_type_that_has_entries(app: CarbonApp) -> None:
-    assert app.run("recalculate", YEAR).code == 0
-    app.reconcile()
-    assert sorted(key for key, _, _ in recalculations(app)) == [
-        f"data_entry_emissions:{name}|{YEAR}" for name in ("electricity", "paper", "train")
-    ]
-
-
-def test_a_daemon_does_what_was_asked_of_it(app: CarbonApp) -> None:
-    [asked] = request_modules(app.carbon, ["travel"], int(YEAR))
-    app.reconcile()
-    assert recalculations(app) == [(f"data_entry_emissions:train|{YEAR}", "completed", asked.id)]
-
-
 def test_a_pass_that_died_over_it_leaves_it_to_the_next(app: CarbonApp) -> None:
     carbon = app.carbon
     [asked] = request_modules(carbon, ["travel"], int(YEAR))
@@ -70,9 +56,3 @@ def test_a_locked_year_is_not_calculated_anew(app: CarbonApp) -> None:
     assert done.code == 2
     assert "2025 is locked" in done.err
     assert recalculations(app) == []
-
-
-def test_a_module_that_is_none_is_reported_with_those_there_are(app: CarbonApp) -> None:
-    done = app.run("recalculate", YEAR, "--module", "travels")
-    assert done.code == 2
-    assert "travel" in done.err

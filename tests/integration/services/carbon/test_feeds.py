@@ -96,15 +96,6 @@ def test_read__edited_entry__changes_its_partitions_only(beside: CarbonApp, appl
     assert trains(beside) == FILED_MG + 200 * 8_000
 
 
-def test_poll__nothing_new__reads_and_changes_nothing(beside: CarbonApp, application: Application) -> None:
-    application.save(TRAIN_2025, [journey("a", 100)])
-    poll_and_ingest(beside)
-    before, calls = beside.content(), len(application.calls)
-    assert poll_and_ingest(beside) == []
-    assert beside.content() == before
-    assert application.calls[calls:] == ["/changes"]
-
-
 def test_upload__file_of_the_same_type__keeps_feed_entries(
     beside: CarbonApp, application: Application
 ) -> None:
@@ -122,13 +113,6 @@ def test_read__all_entries_deleted__files_stay(beside: CarbonApp, application: A
     assert poll_and_ingest(beside) == []
     assert trains(beside) == FILED_MG
     assert not beside.due()
-
-
-def test_read__application__is_only_read(beside: CarbonApp, application: Application) -> None:
-    application.save(TRAIN_2025, [journey("a", 100)])
-    poll_and_ingest(beside)
-    assert {call.partition("?")[0] for call in application.calls} == {"/changes", "/entries"}
-    assert application.edits == [TRAIN_2025]
 
 
 def test_read__wrong_entries__good_ones_are_imported(beside: CarbonApp, application: Application) -> None:
@@ -175,14 +159,6 @@ def test_read__one_scope_fails__others_are_read(beside: CarbonApp, application: 
     assert trains(beside) == FILED_MG + 7 * 8_000
 
 
-def test_read__many_pages__one_upload(beside: CarbonApp, application: Application) -> None:
-    application.page_size = 7
-    application.save(TRAIN_2025, [journey(f"j{n}", 1) for n in range(50)])
-    assert poll_and_ingest(beside) == []
-    assert trains(beside) == FILED_MG + 50 * 8_000
-    assert sum(call.startswith("/entries") for call in application.calls) == 8
-
-
 def test_read__edited_between_pages__is_deferred(beside: CarbonApp, application: Application) -> None:
     application.page_size = 2
     application.save(TRAIN_2025, [journey("a", 1), journey("b", 1), journey("c", 1)])
@@ -225,22 +201,6 @@ def test_read__change_polled_while_reading__is_read_too(
     monkeypatch.setattr(carbon.feeds["manual"], "entries", read_and_edited)
     assert settle(carbon) == []
     assert trains(beside) == FILED_MG + 5 * 8_000
-
-
-def test_read__edited_while_reading__is_read_again_in_the_run(
-    beside: CarbonApp, application: Application
-) -> None:
-    application.page_size = 2
-    application.save(TRAIN_2025, [journey(name, 1) for name in "abc"])
-
-    def edit(page: int) -> None:
-        if page == 1 and len(application.edits) <= READ_AGAIN:
-            application.save(TRAIN_2025, [journey(name, 4 + len(application.edits)) for name in "abc"])
-
-    application.on_page = edit
-    assert poll_and_ingest(beside) == []
-    assert len(application.edits) == 1 + READ_AGAIN
-    assert trains(beside) == FILED_MG + 3 * (4 + READ_AGAIN) * 8_000
 
 
 def test_fetch__application_down__finding_and_nothing_changes(
@@ -294,22 +254,6 @@ def test_read__application_fails__is_deferred_and_read_later(
     assert trains(beside) == FILED_MG + 100 * 8_000
 
 
-def test_reconcile__polled_change__is_read_and_calculated(
-    beside: CarbonApp, application: Application
-) -> None:
-    """As the daemon does it: one sensor hears, the other has it read and calculated."""
-    application.save(TRAIN_2025, [journey("a", 100)])
-    carbon = beside.carbon
-    [poll] = poll_feeds(carbon, {})
-    assert (poll.origin, poll.changes, poll.cursor) == ("manual", 1, "1")
-    for _ in range(4):
-        beside.reconcile()
-    assert not beside.due()
-    assert trains(beside) == FILED_MG + 100 * 8_000
-    [again] = poll_feeds(carbon, {"manual": poll.cursor})
-    assert again.changes == 0
-
-
 def test_delete_superseded_readings__old_ones__are_deleted(
     beside: CarbonApp, application: Application
 ) -> None:
@@ -346,29 +290,6 @@ def test_poll__unknown_type__is_a_finding(beside: CarbonApp, application: Applic
     application.save(Place("zeppelin", 2025), [journey("a", 100)])
     assert poll_and_ingest(beside) == []
     assert findings()[f"pulled_entries:zeppelin|{YEAR}"][:2] == ("broken", "unknown_type")
-
-
-def test_fetch__pipeline__includes_the_reading(beside: CarbonApp, application: Application) -> None:
-    application.save(TRAIN_2025, [journey("a", 100)])
-    beside.run("fetch")
-    newest = beside.run("pipelines", "--json").json["pipelines"][0]
-    chain = beside.run("pipelines", newest["pipeline"], "--json").json
-    assert [row["kind"] for row in chain["work"]][:2] == ["carbon.api_ingest", "carbon.csv_ingest"]
-    assert chain["status"] == "SUCCESS"
-
-
-def test_read__two_applications__two_sources(
-    beside: CarbonApp, application: Application, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    meters = Application()
-    application.save(TRAIN_2025, [journey("a", 100)])
-    meters.save(TRAIN_2025, [journey("a", 1)])
-    with serving(meters) as address:
-        monkeypatch.setenv("PERENNIAL_CARBON_API_URL", address)
-        assert poll_and_ingest(beside) == []
-    assert trains(beside) == FILED_MG + 101 * 8_000
-    rows = beside.carbon.lake.sql(f"SELECT DISTINCT source FROM {DATA_ENTRIES.name} ORDER BY 1").to_pylist()
-    assert [row["source"] for row in rows] == ["api", "csv", "manual"]
 
 
 def test_doctor__applications__asks_each(beside: CarbonApp, application: Application) -> None:

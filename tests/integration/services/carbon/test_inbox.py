@@ -13,11 +13,9 @@ from domain.carbon.jobs import FILE_INGEST, INBOX_FILES
 from domain.shared.error import TransientResourceError
 from orchestration.build import build_definitions
 from orchestration.cli.runner import runner
-from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
 from orchestration.instance import open_instance
 from sensors.carbon.inbox import inbox_sensor, run_tags
-from services.carbon.findings import find_problems
 from services.carbon.upload import upload
 from services.carbon.uploaded_file import File
 from services.inbox import poll
@@ -88,19 +86,6 @@ def test_import__wrong_rows__report_lists_them_and_nothing_changes(
     assert (app.content(), app.due()) == before
 
 
-def test_import__locked_year__is_refused(app: CarbonApp, inbox: CarbonInbox) -> None:
-    app.run("lock", YEAR, "--reason", "published")
-    inbox.put(f"factors/{YEAR}/f.csv", FACTORS.replace("0.7", "0.8"))
-    assert inbox.find_and_run() == {"f.csv": "year_locked"}
-    assert inbox.report(f"refused/factors/{YEAR}/f.csv").startswith(f"{YEAR} is locked by")
-
-
-def test_import__units_and_their_data_together__units_first(inbox: CarbonInbox) -> None:
-    inbox.put(f"{DATA}/p.csv", "unit_id,mass,kind\nNEW,1,recycled\n", age=0.2)
-    inbox.put(f"units/{YEAR}/u.csv", "unit_id,name,parent_id\nNEW,New,\n", age=0.1)
-    assert list(inbox.find_and_run().items()) == [("u.csv", "imported"), ("p.csv", "imported")]
-
-
 # Once, and in order
 
 
@@ -142,15 +127,6 @@ def test_import__written_before_the_newest_upload__is_refused_until_touched(
     assert newest(app) == "fix.csv"
     inbox.put(f"{DATA}/old.csv", OLDER)
     assert inbox.find_and_run() == {"old.csv": "imported"}
-
-
-def test_import__written_before_a_newer_inbox_file__is_refused(app: CarbonApp, inbox: CarbonInbox) -> None:
-    inbox.put(f"{DATA}/b.csv", NEWER, age=0.2)
-    assert inbox.find_and_run() == {"b.csv": "imported"}
-    inbox.put(f"{DATA}/a.csv", OLDER, age=0.9)
-    assert inbox.find_and_run() == {"a.csv": "older_than_newest"}
-    inbox.put(f"{DATA}/c.csv", OLDER)
-    assert inbox.find_and_run() == {"c.csv": "imported"}
 
 
 @pytest.mark.parametrize(
@@ -199,15 +175,6 @@ def test_heal__dispatched_to_a_run_that_died__is_imported(
     done = app.run("heal")
     assert done.code == 0, done.err
     assert newest(app) == "fix.csv"
-
-
-def test_findings__files_beside_the_folders__are_named(app: CarbonApp, inbox: CarbonInbox) -> None:
-    inbox.inbox.prepare()
-    inbox.put("plane.csv", "lost")
-    inbox.put("README.md", "what goes where")
-    [finding] = find_problems(open_carbon(load_settings()))
-    assert (finding.reason_code, finding.health) == ("inbox_unknown", "broken")
-    assert finding.reason.startswith("plane.csv: not in units, factors or data")
 
 
 def test_sensor__complete_file__starts_a_run_that_imports_it(app: CarbonApp, inbox: CarbonInbox) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pytest
 
 from domain.carbon.observed import Observed
 from domain.carbon.report_state import ReportState
@@ -163,20 +162,6 @@ def test_read__during_a_commit__is_repeated_with_the_new_state(app: CarbonApp) -
     assert not state.unstable
 
 
-@pytest.mark.slow
-def test_read__of_a_year_that_keeps_changing__is_marked_unstable(app: CarbonApp) -> None:
-    carbon, readings = app.carbon, []
-
-    def read(_: Observed, state: ReportState) -> ReportState:
-        readings.append(state)
-        if carbon.lake.version("carbon.carbon_reports", YEAR).rows > 1:
-            _commit(app)
-        return state
-
-    assert read_consistently(carbon, int(YEAR), read).unstable
-    assert [one.unstable for one in readings] == [False, False, False, True]
-
-
 def test_pipeline__before_its_numbers_are_in_the_report__is_no_success(app: CarbonApp) -> None:
     def status(file: str) -> tuple[str, str]:
         found = app.run("pipelines", "--json").json["pipelines"]
@@ -261,30 +246,6 @@ def test_explain__of_a_changed_entry__shows_nothing_of_the_new_entry(app: Carbon
     assert app.settle() == []
     [paper] = app.run("explain", YEAR, "--type", "paper", "--json").json["results"]
     assert (paper["data_file"], paper["quantity"], paper["entry_changed"]) == ("q3.csv", 900, False)
-
-
-def test_explain__of_an_empty_home__is_refused(empty_app: CarbonApp) -> None:
-    said = empty_app.run("explain", YEAR)
-    assert (said.code, said.err.splitlines()[0]) == (2, "error: no result of 2025 matches")
-
-
-def test_emissions__record_since_when_no_report_includes_them(app: CarbonApp) -> None:
-    def since() -> str:
-        [record] = app.carbon.provenance.records(["carbon.data_entry_emissions"], [f"train|{YEAR}"]).values()
-        return str(record.detail["unsummed_since"])
-
-    def edit(text: str) -> str:
-        assert app.upload("data", text, "--type", "train").code == 0
-        app.reconcile()
-        app.reconcile()
-        return since()
-
-    summed = since()
-    first = edit(MORE)
-    assert first > summed
-    assert edit(TRAIN + "ART,1,1,CH\n") == first  # calculated anew, and still no report of it
-    assert app.settle() == []
-    assert edit(MORE) > first
 
 
 def withhold(app: CarbonApp, table: str, topic: str) -> Path:

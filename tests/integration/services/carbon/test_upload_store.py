@@ -5,8 +5,6 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-import pytest
-
 from domain.shared.clock import machine_clock
 from services.carbon.upload_store import Upload, Uploads
 
@@ -27,18 +25,6 @@ def test_record__upload__returns_number_and_moment(store, clock):
     assert (kept.id, kept.uploaded_at, kept.moment) == (1, clock(), clock())
     assert replace(kept, id=0, uploaded_at=None) == reported
     assert store.uploads.find() == [kept]
-
-
-def test_moment__not_recorded__raises():
-    with pytest.raises(ValueError, match=r"flights\.csv was not recorded"):
-        _ = a_file().moment
-
-
-def test_record__refused_file__is_found_as_such(store):
-    kept = store.uploads.record(a_file(accepted=False, years=(), taken=0))
-    assert store.uploads.find(accepted=False) == [kept]
-    assert store.uploads.find(accepted=True) == []
-    assert kept.years == ()
 
 
 def test_find__filters__newest_first(store):
@@ -65,45 +51,10 @@ def test_record_again__deleted_upload__keeps_its_moment_and_is_added_once(store,
     assert store.uploads.pipelines() == {first.pipeline_id}
 
 
-def test_find__years__are_sorted(store):
-    kept = store.uploads.record(a_file(years=(2025, 2023, 2024)))
-    assert store.uploads.find()[0].years == (2023, 2024, 2025)
-    assert store.uploads.find(pipeline_ids=[kept.pipeline_id])[0].years == (2023, 2024, 2025)
-
-
-def test_scope__kind_topic_institution_source__tell_uploads_apart():
-    assert a_file().scope == ("data", "plane", "main", "csv")
-    assert a_file().scope == a_file(years=(2020,), sha256="cd" * 32).scope
-    assert len({a_file(**{name: "other"}).scope for name in ("kind", "topic", "institution", "source")}) == 4
-
-
-def test_file__sha256__is_shortened():
-    assert a_file().file == "ab" * 8
-
-
-def test_record__several_at_once__have_their_own_numbers(store, open_store):
-    stores = [open_store() for _ in range(6)]
-
-    def record(number: int) -> int:
-        return stores[number].uploads.record(a_file(pipeline_id=f"P{number}")).id
-
-    with ThreadPoolExecutor(6) as pool:
-        numbers = list(pool.map(record, range(6)))
-    assert sorted(numbers) == [1, 2, 3, 4, 5, 6]
-    assert {u.pipeline_id for u in store.uploads.find()} == {f"P{n}" for n in range(6)}
-    assert all(u.years == (2024, 2025) for u in store.uploads.find())
-
-
 def test_ingested_by__second_work__returns_the_first(store):
     kept = store.uploads.record(a_file())
     assert store.uploads.ingested_by(7, [kept.id], 2025) == {kept.id: 7}
     assert store.uploads.ingested_by(8, [kept.id], 2025) == {kept.id: 7}
-
-
-def test_ingested_by__another_year__is_independent(store):
-    kept = store.uploads.record(a_file())
-    store.uploads.ingested_by(7, [kept.id], 2024)
-    assert store.uploads.ingested_by(8, [kept.id], 2025) == {kept.id: 8}
 
 
 def test_ingested_by__several_uploads__claims_the_free_ones(store):

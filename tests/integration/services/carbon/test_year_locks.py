@@ -49,27 +49,6 @@ def test_lock__then_unlock__keeps_both_in_the_history(store, clock):
     assert len(store.year_locks.history()) == 2
 
 
-def test_unlock__one_of_two_years__leaves_the_other_locked(store):
-    lock(store, 2023)
-    lock(store, 2024)
-    store.year_locks.unlock(2023, "ada", "a mistake")
-    assert list(store.year_locks.held()) == [2024]
-
-
-def test_lock__locked_year__is_refused(store):
-    first = lock(store)
-    with pytest.raises(InvalidInput) as refusal:
-        lock(store)
-    assert refusal.value.reason_code == "already_locked"
-    assert store.year_locks.held() == {2025: first}
-
-
-def test_unlock__open_year__is_refused(store):
-    with pytest.raises(InvalidInput) as refusal:
-        store.year_locks.unlock(2024, "ada", "a mistake")
-    assert refusal.value.reason_code == "not_locked"
-
-
 @pytest.mark.parametrize("reason", ["", "  \n"])
 def test_lock_and_unlock__no_reason__are_refused(store, reason):
     with pytest.raises(InvalidInput) as refusal:
@@ -189,21 +168,3 @@ def test_lock_and_lease__at_the_same_moment__one_gives_way(ledger, open_ledger, 
         for year in years:
             locked, held = pool.submit(lock_then_meet, year), pool.submit(leases, year)
             assert held.result() == (not locked.result(), locked.result()), year
-
-
-def test_claim_and_lease__same_keys_at_once__never_deadlock(ledger, open_ledger):
-    keys = [f"emissions:plane|{year}" for year in range(2000, 2030)]
-    ledgers = [open_ledger().with_kinds(gated(ALL_KINDS)) for _ in range(4)]
-
-    def work(number: int) -> int:
-        mine = ledgers[number]
-        if number % 2:
-            claimed = [mine.claim(RECALCULATION, holder=f"worker:{number}", limit=5) for _ in range(6)]
-            return sum(map(len, claimed))
-        held = mine.lease(RECALCULATION, keys[:: -1 if number else 1], f"run {number}", heartbeat=False)
-        held.__enter__()
-        return len(held.keys)
-
-    ledger.enqueue([WorkRequest(RECALCULATION, key, "f") for key in keys])
-    with ThreadPoolExecutor(4) as pool:
-        assert sum(pool.map(work, range(4))) >= len(keys)
