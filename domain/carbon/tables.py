@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
 import pyarrow as pa
 
@@ -12,44 +13,46 @@ from domain.shared.table import Column, Table
 DECADE = timedelta(days=3653)
 """Reports are read as they were years ago; these tables are small and change seldom."""
 
-_YEAR = Column("year", pa.int32(), "Reporting year", nullable=False)
-_TYPE = Column("data_entry_type", pa.string(), "Type of data entry, of the catalogue", nullable=False)
-_MODULE = Column("module", pa.string(), "Module of the catalogue", nullable=False)
-_EMISSION = Column("emission_type", pa.string(), "Kind of emissions, of the catalogue", nullable=False)
-_UNIT = Column("unit_id", pa.string(), "Organisational unit", nullable=False)
-_FACTOR = Column(
-    "factor_id", pa.int64(), "The factor's number: the same for its identity for ever", nullable=False
-)
-_FILE = Column("file", pa.string(), "The file it came in, by the first half of its SHA-256")
+_text = partial(Column, type=pa.string(), nullable=False)
+_maybe_text = partial(Column, type=pa.string())
+_whole = partial(Column, type=pa.int64(), nullable=False)
+_small = partial(Column, type=pa.int32(), nullable=False)
+_moment = partial(Column, type=pa.timestamp("us", tz="UTC"))
+_mass = partial(Column, type=pa.int64(), unit="mg CO2e", nullable=False)
+_count = partial(Column, type=pa.int64(), unit="entries", nullable=False)
+
+_YEAR = _small("year", description="Reporting year")
+_TYPE = _text("data_entry_type", description="Type of data entry, of the catalogue")
+_MODULE = _text("module", description="Module of the catalogue")
+_EMISSION = _text("emission_type", description="Kind of emissions, of the catalogue")
+_UNIT = _text("unit_id", description="Organisational unit")
+_FACTOR = _whole("factor_id", description="The factor's number: the same for its identity for ever")
+_VERSION = _small("version", description="Number of its value, from 1")
+_FOR = _text("classification", description="What it is for, canonical JSON")
+_VALUE = Column("value", pa.float64(), "Mass of CO2e for one unit of quantity", "as in unit", nullable=False)
+_ORIGIN = _maybe_text("source", description="Where the value comes from")
+_LAST_JOB = _whole("last_seen_job_id", description="The work that last brought it")
+_SCOPE = _small("scope", description="Scope of the GHG Protocol")
+_FILE = _maybe_text("file", description="The file it came in, by the first half of its SHA-256")
 _LINE = Column("line", pa.int64(), "Line of that file")
 
+_by_year = partial(Table, partition_kind="year", partition_columns=("year",), history=DECADE)
 
-def _mass(name: str, description: str, *, nullable: bool = False) -> Column:
-    return Column(name, pa.int64(), description, unit="mg CO2e", nullable=nullable)
-
-
-def _count(name: str, description: str) -> Column:
-    return Column(name, pa.int64(), description, unit="entries", nullable=False)
-
-
-UNITS = Table(
+UNITS = _by_year(
     name="carbon.units",
     description="The organisational units of a year, as a tree: a reorganisation rewrites no old report.",
     columns=(
         _YEAR,
-        Column("institution", pa.string(), "Whose tree it is", nullable=False),
+        _text("institution", description="Whose tree it is"),
         _UNIT,
-        Column("parent_id", pa.string(), "The unit above; none at the top"),
-        Column("name", pa.string(), "Name", nullable=False),
-        Column("last_seen_job_id", pa.int64(), "The work that last brought it", nullable=False),
+        _maybe_text("parent_id", description="The unit above; none at the top"),
+        _text("name", description="Name"),
+        _LAST_JOB,
     ),
     key=("year", "unit_id"),
-    partition_kind="year",
-    partition_columns=("year",),
-    history=DECADE,
 )
 
-FACTORS = Table(
+FACTORS = _by_year(
     name="carbon.factors",
     description="Emission factors of a year with their newest values. What a new file lacks is stale.",
     columns=(
@@ -57,50 +60,38 @@ FACTORS = Table(
         _FACTOR,
         _TYPE,
         _EMISSION,
-        Column("classification", pa.string(), "What it is for, canonical JSON", nullable=False),
-        Column(
-            "value", pa.float64(), "Mass of CO2e for one unit of quantity", unit="as in unit", nullable=False
-        ),
-        Column("unit", pa.string(), "What the value counts, for example kg/kWh", nullable=False),
-        Column("source", pa.string(), "Where the value comes from"),
-        Column("version", pa.int32(), "Number of its value, from 1", nullable=False),
+        _FOR,
+        _VALUE,
+        _text("unit", description="What the value counts, for example kg/kWh"),
+        _ORIGIN,
+        _VERSION,
         Column("stale", pa.bool_(), "Not in the latest file; still used", nullable=False),
-        Column("last_seen_job_id", pa.int64(), "The work that last brought it", nullable=False),
+        _LAST_JOB,
     ),
     key=("year", "factor_id"),
-    partition_kind="year",
-    partition_columns=("year",),
     sort=("data_entry_type", "emission_type", "classification"),
-    history=DECADE,
 )
 
-FACTOR_VERSIONS = Table(
+FACTOR_VERSIONS = _by_year(
     name="carbon.factor_versions",
     description="Every value a factor ever had, from when until when, and the line that brought it.",
     columns=(
         _YEAR,
         _FACTOR,
-        Column("version", pa.int32(), "Number of the value, from 1", nullable=False),
+        _small("version", description="Number of the value, from 1"),
         _TYPE,
         _EMISSION,
-        Column("classification", pa.string(), "What it is for, canonical JSON", nullable=False),
-        Column(
-            "value", pa.float64(), "Mass of CO2e for one unit of quantity", unit="as in unit", nullable=False
-        ),
-        Column("unit", pa.string(), "What the value counts", nullable=False),
-        Column("source", pa.string(), "Where the value comes from"),
-        Column("valid_from", pa.timestamp("us", tz="UTC"), "When it was uploaded", nullable=False),
-        Column(
-            "valid_to", pa.timestamp("us", tz="UTC"), "When another value was; none while it is the newest"
-        ),
+        _FOR,
+        _VALUE,
+        _text("unit", description="What the value counts"),
+        _ORIGIN,
+        _moment("valid_from", description="When it was uploaded", nullable=False),
+        _moment("valid_to", description="When another value was; none while it is the newest"),
         _FILE,
         _LINE,
-        Column("job_id", pa.int64(), "The work that brought it", nullable=False),
+        _whole("job_id", description="The work that brought it"),
     ),
     key=("year", "factor_id", "version"),
-    partition_kind="year",
-    partition_columns=("year",),
-    history=DECADE,
 )
 
 DATA_ENTRIES = Table(
@@ -109,35 +100,22 @@ DATA_ENTRIES = Table(
     columns=(
         _YEAR,
         _TYPE,
-        Column(
-            "entry_key",
-            pa.int64(),
-            "The entry as a number, derived from its source and its id",
-            nullable=False,
-        ),
-        Column("entry_id", pa.string(), "Its id in the file, or its line", nullable=False),
-        Column("institution", pa.string(), "Whose entry it is", nullable=False),
-        Column("source", pa.string(), "csv, api or manual", nullable=False),
+        _whole("entry_key", description="The entry as a number, derived from its source and its id"),
+        _text("entry_id", description="Its id in the file, or its line"),
+        _text("institution", description="Whose entry it is"),
+        _text("source", description="csv, api or manual"),
         _UNIT,
-        Column(
-            "quantity",
-            pa.float64(),
-            "The amount with all that multiplies it",
-            unit="as in unit",
-            nullable=False,
-        ),
-        Column("unit", pa.string(), "Unit of the quantity", nullable=False),
-        Column(
-            "classification", pa.string(), "The words that choose the factor, canonical JSON", nullable=False
-        ),
+        Column("quantity", pa.float64(), "The amount with all that multiplies it", "as in unit", False),
+        _text("unit", description="Unit of the quantity"),
+        _text("classification", description="The words that choose the factor, canonical JSON"),
         Column(
             "kg_co2eq",
             pa.float64(),
             "A mass that was measured: it takes the place of the calculation",
-            unit="kg CO2e",
+            "kg CO2e",
         ),
-        Column("note", pa.string(), "Whatever the file says of it"),
-        Column("details", pa.string(), "The file's own columns, JSON", nullable=False),
+        _maybe_text("note", description="Whatever the file says of it"),
+        _text("details", description="The file's own columns, JSON"),
         _FILE,
         _LINE,
     ),
@@ -152,16 +130,11 @@ EMISSIONS = Table(
     columns=(
         _YEAR,
         _TYPE,
-        Column("entry_key", pa.int64(), "The entry", nullable=False),
+        _whole("entry_key", description="The entry"),
         _EMISSION,
         _UNIT,
-        Column(
-            "status",
-            pa.string(),
-            "matched, overridden, or unmatched: no factor, and so no mass",
-            nullable=False,
-        ),
-        _mass("mg_co2e", "Mass of CO2e; none where nothing matched", nullable=True),
+        _text("status", description="matched, overridden, or unmatched: no factor, and so no mass"),
+        _mass("mg_co2e", description="Mass of CO2e; none where nothing matched", nullable=True),
         Column("factor_id", pa.int64(), "The factor it was calculated with"),
         Column("factor_version", pa.int32(), "Which of the factor's values"),
     ),
@@ -182,11 +155,11 @@ REPORT_MODULES = Table(
         _UNIT,
         _TYPE,
         _EMISSION,
-        Column("scope", pa.int32(), "Scope of the GHG Protocol", nullable=False),
-        _mass("mg_co2e", "Mass of CO2e"),
-        _count("entries", "Entries"),
-        _count("unmatched", "Entries without a factor: they are missing in the mass"),
-        _count("overridden", "Entries whose mass was measured"),
+        _SCOPE,
+        _mass("mg_co2e", description="Mass of CO2e"),
+        _count("entries", description="Entries"),
+        _count("unmatched", description="Entries without a factor: they are missing in the mass"),
+        _count("overridden", description="Entries whose mass was measured"),
     ),
     key=("module", "year", "unit_id", "data_entry_type", "emission_type"),
     partition_kind="category_year",
@@ -194,25 +167,22 @@ REPORT_MODULES = Table(
     history=DECADE,
 )
 
-REPORTS = Table(
+REPORTS = _by_year(
     name="carbon.carbon_reports",
     description="The report of a year: per unit, module and scope, alone and with all units below.",
     columns=(
         _YEAR,
         _UNIT,
         _MODULE,
-        Column("scope", pa.int32(), "Scope of the GHG Protocol", nullable=False),
-        _mass("own_mg", "The unit's own mass of CO2e"),
-        _mass("total_mg", "The same with all units below"),
-        _count("own_results", "The unit's own results: one per entry and kind of emissions"),
-        _count("total_results", "The same with all units below"),
-        _count("own_unmatched", "Of its own entries those without a factor"),
-        _count("total_unmatched", "The same with all units below"),
+        _SCOPE,
+        _mass("own_mg", description="The unit's own mass of CO2e"),
+        _mass("total_mg", description="The same with all units below"),
+        _count("own_results", description="The unit's own results: one per entry and kind of emissions"),
+        _count("total_results", description="The same with all units below"),
+        _count("own_unmatched", description="Of its own entries those without a factor"),
+        _count("total_unmatched", description="The same with all units below"),
     ),
     key=("year", "unit_id", "module", "scope"),
-    partition_kind="year",
-    partition_columns=("year",),
-    history=DECADE,
 )
 
 TABLES = (UNITS, FACTORS, FACTOR_VERSIONS, DATA_ENTRIES, EMISSIONS, REPORT_MODULES, REPORTS)

@@ -8,15 +8,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from domain.carbon.catalogue import parse
-from domain.carbon.tables import UNITS
-from tests.oracles.carbon import Book, Line, Result, factors_of, report, results, rows
-from tests.unit.domain.carbon.calculated import Calculated, Files, Taken, calculated, taken
+from tests.oracles.carbon import Book, Result, factors_of, results, rows
+from tests.unit.domain.carbon.calculated import Files, Taken, calculated, taken
 
 TEXT = """
 modules:
@@ -158,12 +156,6 @@ def institutions(draw: st.DrawFn) -> Files:
     )
 
 
-PARENTS = st.fixed_dictionaries(
-    {}, optional={unit: st.sampled_from([*UNIT_NAMES, "", "nobody"]) for unit in UNIT_NAMES}
-)
-"""Any tree: units that are not in it, parents that are not, and circles, as only a hand can make them."""
-
-
 def as_csv(lines: Sequence[Mapping[str, Any]], header: Sequence[str] = ()) -> bytes:
     text = io.StringIO()
     writer = csv.DictWriter(text, list(lines[0]) if lines else header)
@@ -183,34 +175,11 @@ def read(files: Files) -> Taken:
     return Taken(found.units, found.factors.slice(0, 0), found.entries)
 
 
-def in_tree(rows: Taken, parents: Mapping[str, str]) -> Taken:
-    tree = [
-        {
-            "year": YEAR,
-            "institution": "main",
-            "unit_id": u,
-            "parent_id": above or None,
-            "name": u,
-            "last_seen_job_id": 1,
-        }
-        for u, above in parents.items()
-    ]
-    return Taken(pa.Table.from_pylist(tree, schema=UNITS.schema), rows.factors, rows.entries)
-
-
 def independently(files: Files) -> list[Result]:
     factors = factors_of(rows(files.factors))
     return [
         one for name, content in files.data.items() for one in results(BOOK, name, rows(content), factors)
     ]
-
-
-def lines_of(product: Calculated) -> dict[tuple[str, str, int], Line]:
-    fields = ("own_mg", "total_mg", "own_results", "total_results", "own_unmatched", "total_unmatched")
-    return {
-        (row["unit_id"], row["module"], row["scope"]): Line(*(row[name] for name in fields))
-        for row in product.report.to_pylist()
-    }
 
 
 ONE = Files(
@@ -239,15 +208,3 @@ def test_any_institution_is_calculated_as_the_other_does(files: Files) -> None:
             assert abs(mg - other.mg) <= 1, place
         else:
             assert mg == other.mg, place
-
-
-@pytest.mark.chaos
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(institutions(), PARENTS)
-def test_any_tree_is_summed_as_the_other_does(files: Files, parents: dict[str, str]) -> None:
-    product = calculated(CATALOGUE, YEAR, in_tree(read(files), parents))
-    names = ("entry_key", "unit_id", "data_entry_type", "emission_type", "status", "mg_co2e")
-    own = [Result(*(row[name] for name in names)) for row in product.emissions.to_pylist()]
-    assert lines_of(product) == report(BOOK, own, parents)
-    sums = sum(row["mg_co2e"] for module in product.modules.values() for row in module.to_pylist())
-    assert sums == sum(one.mg or 0 for one in own)

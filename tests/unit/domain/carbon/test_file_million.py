@@ -63,11 +63,3 @@ def test_a_million_rows_are_read_and_their_problems_found_on_their_lines() -> No
     ]
     assert (parsed.rows, parsed.bad_rows, parsed.frame.num_rows) == (999_999, 4, 999_995)
     assert parsed.frame.column("line").to_pylist()[499_997:500_000] == [500_000, 500_001, 500_004]
-
-
-@pytest.mark.slow
-def test_a_million_different_mistakes_are_counted_and_the_first_are_reported() -> None:
-    rows = [row(n).replace(",km,", f",x{n},") for n in range(ROWS)]
-    parsed = measured("CSV, all wrong", "\n".join([HEADER, *rows]).encode(), planes)
-    assert parsed.problem_count == ROWS
-    assert places(parsed.problems) == [(n, "unit", "unknown_unit") for n in range(2, 102)]

@@ -92,9 +92,9 @@ def test_what_a_cell_holds_is_shown_so_that_it_does_no_harm() -> None:
 )
 def test_many_different_mistakes_cost_no_more_than_many_alike(kind: str, header: str, row: str) -> None:
     """Were each looked for in all rows, this would take an hour."""
-    rows = [row.format(n=n + 3_000, h=n // 2) for n in range(200_000)]
+    rows = [row.format(n=n + 3_000, h=n // 2) for n in range(40_000)]
     error = refusal(of_type(kind)(csv(header, *rows)))
-    assert error.total == 200_000
+    assert error.total == 40_000
     assert [p.line for p in error.problems] == list(range(2, SHOWN + 2))
 
 

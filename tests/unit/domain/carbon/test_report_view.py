@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from services.carbon.report_view import PageContext, PageRows, Unit, view_of
-from tests.unit.domain.carbon.report_world import CATALOGUE, MOMENT, World, university
+from services.carbon.report_view import Unit, view_of
+from tests.unit.domain.carbon.report_world import CATALOGUE, World, university
 
 TONNE = 10**9
 
@@ -40,25 +40,6 @@ def test_view__of_one_unit__has_the_units_below_it_and_their_total():
     assert [unit.unit_id for unit in view.units] == ["faculty", "chair"]
 
 
-def test_modules__without_entries_or_of_zero__are_distinguished():
-    modules = {
-        line.title: line for line in World().add("u").emit("u", "livestock", 0, entries=3).view().modules
-    }
-    assert (modules["Processes"].mg, modules["Processes"].empty) == (0, False)
-    assert modules["Business travel"].empty
-
-
-def test_view__without_any_entry__is_empty():
-    view = World().view()
-    assert (view.total.empty, view.total.mg, view.units, view.methods, view.categories) == (
-        True,
-        0,
-        (),
-        (),
-        (),
-    )
-
-
 def test_years__with_a_gap__keep_its_place_and_compare_neighbours_only():
     world = World(before={2022: (0, TONNE, 0), 2023: (0, 2 * TONNE, 0), 2025: (9, 9, 9)})
     view = world.add("u").emit("u", "electricity", TONNE).view()
@@ -76,12 +57,6 @@ def test_years__that_are_outdated__are_compared_with_nothing():
     assert [(line.outdated, line.before_mg) for line in years] == [(False, None), (True, None), (False, None)]
 
 
-def test_categories__stand_in_the_order_of_the_protocol():
-    titles = [category.title for category in university(60).view().categories]
-    assert titles[:2] == ["Scope 1, fugitive emissions", "Scope 1, mobile combustion"]
-    assert titles[-2:] == ["Scope 3, 6 business travel", "Scope 3, 7 employee commuting"]
-
-
 def test_categories__of_a_type_that_the_catalogue_lost__are_one_rest():
     world = World().add("u").emit("u", "electricity", TONNE).emit("u", "train", 3 * TONNE)
     known = [row for row in world.rows().results if row["data_entry_type"] != "train"]
@@ -89,15 +64,6 @@ def test_categories__of_a_type_that_the_catalogue_lost__are_one_rest():
     assert [(one.title, one.mg, one.unmatched) for one in view.categories] == [
         ("Scope 2, purchased electricity", TONNE, 0),
         ("Of types that are no longer counted", 3 * TONNE, None),
-    ]
-
-
-def test_methods__are_those_of_types_with_results_in_the_catalogues_order(world: World):
-    [method] = world.view().methods
-    assert (method.type.name, method.module, method.mg) == ("plane", "Business travel", 3 * TONNE)
-    assert [(e.name, e.scope, e.category, e.entries, e.mg) for e in method.emissions] == [
-        ("flight_co2", 3, "6 business travel", 4, TONNE),
-        ("flight_non_co2", 3, "6 business travel", 1, 2 * TONNE),
     ]
 
 
@@ -125,30 +91,6 @@ def test_view__with_a_type_that_the_catalogue_lost__shows_its_name(world: World)
     assert view.sources[0]["title"] == view.unmatched[0]["title"] == "rocket"
 
 
-def test_sources__stand_in_the_catalogues_order(world: World):
-    row = {"source": "", "factors": 1, "stale": 0, "mg": 1}
-    world.factors = [row | {"data_entry_type": name} for name in ("zeppelin", "road", "rocket", "plane")]
-    titles = [source["title"] for source in world.view().sources]
-    assert titles == ["Flights", "Cars and coaches", "rocket", "zeppelin"]
-
-
-@pytest.mark.parametrize(
-    ("name", "emission", "classification", "shown"),
-    [
-        ("plane", "flight_co2", '{"cabin":"first","haul":"long"}', ("flight_co2", "cabin first, haul long")),
-        ("hotel", "hotel", "{}", ("", "")),
-        ("hotel", "hotel", None, ("", "entries that have changed since")),
-    ],
-)
-def test_unmatched__names_what_would_choose_a_factor(
-    world: World, name: str, emission: str, classification: str | None, shown: tuple[str, str]
-):
-    row = {"data_entry_type": name, "emission_type": emission, "classification": classification}
-    world.unmatched = [row | {"entries": 7, "kinds": 31}]
-    [found] = world.view().unmatched
-    assert (found["emission"], found["chosen_by"]) == shown
-
-
 @pytest.mark.parametrize(("tonnes", "decimals"), [(0, 3), (9, 3), (10, 2), (999, 2), (-1_000, 1)])
 def test_decimals__leave_four_digits_of_the_total(tonnes: int, decimals: int):
     assert World().add("u").emit("u", "road", tonnes * TONNE).view().decimals == decimals
@@ -171,18 +113,6 @@ def test_units__of_a_large_tree__have_totals_of_their_own_and_those_below():
         assert unit.leaf == (not children)
 
 
-def test_units__stand_the_heaviest_first_and_equals_by_name():
-    world = World().add("top").add("a", "top", "Zoology").add("b", "top", "Arts").add("c", "top", "Physics")
-    assert names(world.emit("c", "road", 5).view().units) == ["top", "Physics", "Arts", "Zoology"]
-
-
-def test_units__without_entries_or_factors__are_distinguished():
-    world = World().add("empty").add("zero").add("poor")
-    world.emit("zero", "road", 0).emit("poor", "road", 1, entries=3, unmatched=2)
-    units = {unit.name: (unit.empty, unit.unmatched) for unit in world.view().units}
-    assert units == {"poor": (False, 2), "empty": (True, 0), "zero": (False, 0)}
-
-
 def test_units__that_no_file_names__stand_at_the_top_by_their_id():
     units = World().add("known").emit("ghost", "road", 9).view().units
     assert [(unit.name, unit.outside, unit.depth) for unit in units] == [
@@ -191,18 +121,8 @@ def test_units__that_no_file_names__stand_at_the_top_by_their_id():
     ]
 
 
-def test_units__with_an_unknown_parent__stand_at_the_top():
-    units = World().add("a", "nowhere").add("b", "a").view().units
-    assert [(unit.name, unit.depth) for unit in units] == [("a", 0), ("b", 1)]
-
-
 @pytest.mark.parametrize(("unit", "shown"), [(None, ["a", "b", "c", "top"]), ("b", ["a", "b", "c"])])
 def test_units__in_a_circle__are_shown_once(unit: str | None, shown: list[str]):
     world = World().add("top").add("a", "c").add("b", "a").add("c", "b").emit("c", "road", 9)
     assert sorted(names(world.view(unit).units)) == shown
     assert names(World().add("a", "a").emit("a", "road", 1).view().units) == ["a"]
-
-
-def test_view__of_rows_of_nothing__needs_no_catalogue_entry():
-    view = view_of(CATALOGUE, World().report(), PageRows(), PageContext("U", MOMENT))
-    assert all(line.empty for line in view.modules)
