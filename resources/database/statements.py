@@ -6,9 +6,9 @@ import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, Table, text
+from sqlalchemy import ColumnElement, Connection, Engine, Select, Table, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 CHUNK = 1_000
@@ -46,6 +46,14 @@ def chunks(values: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
     iterator = iter(values)
     while chunk := list(islice(iterator, size)):
         yield chunk
+
+
+def rows_in(
+    connection: Connection, query: Select[Any], column: ColumnElement[Any], values: Iterable[Any]
+) -> Iterator[Any]:
+    """The rows of a query whose column has one of these values, however many they are."""
+    for chunk in chunks(sorted(set(values))):
+        yield from connection.execute(query.where(column.in_(chunk)))
 
 
 def lock_name(connection: Connection, name: str) -> None:

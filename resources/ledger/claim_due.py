@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, and_, func, not_, select
 
@@ -29,20 +29,19 @@ class ClaimOperations(LedgerContext):
         tenant: str | None = None,
         keys: Collection[str] | None = None,
         attempt: bool = True,
-        lease: timedelta = LEASE,
     ) -> list[Work]:
         """Claim due rows; the worker answers by id and fence. Tenants share alike.
 
         `attempt` False is for polling: nothing is counted, and no event is written unless the poll ends
         with another status than the one before.
         """
-        claimant = Claimant(holder, self.clock(), self.machine_clock() + lease, attempt)
+        claimant = Claimant(holder, self.clock(), self.machine_clock() + LEASE, attempt)
         return claim_due(self, self.kind_named(kind), claimant, limit, tenant=tenant, keys=keys)
 
-    def renew(self, work: Work, *, lease: timedelta = LEASE) -> bool:
+    def renew(self, work: Work) -> bool:
         """Prolong a worker's lease; whether the row is still leased under its fence."""
         with writing(self.engine) as connection:
-            return bool(renew(connection, {work.id: work.fence}, self.machine_clock() + lease))
+            return bool(renew(connection, {work.id: work.fence}, self.machine_clock() + LEASE))
 
 
 def claim_due(

@@ -13,9 +13,10 @@ from domain.shared.work import Kind, WorkRequest
 from resources.database.engine import writing
 from resources.database.statements import lock_name
 from resources.ledger.context import LedgerContext
+from resources.ledger.history import KeyState
 from resources.ledger.model import WORKER, Work
 from resources.ledger.outcome import Outcome
-from resources.ledger.rows import Change, KeyState, create, read_keys, write
+from resources.ledger.rows import Change, create, read_keys, write
 from resources.ledger.schema import COMPLETED, DEFERRED, RUNNING, SKIPPED
 from resources.ledger.transitions import claimed, first_generation, settled
 

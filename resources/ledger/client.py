@@ -14,25 +14,13 @@ from resources.ledger.claim_due import ClaimOperations
 from resources.ledger.dispatch import DispatchOperations
 from resources.ledger.enqueue import EnqueueOperations
 from resources.ledger.freshness import Freshness
-from resources.ledger.lease import Lease, LeaseOperations
-from resources.ledger.model import Dispatch, EnqueueReport, Event, LeasedElsewhere, LeaseLost, Work
+from resources.ledger.lease import LeaseOperations
 from resources.ledger.operator_actions import OperatorActions
 from resources.ledger.pipelines import Pipelines
 from resources.ledger.provenance import Provenance
 from resources.ledger.settle import AnswerOperations
 from resources.ledger.source import SourceOperations
 from resources.ledger.sweep import SweepOperations
-
-__all__ = [
-    "Dispatch",
-    "EnqueueReport",
-    "Event",
-    "Lease",
-    "LeaseLost",
-    "LeasedElsewhere",
-    "Ledger",
-    "Work",
-]
 
 
 class Ledger(

@@ -85,14 +85,7 @@ def _decide(
 ) -> _Decided:
     decided = _Decided(requests)
     for key, state in read_keys(connection, kind.name, requests, lock=lock).items():
-        decision, row = decide_request(
-            requests[key],
-            kind,
-            waiting=state.waiting,
-            running=state.running,
-            counting=state.counting,
-            now=now,
-        )
+        decision, row = decide_request(requests[key], kind, state, now)
         if decision == "create":
             decided.created.append(row)
         elif decision == "update" and state.waiting is not None:

@@ -11,6 +11,7 @@ result, and a row that is cancelled before anybody tried it changes nothing abou
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from sqlalchemy import ColumnElement, FromClause, and_, not_, or_, select
 
@@ -18,6 +19,29 @@ from resources.ledger.model import Work
 from resources.ledger.schema import CANCELLED, COMPLETED, FAILED, SKIPPED, work
 
 TRIED = (COMPLETED, SKIPPED, FAILED)
+
+
+@dataclass(slots=True)
+class KeyState:
+    """One key's rows: those that are not finished, and the finished ones of interest, oldest first."""
+
+    waiting: Work | None = None
+    running: Work | None = None
+    finished: list[Work] = field(default_factory=list)
+
+    @property
+    def counting(self) -> list[Work]:
+        return counting(self.finished)
+
+    @property
+    def last(self) -> Work | None:
+        """The newest finished row that counts."""
+        return next(reversed(self.counting), None)
+
+    def finished_by(self, run_id: str | None) -> Work | None:
+        """The newest finished row of this run, whatever came after."""
+        mine = (row for row in reversed(self.finished) if run_id is not None and row.run_id == run_id)
+        return next(mine, None)
 
 
 def counting(rows: Iterable[Work]) -> list[Work]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -92,12 +92,7 @@ class EnqueueReport:
 
     @property
     def counts(self) -> dict[str, int]:
-        return {
-            "created": len(self.created),
-            "updated": len(self.updated),
-            "absorbed": len(self.absorbed),
-            "refused": len(self.refused),
-        }
+        return {one.name: len(getattr(self, one.name)) for one in fields(self)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Engine, func, select
 
 from resources.database.engine import reading, writing
-from resources.database.statements import chunks, insert_into
+from resources.database.statements import insert_into, rows_in
 from resources.ledger.model import Work
 from resources.ledger.rows import select_work
 from resources.ledger.schema import CANCELLED, COMPLETED, FAILED, SUPERSEDED, pipeline_member, work
@@ -49,15 +49,11 @@ def inherit(connection: Connection, heirs: Sequence[tuple[int, int]]) -> None:
 
 
 def _of(connection: Connection, ids: Iterable[int]) -> dict[int, tuple[str, ...]]:
+    member = pipeline_member.c
+    query = select(member.work_id, member.pipeline_id).order_by(member.pipeline_id)
     found: dict[int, list[str]] = defaultdict(list)
-    for chunk in chunks(sorted(set(ids))):
-        query = (
-            select(pipeline_member.c.work_id, pipeline_member.c.pipeline_id)
-            .where(pipeline_member.c.work_id.in_(chunk))
-            .order_by(pipeline_member.c.pipeline_id)
-        )
-        for number, name in connection.execute(query):
-            found[number].append(name)
+    for number, name in rows_in(connection, query, member.work_id, ids):
+        found[number].append(name)
     return {number: tuple(names) for number, names in found.items()}
 
 
@@ -103,8 +99,7 @@ class Pipelines:
             .join(pipeline_member, pipeline_member.c.work_id == work.c.id)
         )
         with reading(self.engine) as connection:
-            for chunk in chunks(sorted(found)):
-                rows = query.where(pipeline_member.c.pipeline_id.in_(chunk)).order_by(work.c.id)
-                for row in connection.execute(rows):
-                    found[row[-1]].append(Work(*row[:-1]))
+            member = pipeline_member.c.pipeline_id
+            for row in rows_in(connection, query.order_by(work.c.id), member, pipeline_ids):
+                found[row[-1]].append(Work(*row[:-1]))
         return found

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from itertools import chain
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, and_, case, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, and_, case, func, insert, select, update
 
 from domain.shared.clock import Clock
 from resources.database.engine import reading, writing
-from resources.database.statements import chunks, insert_into, lock_name
+from resources.database.statements import insert_into, lock_name, rows_in
 from resources.ledger.schema import partition_record, partition_revision
 
 
@@ -122,11 +121,9 @@ class Provenance:
             return [Revision(*row) for row in connection.execute(query.order_by(partition_revision.c.id))]
 
     def mark_recorded(self, revisions: Iterable[Revision]) -> None:
+        mine = partition_revision.c.id.in_([revision.id for revision in revisions])
         with writing(self.engine) as connection:
-            for chunk in chunks(sorted(revision.id for revision in revisions)):
-                connection.execute(
-                    update(partition_revision).where(partition_revision.c.id.in_(chunk)).values(recorded=True)
-                )
+            connection.execute(update(partition_revision).where(mine).values(recorded=True))
 
     def pinned_snapshots(self, table: str) -> set[int]:
         """Snapshots of the table that must not expire: a pending revision is read out of them.
@@ -142,28 +139,20 @@ def _read(
     connection: Connection, tables: Collection[str], partitions: Collection[str] | None
 ) -> dict[tuple[str, str], PartitionRecord]:
     query = select(*_RECORD).where(partition_record.c.table_name.in_(list(tables)))
-    queries = [query]
-    if partitions is not None:
-        queries = [query.where(partition_record.c.partition.in_(c)) for c in chunks(sorted(set(partitions)))]
-    rows = chain.from_iterable(connection.execute(one) for one in queries)
+    rows: Iterable[Any]
+    if partitions is None:
+        rows = connection.execute(query)
+    else:
+        rows = rows_in(connection, query, partition_record.c.partition, partitions)
     return {(row[0], row[1]): PartitionRecord(*row) for row in rows}
 
 
+_GIVEN = ("table_name", "partition", "rows", "digest", "snapshot_id", "inputs", "detail", "run_id")
+
+
 def _values(record: PartitionRecord, now: datetime) -> dict[str, Any]:
-    return {
-        "table_name": record.table_name,
-        "partition": record.partition,
-        "rows": record.rows,
-        "digest": record.digest,
-        "snapshot_id": record.snapshot_id,
-        "inputs": dict(record.inputs),
-        "detail": dict(record.detail),
-        "run_id": record.run_id,
-        "seen_count": 1,
-        "generation": 1,
-        "committed_at": now,
-        "checked_at": now,
-    }
+    given = {name: getattr(record, name) for name in _GIVEN}
+    return {**given, "seen_count": 1, "generation": 1, "committed_at": now, "checked_at": now}
 
 
 def _upsert(connection: Connection) -> Any:
@@ -171,15 +160,14 @@ def _upsert(connection: Connection) -> Any:
     statement = insert_into(partition_record, connection)
     old, new = partition_record.c, statement.excluded
     same: ColumnElement[bool] = and_(old.rows == new.rows, old.digest == new.digest)
+    snapshot = func.coalesce(new.snapshot_id, old.snapshot_id)
     upsert = statement.on_conflict_do_update(
         index_elements=[old.table_name, old.partition],
         set_={
             "rows": new.rows,
             "digest": new.digest,
             # The same content again needs no commit and then has no snapshot of its own.
-            "snapshot_id": case(
-                (and_(same, new.snapshot_id.is_(None)), old.snapshot_id), else_=new.snapshot_id
-            ),
+            "snapshot_id": case((same, snapshot), else_=new.snapshot_id),
             "inputs": new.inputs,
             "detail": new.detail,
             "run_id": new.run_id,

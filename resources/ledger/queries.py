@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, case, delete, func, not_, or_, select
 
 from resources.database.engine import reading, writing
-from resources.database.statements import chunks
+from resources.database.statements import rows_in
 from resources.ledger.context import LedgerContext
 from resources.ledger.history import counts
 from resources.ledger.model import BY_A_PERSON, Backlog, Event, Work
@@ -93,14 +93,9 @@ class Queries(LedgerContext):
 
     def requested_by_person(self, ids: Collection[int]) -> frozenset[int]:
         """Those of these rows that a person requested. Their history tells; a row says why it waits now."""
-        found: set[int] = set()
+        query = select(work_event.c.work_id).where(work_event.c.reason_code.in_(BY_A_PERSON))
         with reading(self.engine) as connection:
-            for chunk in chunks(sorted(ids)):
-                query = select(work_event.c.work_id).where(
-                    work_event.c.work_id.in_(chunk), work_event.c.reason_code.in_(BY_A_PERSON)
-                )
-                found |= set(connection.execute(query).scalars())
-        return frozenset(found)
+            return frozenset(row[0] for row in rows_in(connection, query, work_event.c.work_id, ids))
 
     def events(self, work_id: int) -> list[Event]:
         query = select(work_event).where(work_event.c.work_id == work_id).order_by(work_event.c.id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -17,8 +17,8 @@ from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 from sqlalchemy import Select as SqlSelect
 from sqlalchemy.engine import Row
 
-from resources.database.statements import CHUNK, chunks
-from resources.ledger.history import counting, may_count
+from resources.database.statements import CHUNK, chunks, rows_in
+from resources.ledger.history import KeyState, may_count
 from resources.ledger.model import Work
 from resources.ledger.schema import ACTIVE, RUNNING, WAITING, is_waiting, work, work_event
 
@@ -38,29 +38,6 @@ class Change:
     before: Work
     after: Work
     event: str
-
-
-@dataclass(slots=True)
-class KeyState:
-    """One key's rows: those that are not finished, and the finished ones of interest, oldest first."""
-
-    waiting: Work | None = None
-    running: Work | None = None
-    finished: list[Work] = field(default_factory=list)
-
-    @property
-    def counting(self) -> list[Work]:
-        return counting(self.finished)
-
-    @property
-    def last(self) -> Work | None:
-        """The newest finished row that counts."""
-        return next(reversed(self.counting), None)
-
-    def finished_by(self, run_id: str | None) -> Work | None:
-        """The newest finished row of this run, whatever came after. `read_keys` needs to know the run."""
-        mine = (row for row in reversed(self.finished) if run_id is not None and row.run_id == run_id)
-        return next(mine, None)
 
 
 def is_id(number: int) -> bool:
@@ -106,11 +83,8 @@ def _add(state: KeyState, row: Work) -> None:
 
 def lock_ids(connection: Connection, ids: Collection[int], *, skip_locked: bool = False) -> list[Work]:
     """These rows, ours until the transaction ends; rows that others have locked are left out if asked."""
-    found: list[Work] = []
-    for chunk in chunks(sorted(ids)):
-        query = select_work().where(work.c.id.in_(chunk)).order_by(work.c.id)
-        found += map(as_work, connection.execute(query.with_for_update(skip_locked=skip_locked)))
-    return found
+    query = select_work().order_by(work.c.id).with_for_update(skip_locked=skip_locked)
+    return list(map(as_work, rows_in(connection, query, work.c.id, ids)))
 
 
 def lock_waiting_siblings(connection: Connection, rows: Iterable[Work]) -> dict[tuple[str, str], Work]:
@@ -121,17 +95,11 @@ def lock_waiting_siblings(connection: Connection, rows: Iterable[Work]) -> dict[
     by_kind: dict[str, list[str]] = defaultdict(list)
     for row in rows:
         by_kind[row.kind].append(row.key)
-    found: dict[tuple[str, str], Work] = {}
+    found: list[Work] = []
     for kind, keys in by_kind.items():
-        for chunk in chunks(sorted(keys)):
-            query = (
-                select_work()
-                .where(work.c.kind == kind, work.c.key.in_(chunk), is_waiting())
-                .order_by(work.c.id)
-                .with_for_update()
-            )
-            found |= {(row.kind, row.key): row for row in map(as_work, connection.execute(query))}
-    return found
+        query = select_work().where(work.c.kind == kind, is_waiting()).order_by(work.c.id).with_for_update()
+        found += map(as_work, rows_in(connection, query, work.c.key, keys))
+    return {(row.kind, row.key): row for row in found}
 
 
 def create(connection: Connection, rows: Sequence[Work], at: datetime) -> list[Work]:
@@ -148,11 +116,10 @@ def create(connection: Connection, rows: Sequence[Work], at: datetime) -> list[W
 
 def write(connection: Connection, changes: Sequence[Change], at: datetime) -> None:
     """Write rows this transaction has locked, and what happened to them."""
-    if not changes:
-        return
     # Rows leave a status before others enter it: one of a key at most may wait.
     ordered = sorted(changes, key=lambda change: change.after.status in ACTIVE)
-    connection.execute(_UPDATE, [_parameters(change) for change in ordered])
+    if ordered:
+        connection.execute(_UPDATE, [_parameters(change) for change in ordered])
     _append_events(connection, [(change.after, change.event) for change in changes if change.event], at)
 
 
@@ -161,48 +128,33 @@ def _parameters(change: Change) -> dict[str, Any]:
     return {**values, "this_id": change.before.id, "this_fence": change.before.fence}
 
 
+_EVENT = ("status", "run_id", "reason_code", "error_kind", "error")
+
+
 def _append_events(connection: Connection, events: Sequence[tuple[Work, str]], at: datetime) -> None:
-    if not events:
-        return
-    connection.execute(
-        insert(work_event),
-        [
-            {
-                "work_id": row.id,
-                "at": at,
-                "event": event,
-                "status": row.status,
-                "attempt": row.attempts,
-                "run_id": row.run_id,
-                "reason_code": row.reason_code,
-                "error_kind": row.error_kind,
-                "error": row.error,
-            }
-            for row, event in events
-        ],
-    )
+    rows = [
+        {"work_id": row.id, "at": at, "event": event, "attempt": row.attempts}
+        | {name: getattr(row, name) for name in _EVENT}
+        for row, event in events
+    ]
+    if rows:
+        connection.execute(insert(work_event), rows)
 
 
 def recorded_statuses(connection: Connection, ids: Collection[int]) -> dict[int, str]:
     """By row, the status that its newest event records: a poller's claim left none."""
-    found: dict[int, str] = {}
-    for chunk in chunks(sorted(ids)):
-        newest = select(func.max(work_event.c.id)).where(work_event.c.work_id.in_(chunk))
-        query = select(work_event.c.work_id, work_event.c.status).where(
-            work_event.c.id.in_(newest.group_by(work_event.c.work_id))
-        )
-        found |= {row[0]: row[1] for row in connection.execute(query)}
-    return found
+    newest = select(func.max(work_event.c.id)).group_by(work_event.c.work_id)
+    events = [row[0] for row in rows_in(connection, newest, work_event.c.work_id, ids)]
+    query = select(work_event.c.work_id, work_event.c.status)
+    return {row[0]: row[1] for row in rows_in(connection, query, work_event.c.id, events)}
 
 
 def renew(connection: Connection, fences: Mapping[int, int], lease_until: datetime) -> set[int]:
     """Prolong the leases of rows still running under these fences; returns the ids of those that were."""
     # Locked in the order of ids first: an UPDATE takes its locks in an order of its own.
-    running: list[int] = []
-    for chunk in chunks(sorted(fences)):
-        query = select(work.c.id, work.c.fence).where(work.c.id.in_(chunk), work.c.status == RUNNING)
-        locked = connection.execute(query.order_by(work.c.id).with_for_update())
-        running += [number for number, fence in locked if fence == fences[number]]
+    query = select(work.c.id, work.c.fence).where(work.c.status == RUNNING).order_by(work.c.id)
+    locked = rows_in(connection, query.with_for_update(), work.c.id, fences)
+    running = [number for number, fence in locked if fence == fences[number]]
     for chunk in chunks(running):
         connection.execute(update(work).where(work.c.id.in_(chunk)).values(lease_until=lease_until))
     return set(running)

@@ -5,13 +5,13 @@ The rules of the ledger live here. Nothing reads or writes a database; `rows.py`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Literal
 
 from domain.shared.backoff import Backoff
 from domain.shared.work import Kind, WorkRequest
+from resources.ledger.history import KeyState
 from resources.ledger.model import BY_A_PERSON, RETRIED, Work
 from resources.ledger.outcome import Outcome
 from resources.ledger.schema import (
@@ -40,19 +40,9 @@ REDISPATCH = Backoff(base=timedelta(seconds=60), factor=2, cap=timedelta(minutes
 Decision = Literal["create", "update", "absorb", "refuse"]
 
 
-def decide_request(
-    item: WorkRequest,
-    kind: Kind,
-    *,
-    waiting: Work | None,
-    running: Work | None,
-    counting: Sequence[Work],
-    now: datetime,
-) -> tuple[Decision, Work]:
-    """What one request does to the rows of its key; for "create" the row has no id yet.
-
-    `counting` are the finished rows that still count (`history.py`), oldest first.
-    """
+def decide_request(item: WorkRequest, kind: Kind, state: KeyState, now: datetime) -> tuple[Decision, Work]:
+    """What one request does to the rows of its key; for "create" the row has no id yet."""
+    waiting, running, counting = state.waiting, state.running, state.counting
     if waiting is not None:
         changed = _updated_request(waiting, item, now)
         return ("absorb", waiting) if changed is waiting else ("update", changed)

@@ -11,7 +11,8 @@ from datetime import timedelta
 from domain.shared.backoff import Backoff
 from domain.shared.clock import machine_clock
 from domain.shared.work import Kind, WorkRequest
-from resources.ledger.client import LeasedElsewhere, Ledger
+from resources.ledger.client import Ledger
+from resources.ledger.model import LeasedElsewhere
 from resources.ledger.provenance import PartitionRecord
 
 CLAIMED = Kind("race.claimed", transient=Backoff(base=timedelta(seconds=1)))

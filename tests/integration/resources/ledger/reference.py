@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from domain.shared.work import WorkRequest
-from resources.ledger.client import Work
+from resources.ledger.model import Work
 from tests.integration.conftest import FINITE, START, SettableClock
 
 WAITING = {"queued", "deferred"}

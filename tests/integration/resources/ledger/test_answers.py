@@ -8,7 +8,7 @@ import pytest
 
 from domain.shared.error import TransientResourceError
 from domain.shared.work import WorkRequest
-from resources.ledger.client import LeaseLost, Work
+from resources.ledger.model import LeaseLost, Work
 
 FILL, FINITE = "market.fill", "records.hook"
 

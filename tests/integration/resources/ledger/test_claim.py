@@ -11,8 +11,7 @@ from sqlalchemy import select
 
 from domain.shared.error import InvalidInput, TransientResourceError
 from domain.shared.work import WorkRequest
-from resources.ledger.client import LeaseLost
-from resources.ledger.model import Backlog
+from resources.ledger.model import Backlog, LeaseLost
 from resources.ledger.schema import work
 from tests.integration.conftest import FILL as FILL_KIND
 

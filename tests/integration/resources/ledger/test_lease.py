@@ -11,7 +11,9 @@ from sqlalchemy import event
 
 from domain.shared.error import InvalidInput, PermanentRunnerError, TransientResourceError
 from domain.shared.work import WorkRequest
-from resources.ledger.client import Lease, LeasedElsewhere, LeaseLost, Ledger, Work
+from resources.ledger.client import Ledger
+from resources.ledger.lease import Lease
+from resources.ledger.model import LeasedElsewhere, LeaseLost, Work
 
 FILL, FINITE = "market.fill", "records.hook"
 RETRY_IN = timedelta(seconds=40)

@@ -6,7 +6,8 @@ import pytest
 
 from domain.shared.error import InvalidInput, PermanentRunnerError, TransientResourceError
 from domain.shared.work import WorkRequest
-from resources.ledger.client import LeaseLost, Ledger
+from resources.ledger.client import Ledger
+from resources.ledger.model import LeaseLost
 
 FILL, FINITE = "market.fill", "records.hook"
 

@@ -11,7 +11,8 @@ import pytest
 from domain.carbon.jobs import ALL_KINDS, API_INGEST, FILE_INGEST, RECALCULATION
 from domain.shared.error import InvalidInput
 from domain.shared.work import WorkRequest
-from resources.ledger.client import LeaseLost, Ledger
+from resources.ledger.client import Ledger
+from resources.ledger.model import LeaseLost
 from services.carbon.store import CarbonStore, YearLocked, gated
 
 PLANE, TRAIN = "emissions:plane|2025", "emissions:train|2025"

@@ -9,6 +9,7 @@ import pytest
 
 from domain.shared.backoff import Backoff
 from domain.shared.work import Kind, WorkRequest
+from resources.ledger.history import KeyState
 from resources.ledger.outcome import Cause, Outcome
 from resources.ledger.transitions import (
     claimed,
@@ -40,7 +41,7 @@ def failure(kind: str = "transient", **more) -> Outcome:
 
 
 def test_decide_request__new_key__carries_its_kinds_maximum():
-    decision, row = decide_request(REQUEST, KIND, waiting=None, running=None, counting=[], now=NOW)
+    decision, row = decide_request(REQUEST, KIND, KeyState(), NOW)
     assert (decision, row.max_attempts, row.fence) == ("create", 3, 0)
 
 
