@@ -70,7 +70,7 @@ class Sandbox:
 
     url: str
     port: int | None
-    """Where `perennial up` starts it; None if somebody else runs it."""
+    """Where `perennial up` starts it; None if it is run by others."""
     record: Callable[[int], None]
     """Called with the id of its process, so that commands of this home find it."""
 

@@ -24,7 +24,7 @@ run `make docs`.
 _REASONS = """\
 # Reason codes
 
-A reason code says why a partition, a work item or a source is as it is. It stands in `perennial status`, in
+A reason code says why a partition, a work item or a source is as it is. It is shown in `perennial status`, in
 `perennial work list`, in the ledger and in the metadata of failed runs. `ID` is the number of the work item.
 This page is generated: change the `reasons.yaml` of the domain, then run `make docs`.
 """

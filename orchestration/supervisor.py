@@ -113,7 +113,7 @@ class Supervisor:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Supervisor]:
-        """While inside, signals ask to stop; on leaving, for whatever reason, no child is left."""
+        """While inside, signals ask to stop; after the body, also one that raised, no child is left."""
         self.logs.mkdir(parents=True, exist_ok=True)
         numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         before = {number: signal.signal(number, self._on_signal) for number in numbers}

@@ -53,7 +53,7 @@ def setting(
 
 
 def _catalog_url(data: dict[str, Any]) -> str:
-    # One database is enough in production; a file beside the tables is enough on one machine.
+    # One database is enough in production; a file next to the tables is enough on one machine.
     if data["env"] == "production" and is_postgres(data["database_url"]):
         return str(data["database_url"])
     return sqlite_url(data["home"] / "lake" / "catalog.db")

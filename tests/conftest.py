@@ -21,7 +21,7 @@ if memory := in_memory(programs=True):
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Server]:
-    """Where none can be had, CI fails and a laptop skips, saying why."""
+    """Where none can be had, CI fails and a laptop skips with the reason."""
     try:
         with running_server() as server:
             yield server

@@ -1,4 +1,4 @@
-"""Homes that stand one after another at one path, in one process."""
+"""Homes that follow one another at one path, in one process."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from sqlalchemy.pool import Pool
 
 @contextmanager
 def closed_afterwards() -> Iterator[None]:
-    """Closes every database connection that was opened meanwhile.
+    """Close every database connection that was opened meanwhile.
 
-    A command leaves that to the end of its process. Here the process goes on, and SQLite, closing a
-    connection whenever the collector comes by, removes the write-ahead log: under the hands of whoever
-    removes the home meanwhile.
+    A command leaves that to the end of its process. Here the process goes on, and SQLite removes its
+    write-ahead log when the collector closes a connection, even while a test deletes the home.
     """
     opened: list[Any] = []
 
@@ -35,9 +34,9 @@ def closed_afterwards() -> Iterator[None]:
             connection.close()
 
 
-def clear(place: Path) -> None:
-    """Whatever still holds a file of it, what comes next finds the place empty."""
-    if place.exists():
-        aside = Path(tempfile.mkdtemp(prefix="gone-", dir=place.parent))
-        place.rename(aside / place.name)
+def clear(folder: Path) -> None:
+    """Delete the folder, also while a process has a file of it open."""
+    if folder.exists():
+        aside = Path(tempfile.mkdtemp(prefix="gone-", dir=folder.parent))
+        folder.rename(aside / folder.name)
         shutil.rmtree(aside, ignore_errors=True)

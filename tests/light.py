@@ -1,4 +1,4 @@
-"""What the command imports when it only looks: people and cron wait for each package."""
+"""What a reading command imports: people and cron wait for each package."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def _started(binaries: Path, home: Path, owner: str | None) -> Iterator[Server]:
             _await(home, port, process)
             yield Server(home, port, process.pid)
         finally:
-            process.send_signal(signal.SIGINT)  # "fast": disconnects whoever is left
+            process.send_signal(signal.SIGINT)  # "fast": disconnects the clients
             try:
                 process.wait(20)
             except subprocess.TimeoutExpired:

@@ -13,7 +13,7 @@ class PerennialError(Exception):
     """Root of everything raised on purpose.
 
     `reason_code` is a short stable word for machines (ledger, status, metrics); `remedy` is the one
-    sentence that tells a person what to do, empty if nothing but waiting helps. A subclass declares both.
+    sentence with what a person does, empty if nothing but waiting helps. A subclass declares both.
     """
 
     reason_code = "error"

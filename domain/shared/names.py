@@ -6,7 +6,7 @@ from __future__ import annotations
 LONGEST = 200
 """Characters."""
 _REPLACED = "\ufffd"
-"""What decoders put in the place of bytes that are no UTF-8: two names of such bytes would be one."""
+"""What decoders write for bytes that are no UTF-8: two names of such bytes would be one."""
 _SEPARATORS = ("|", ":", "/")
 """Separators of names in keys and partitions."""
 

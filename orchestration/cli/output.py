@@ -48,7 +48,7 @@ def _plain(value: Any) -> Any:
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "", *, exact: bool = False
 ) -> None:
-    """Print a table as wide as the terminal; longer words take several lines. `exact` shows all digits."""
+    """Print a table as wide as the terminal; long values take several lines. `exact` shows all digits."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console as RichConsole
     from rich.table import Table

@@ -141,21 +141,21 @@ def _interrupted(result: dg.ExecuteInProcessResult) -> bool:
 
 
 def _errors(result: dg.ExecuteInProcessResult) -> Iterator[str]:
-    """What failed, in the words of the errors themselves; steps that merely waited for it say nothing."""
+    """The messages of the errors; steps that were skipped for them have none."""
     for event in result.all_events:
         if event.is_step_failure and event.step_failure_data.error is not None:
             data = event.step_failure_data
-            words = data.user_failure_data.description if data.user_failure_data else None
-            yield words or _first_line(event.step_failure_data.error)
+            description = data.user_failure_data.description if data.user_failure_data else None
+            yield description or _first_line(event.step_failure_data.error)
 
 
 def _first_line(error: SerializableErrorInfo) -> str:
-    """After the last pass Dagster speaks of its own policy; what failed stands behind it."""
+    """The first line of an error; of Dagster's error about the retry policy, that of its cause."""
     if error.cls_name == "RetryRequestedFromPolicy" and error.cause is not None:
         error = error.cause
     line: str = error.message.strip().splitlines()[0]
-    kind, _, words = line.partition(": ")
-    return words if words and "." in kind and " " not in kind else line
+    kind, _, message = line.partition(": ")
+    return message if message and "." in kind and " " not in kind else line
 
 
 @contextmanager

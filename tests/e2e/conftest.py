@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 DAYS = 6
-"""Open days the gap window must hold: two looks' worth."""
+"""Open days that the gap window must hold: enough for two passes."""
 TICK_AHEAD = timedelta(seconds=90)
 """How soon after the start the daily schedule ticks: the first fill comes before it."""
 
@@ -74,14 +74,14 @@ def up(first_up: Running) -> Iterator[Running]:
 
 
 def _window(today: date) -> int:
-    """Days to look back so that `DAYS` open days before today are inside."""
+    """Days of the gap window, so that `DAYS` open days before today are inside."""
     past = Calendar.load().open_days(today - timedelta(days=30), today - timedelta(days=1))
     return (today - past[-DAYS]).days
 
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """The browser's address. Where there is none, CI fails and a laptop skips, saying why."""
+    """The browser's address. Where there is none, CI fails and a laptop skips with the reason."""
     for name in ("chromium", "chromium-browser", "google-chrome"):
         if found := shutil.which(name):
             return found

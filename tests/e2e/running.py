@@ -33,7 +33,7 @@ Found = TypeVar("Found")
 
 @dataclass
 class Running:
-    """`perennial up` in a process of its own. `said` grows while it speaks."""
+    """`perennial up` in a process of its own. `said` has its lines."""
 
     settings: Settings
     extra: Mapping[str, str] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Running:
         self.wait(lambda: any(line.startswith("Perennial is up") for line in self.said), 90, "it to come up")
 
     def stop(self) -> str:
-        """As Ctrl-C does; returns everything it said."""
+        """Stop as Ctrl-C does; returns everything it printed."""
         self.process.send_signal(signal.SIGINT)
         return self.ended()
 

@@ -1,4 +1,4 @@
-"""Carbon under a daemon: files come in, the report follows by itself, and one tag tells the whole story."""
+"""Carbon under a daemon: files come in, the report follows by itself, and one tag leads to every run."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_up__six_days_hurt_in_six_ways__heals_them_in_two_passes_with_reasons(up
     up.switch_sensor(GAP_FILL, on=False)
     hurt = ("rot-file", "drop-day", "drop-day", "corrupt-day", "drop-half", "drop-day")
     up.break_lake(*(f"--{how}={day}" for how, day in zip(hurt, days, strict=True)))
-    # It says how many rows the day's other tables must have, and must not blind the look at other days.
+    # It says how many rows the day's other tables must have, and must not hide the other days.
     up.break_lake("--table=market.suspensions", f"--rot-file={days[1]}")
     verdicts = up.verdicts()
     up.switch_sensor(GAP_FILL, on=True)

@@ -1,4 +1,4 @@
-"""A run terminated by a person ends as cancelled, whatever it waits for; its work is given back and done."""
+"""A run terminated by a person ends as cancelled; its work is queued again and done."""
 
 from __future__ import annotations
 

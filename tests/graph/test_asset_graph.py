@@ -1,4 +1,4 @@
-"""The asset graph is what it was when somebody last looked at it, and every asset says what it is."""
+"""The asset graph is the reviewed one, and every asset describes itself."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_kinds__of_carbon__chain_to_their_consumers(defs: dg.Definitions) -> Non
     found: dict[str, set[str]] = {job.kind: set() for job in JOBS}
     for key, spec in specs(defs).items():
         if key.path[-1] not in KIND_OF:
-            continue  # written beside another table, by the same work
+            continue  # written with another table, by the same work
         above = {KIND_OF[dep.asset_key.path[1]] for dep in spec.deps if dep.asset_key.path[0] == "carbon"}
         for kind in above - {KIND_OF[key.path[1]]}:
             found[kind].add(KIND_OF[key.path[1]])

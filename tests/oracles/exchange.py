@@ -1,4 +1,4 @@
-"""What the sandbox's market holds, whatever the hour: its numbers without any of the server's code."""
+"""What the sandbox's market holds at any hour: its numbers without any of the server's code."""
 
 from __future__ import annotations
 

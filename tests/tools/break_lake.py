@@ -3,7 +3,7 @@
     python tests/tools/break_lake.py --home .perennial --drop-day 2026-11-16 --drop-day 2026-11-17
     python tests/tools/break_lake.py --home .perennial --drop-half ... | --corrupt-day ... | --rot-file ...
 
-It goes past every check and every ledger, straight into the embedded catalog, as somebody with a SQL engine
+It goes past every check and every ledger, straight into the embedded catalog, as a person with a SQL engine
 or a disk error would. It needs no definition of the table: the key of a partition is read in the type its
 column has (a day, a year, a category).
 """

@@ -22,7 +22,7 @@ GREETINGS = Table(
     description="What the toy says.",
     columns=(
         Column("name", pa.string(), "Who is greeted.", nullable=False),
-        Column("greeting", pa.string(), "The words."),
+        Column("greeting", pa.string(), "The greeting."),
     ),
     key=("name",),
 )

@@ -29,7 +29,7 @@ class Cells:
     """Line of the header; Parquet has none."""
     delimiter: str = ""
     numeric: frozenset[str] = frozenset()
-    """Columns that are numbers by their type: their decimal mark is a point, whatever people write."""
+    """Columns that are numbers by their type: their decimal mark is always a point."""
     misfits: tuple[Problem, ...] = ()
     misfit_count: int = 0
 

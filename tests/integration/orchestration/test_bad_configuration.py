@@ -1,4 +1,4 @@
-"""Whatever is configured wrongly is one message: what, where, what to do. No stack trace, no secret."""
+"""Any wrong configuration is one message: what, where, what to do. No stack trace, no secret."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CarbonApp:
 
 
 def _names(settings: Settings) -> tuple[set[str], set[str]]:
-    """The groups of the assets, and what looks by itself."""
+    """The groups of the assets, and the domains of sensors and schedules."""
     code = build_definitions(settings).get_repository_def()
     groups = {spec.group_name for definition in code.assets_defs_by_key.values() for spec in definition.specs}
     passes: list[dg.SensorDefinition | dg.ScheduleDefinition] = [*code.sensor_defs, *code.schedule_defs]

@@ -23,7 +23,7 @@ SECRETS = {
 
 
 def text_of(name: str, environ: dict[str, str]) -> dict[str, str]:
-    """What the UI shows of a resource; a variable's name in the place of a secret."""
+    """What the UI shows of a resource; a secret as the name of its variable."""
     found = (build_definitions(load_settings(environ)).resources or {})[name]
     text: dict[str, str] = found.settings
     return text
