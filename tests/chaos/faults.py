@@ -25,9 +25,8 @@ A_DAY = timedelta(hours=30)
 
 WAITED_OUT = ("http_429", "rate_limit", "rate_limit_by_name")
 """A range waits for the source's next minute, in real time: these strike a few times only."""
-UNTRUE = ("revised_day", "nearly_whole_day")
-"""Answers that are stored although they are not true: other values for a day, or almost all of its rows.
-The newest days are fetched again, older ones are not; a person who knows better uses --force."""
+UNTRUE = ("revised_day",)
+"""Answers that nothing distinguishes from true ones; they are left out."""
 THIN = ("partial_day", "empty_day")
 ANY_COUNT = "suspend_d"
 """No reference says how many suspensions a day has, so any answer is believed."""
@@ -37,43 +36,39 @@ ANY_COUNT = "suspend_d"
 class FaultKind:
     """One kind of fault; the share of calls it strikes comes from the round."""
 
-    name: str
     kind: str
     details: Mapping[str, Any] = field(default_factory=dict)
 
-    def rules(self, rate: float, luck: random.Random, *, lists: bool) -> Iterator[Fault]:
-        """Thin and untrue answers strike only days whose rows are counted, unless `lists`: nothing says how
-        long the first stock list should be, and compared with a short list half a day is whole."""
-        everywhere = lists or self.name not in (*THIN, *UNTRUE)
+    def rules(self, rate: float, luck: random.Random) -> Iterator[Fault]:
+        """Thin answers strike only days whose rows are counted: nothing says how long the first stock list
+        should be, and compared with a short list half a day is whole."""
         counted = [e.endpoint for e in catalogue().daily if e.endpoint != ANY_COUNT]
-        for api in ("*",) if everywhere else counted:
+        for api in counted if self.kind in THIN else ("*",):
             yield Fault(api, self.kind, rate=rate, seed=luck.randrange(2**31), **self.details)
 
 
 def fault_kinds() -> list[FaultKind]:
-    """Every kind the sandbox knows; a partial answer both far from whole and nearly whole."""
+    """Every kind of the sandbox whose answers can be refused; a partial one is half of a day."""
     details: dict[str, dict[str, Any]] = {
         "stall": {"seconds": 5 * TIMEOUT},
         "partial_day": {"keep": 0.5},
         **{kind: {"times": 3} for kind in WAITED_OUT},
     }
-    every = [FaultKind(kind, kind, details.get(kind, {})) for kind in KINDS]
-    return [*every, FaultKind("nearly_whole_day", "partial_day", {"keep": 0.95})]
+    return [FaultKind(kind, details.get(kind, {})) for kind in KINDS if kind not in UNTRUE]
 
 
 def rounds(base: Baseline, mixed: int) -> dict[str, Round]:
-    """Each kind alone, a stock list that is thin as well, then `mixed` rounds with all kinds."""
-    made: dict[str, Round] = {k.name: partial(play, base, [k], 0.6) for k in fault_kinds()}
-    made["thin_lists"] = partial(play, base, [k for k in fault_kinds() if k.kind in THIN], 0.3, lists=True)
-    return made | {f"mixed-{n}": mixed_round(base, untrue=n % 2 == 0) for n in range(1, mixed + 1)}
+    """Each kind alone, then `mixed` rounds with all kinds."""
+    made: dict[str, Round] = {k.kind: partial(play, base, [k], 0.6) for k in fault_kinds()}
+    return made | {f"mixed-{n}": mixed_round(base) for n in range(1, mixed + 1)}
 
 
-def mixed_round(base: Baseline, *, untrue: bool, quick: bool = False) -> Round:
+def mixed_round(base: Baseline, *, quick: bool = False) -> Round:
     """All kinds at once. `quick` leaves out those that are waited for in real time."""
-    left_out = (*(() if untrue else UNTRUE), *((*WAITED_OUT, "stall") if quick else ()))
+    left_out = (*WAITED_OUT, "stall") if quick else ()
 
     def play_mixed(luck: random.Random) -> Findings:
-        chosen = [k for k in fault_kinds() if k.name not in left_out]
+        chosen = [k for k in fault_kinds() if k.kind not in left_out]
         luck.shuffle(chosen)
         return play(base, chosen, SHARE / len(chosen), luck, tries=1 if quick else TRIES)
 
@@ -81,19 +76,12 @@ def mixed_round(base: Baseline, *, untrue: bool, quick: bool = False) -> Round:
 
 
 def play(
-    base: Baseline,
-    chosen: list[FaultKind],
-    rate: float,
-    luck: random.Random,
-    *,
-    lists: bool = False,
-    tries: int = TRIES,
+    base: Baseline, chosen: list[FaultKind], rate: float, luck: random.Random, *, tries: int = TRIES
 ) -> Findings:
-    names = {kind.name for kind in chosen}
-    found, untrue = Findings(), lists or bool(names & {*UNTRUE})
-    with base.home(timeout=TIMEOUT if "stall" in names else 30.0) as home:
-        user = _User(base, home, found, revised="revised_day" in names)
-        home.server.faults.add(*(rule for k in chosen for rule in k.rules(rate, luck, lists=lists)))
+    found, stalls = Findings(), any(kind.kind == "stall" for kind in chosen)
+    with base.home(timeout=TIMEOUT if stalls else 30.0) as home:
+        user = _User(base, home, found)
+        home.server.faults.add(*(rule for k in chosen for rule in k.rules(rate, luck)))
         for _ in range(tries):
             if user.fills():
                 break
@@ -101,11 +89,9 @@ def play(
         home.server.faults.clear()
         home.change_account()
         home.move_clock(A_DAY)
-        if untrue:
-            user.run(*base.backfill, "--force")
         if not any(user.fills() for _ in range(TRIES)):
             found.complaints.append(f"not healthy after {TRIES} backfills from a source that is well again")
-        found.complaints += base.checks.complaints(home.market, revised=untrue)
+        found.complaints += base.checks.complaints(home.market)
     return found
 
 
@@ -116,7 +102,6 @@ class _User:
     base: Baseline
     home: Home
     found: Findings
-    revised: bool
 
     def fills(self) -> bool:
         """Backfill and heal, as a person or cron would; whether nothing is left to do then."""
@@ -137,7 +122,7 @@ class _User:
         if ended.failed_badly:
             complain(f"{name} ended with {ended.code}: {ended.text[-600:]}")
         market = home.market
-        for complaint in self.base.checks.half_done(market, revised=self.revised):
+        for complaint in self.base.checks.half_done(market):
             complain(f"{name}: {complaint}")
         known = failed_keys(market.ledger)
         for key, kind in sorted(set(_refused(home.server.calls.recent()))):
@@ -156,7 +141,7 @@ def _refused(calls: list[Call]) -> Iterator[tuple[str, str]]:
     """The work a fault must have been noticed by, and the kind of the fault."""
     by_api = {e.endpoint: e for e in catalogue().endpoints}
     for call in calls:
-        kinds = [k for k in call.faults if k not in (*WAITED_OUT, *UNTRUE, *THIN)]
+        kinds = [k for k in call.faults if k not in (*WAITED_OUT, *THIN)]
         if not kinds:
             continue
         name = by_api[call.api].name

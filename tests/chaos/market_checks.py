@@ -18,7 +18,6 @@ from resources.ledger.client import Ledger
 from services.market.service import MarketService
 from tests.chaos.home import EVENING, EXCHANGE, Home
 
-REVISIONS = "market.revisions"
 NEEDS_REASON = ("deferred", "failed", "pass_failed", "abandoned")
 
 
@@ -33,11 +32,9 @@ class MarketChecks:
 
     clean: MarketService
 
-    def complaints(self, market: MarketService, *, revised: bool = False) -> list[str]:
-        """After healing. `revised`: the source gave different values, so revisions were recorded."""
-        tables = [
-            t for t in market.lake.tables if t.startswith("market.") and not (revised and t == REVISIONS)
-        ]
+    def complaints(self, market: MarketService) -> list[str]:
+        """After healing."""
+        tables = [t for t in market.lake.tables if t.startswith("market.")]
         return [
             *differences(market.lake, self.clean.lake, tables),
             *duplicate_keys(market.lake, "market."),
@@ -46,11 +43,8 @@ class MarketChecks:
             *self.half_done(market),
         ]
 
-    def half_done(self, market: MarketService, *, revised: bool = False) -> Iterator[str]:
-        """At any moment each day of a fetched table is absent, or whole, or partial and recorded as that.
-
-        `revised` days have all their rows, but other values.
-        """
+    def half_done(self, market: MarketService) -> Iterator[str]:
+        """At any moment each day of a fetched table is absent, or whole, or partial and recorded as that."""
         for endpoint in market.catalogue.daily:
             name = endpoint.table.name
             held = market.lake.versions(name, market.lake.partitions(name))
@@ -63,8 +57,6 @@ class MarketChecks:
                 status = record.detail.get("status") if record else "not recorded"
                 recorded = Version(record.rows, record.digest) if record else None
                 share = version.rows / max(whole[partition].rows, 1)
-                if revised and recorded == version and share == 1:
-                    continue
                 if status != "partial" or recorded != version or not 0.85 <= share < 1:
                     yield (
                         f"{name} {partition} holds {version.rows} of {whole[partition].rows} rows, "

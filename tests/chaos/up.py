@@ -17,7 +17,7 @@ from typing import Any
 
 from domain.shared.error import PerennialError
 from orchestration.cli.up import free_port
-from tests.chaos.faults import SHARE, UNTRUE, WAITED_OUT, fault_kinds
+from tests.chaos.faults import SHARE, WAITED_OUT, fault_kinds
 from tests.chaos.home import Home, wait_until
 from tests.chaos.market_checks import Baseline, MarketChecks, run_undisturbed
 from tests.chaos.rounds import Findings, Round
@@ -30,7 +30,6 @@ SETTINGS: dict[str, Any] = {"gap_limit": 6, "gap_window_days": 14}
 LEFT_OUT = {
     *("bad_token", "no_permission", "no_permission_by_name", "hour_quota", "day_quota", "stall"),
     *WAITED_OUT,
-    *UNTRUE,
 }
 """Faults that need a person or hours."""
 UNFINISHED = ["QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING"]
@@ -47,9 +46,9 @@ def play(base: Baseline, luck: random.Random) -> Findings:
     with Home.opened(base.folder / "up-clean", now=None, **SETTINGS) as clean:
         run_undisturbed(clean, "market", "heal")
         with _started(base, found, MarketChecks(clean.market)) as up:
-            chosen = [kind for kind in fault_kinds() if kind.name not in LEFT_OUT]
+            chosen = [kind for kind in fault_kinds() if kind.kind not in LEFT_OUT]
             faults = up.home.server.faults
-            faults.add(*(rule for k in chosen for rule in k.rules(SHARE / len(chosen), luck, lists=False)))
+            faults.add(*(rule for k in chosen for rule in k.rules(SHARE / len(chosen), luck)))
             for victim in luck.sample(VICTIMS, len(VICTIMS)):
                 up.kill(victim, luck)
             faults.clear()
