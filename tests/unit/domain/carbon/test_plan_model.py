@@ -1,28 +1,12 @@
-"""Compares the plan with an oracle over random uploads, failures and damage.
-
-The oracle keeps for each partition its content, its record and its inputs; it never reads states or verdicts.
-The plan must be complete, minimal and the same for the same observation.
-
-A failure prints its steps, and a blob: put `@reproduce_failure(...)` on `PlanModel` to replay it, or run
-with the `--hypothesis-seed` it names.
-"""
+"""Compares the plan with an oracle over random uploads, failures and lost data; see `plan_models.py`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from domain.carbon.plan import plan
 from domain.carbon.tables import year_of
@@ -40,15 +24,13 @@ from tests.unit.domain.carbon.world import (
     World,
     a_catalogue,
 )
+from tests.unit.domain.plan_models import EXAMPLES, PartitionId, PlanModel, Want, run_model
 
-EXAMPLES = 70
-STEPS = 25
 YEARS = (2024, 2025)
 TYPES_OF = {"travel": ("plane", "train"), "buildings": ("power",)}
 
-PartitionId = tuple[str, str]
 EMPTY: tuple[Any, ...] = ()
-BROKEN = ("unreadable",)
+BROKEN = ("corrupt",)
 
 PICK = st.integers(0, 40)
 """One of a list that is not known yet."""
@@ -97,15 +79,6 @@ class File:
     place: str
     years: tuple[int, ...]
     says: Any
-
-
-@dataclass(frozen=True)
-class Want:
-    """What is said of a partition that is not healthy, and everything its fingerprint may stand for."""
-
-    state: str
-    reason: str
-    records: tuple[Any, ...]
 
 
 @dataclass
@@ -299,15 +272,13 @@ class Oracle:
         return soon | under_way
 
 
-class PlanModel(RuleBasedStateMachine):
+class CarbonPlanModel(PlanModel):
     def __init__(self) -> None:
         super().__init__()
         self.world = World()
         self.oracle = Oracle()
         self.failed: dict[str, str] = {}
         self.sums: dict[PartitionId, tuple[Verdict, Made, Any, Any]] = {}
-        self.fingerprints: dict[tuple[PartitionId, str], tuple[Any, ...]] = {}
-        self.fingerprint_of: dict[tuple[PartitionId, tuple[Any, ...]], str] = {}
 
     @initialize(years=SOME_YEARS, whole=st.sampled_from([True, True, True, False]))
     def it_begins(self, years: tuple[int, ...], whole: bool) -> None:
@@ -617,7 +588,7 @@ class PlanModel(RuleBasedStateMachine):
         said = {(v.table, v.partition): ("due" if v.due else v.state, v.reason_code) for v in found.verdicts}
         ill = {place: what for place, what in said.items() if what[0] != "healthy"}
         assert ill == {place: (want.state, want.reason) for place, want in wants.items()}
-        self._fingerprints_match_the_records(found, wants)
+        self.fingerprints_match_the_records(found, wants)
         self._same_observation_makes_the_same_plan(found)
 
     @invariant()
@@ -630,16 +601,6 @@ class PlanModel(RuleBasedStateMachine):
             if not ill:
                 self._report_is_right(year)
 
-    def _fingerprints_match_the_records(self, found: Plan, wants: dict[PartitionId, Want]) -> None:
-        """Over the whole history: the same facts have the same fingerprint, other facts another one."""
-        for verdict in found.due:
-            place = verdict.table, verdict.partition
-            records = (wants[place].reason, *wants[place].records)
-            assert (
-                self.fingerprint_of.setdefault((place, records), verdict.fingerprint) == verdict.fingerprint
-            )
-            assert self.fingerprints.setdefault((place, verdict.fingerprint), records) == records
-
     def _same_observation_makes_the_same_plan(self, found: Plan) -> None:
         seen = self.world.observed
         backwards = replace(
@@ -651,17 +612,6 @@ class PlanModel(RuleBasedStateMachine):
         assert plan(self.world.catalogue, backwards) == found
 
 
-@pytest.mark.chaos
-def test_whatever_happens_the_plan_wants_what_was_hurt_or_is_out_of_date_and_nothing_else() -> None:
-    run_state_machine_as_test(
-        PlanModel,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=STEPS,
-            deadline=None,
-            derandomize=False,
-            print_blob=True,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+@EXAMPLES
+def test_plan__random_history__wants_what_the_oracle_wants(examples: int) -> None:
+    run_model(CarbonPlanModel, examples)

@@ -1,11 +1,4 @@
-"""Compares the plan with an oracle over weeks of random changes to a market.
-
-The oracle keeps for each partition its content, its record and the time of its last fetch; it never reads
-states or verdicts. The plan must be complete, minimal and the same for the same observation.
-
-A failure prints its steps, and a blob: put `@reproduce_failure(...)` on `PlanModel` to replay it, or run
-with the `--hypothesis-seed` it names.
-"""
+"""Compares the plan with an oracle over weeks of random changes to a market; see `plan_models.py`."""
 
 from __future__ import annotations
 
@@ -13,17 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
-import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from domain.market.observed import Rules
 from domain.market.plan import plan, take
@@ -47,13 +31,10 @@ from tests.unit.domain.market.world import (
     shanghai_time,
     trading_calendar,
 )
+from tests.unit.domain.plan_models import EXAMPLES, PartitionId, PlanModel, Want, run_model
 
-EXAMPLES = 70
-STEPS = 25
-
-PartitionId = tuple[str, str]
 GONE: tuple[int, str] = (0, "")
-BROKEN = (0, "unreadable")
+BROKEN = (0, "corrupt")
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 MOST = 1_200
@@ -104,15 +85,6 @@ class Known:
         if self.held == GONE:
             return "missing"
         return "unrecorded" if self.recorded is None else "changed"
-
-
-@dataclass(frozen=True)
-class Want:
-    """That a partition is due, why, and everything its fingerprint may stand for."""
-
-    state: str
-    reason: str
-    records: tuple[Any, ...]
 
 
 class Oracle:
@@ -274,13 +246,11 @@ def as_pairs(wants: dict[PartitionId, Want]) -> dict[PartitionId, tuple[str, str
     return {place: (want.state, want.reason) for place, want in wants.items()}
 
 
-class PlanModel(RuleBasedStateMachine):
+class MarketPlanModel(PlanModel):
     def __init__(self) -> None:
         super().__init__()
         self.market = Market(shanghai_time("2026-11-17 20:00"))
         self.oracle = Oracle(self.market.rules)
-        self.fingerprints: dict[tuple[PartitionId, str], tuple[Any, ...]] = {}
-        self.fingerprint_of: dict[tuple[PartitionId, tuple[Any, ...]], str] = {}
 
     @initialize(
         moment=MOMENTS,
@@ -551,18 +521,8 @@ class PlanModel(RuleBasedStateMachine):
         assert fetched == {(table, str(day)) for table in DAILY for day in days}, (
             "each day in sight is judged"
         )
-        self._fingerprints_match_the_records(found, wants)
+        self.fingerprints_match_the_records(found, wants)
         self._same_observation_makes_the_same_plan(found)
-
-    def _fingerprints_match_the_records(self, found: Plan, wants: dict[PartitionId, Want]) -> None:
-        """Over the whole history: the same facts have the same fingerprint, other facts another one."""
-        for verdict in found.due:
-            place = verdict.table, verdict.partition
-            records = (wants[place].reason, *wants[place].records)
-            assert (
-                self.fingerprint_of.setdefault((place, records), verdict.fingerprint) == verdict.fingerprint
-            )
-            assert self.fingerprints.setdefault((place, verdict.fingerprint), records) == records
 
     def _same_observation_makes_the_same_plan(self, found: Plan) -> None:
         seen = self.market.observed
@@ -587,17 +547,6 @@ class PlanModel(RuleBasedStateMachine):
         self.market.now = moment
 
 
-@pytest.mark.chaos
-def test_over_weeks_the_plan_wants_what_was_hurt_and_nothing_else() -> None:
-    run_state_machine_as_test(
-        PlanModel,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=STEPS,
-            deadline=None,
-            derandomize=False,
-            print_blob=True,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+@EXAMPLES
+def test_plan__random_history__wants_what_the_oracle_wants(examples: int) -> None:
+    run_model(MarketPlanModel, examples)
