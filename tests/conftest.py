@@ -19,6 +19,15 @@ if memory := in_memory(programs=True):
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--write-sentences", action="store_true", help="write each sentences.txt anew")
+
+
+@pytest.fixture(scope="session")
+def write_sentences(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--write-sentences"))
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Server]:
     """Where none can be had, CI fails and a laptop skips with the reason."""

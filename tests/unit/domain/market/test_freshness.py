@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,18 +11,11 @@ from hypothesis import strategies as st
 from domain.market.freshness import due_age, freshness
 from domain.market.trading import TradingCalendar
 from tests.unit.domain.market.world import SHANGHAI, shanghai_time, trading_calendar
+from tests.unit.domain.rows import Source
 
 CALENDAR = trading_calendar()
 NO_CALENDAR = TradingCalendar.of((), ())
 INSTANT = timedelta(microseconds=1)
-
-
-@dataclass(frozen=True)
-class Source:
-    last_success: datetime | None = None
-    last_failure: datetime | None = None
-    last_error: str | None = None
-    source: str = "tushare.daily"
 
 
 def status_and_reason(source: Source, now: datetime, calendar: TradingCalendar = CALENDAR) -> tuple[str, str]:

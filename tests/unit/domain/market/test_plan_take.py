@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 import pytest
 
-from domain.market.plan import FILL, KINDS, REFRESH
+from domain.market.plan import KINDS, REFRESH
 from domain.market.plan import take as take_of
 from domain.shared.verdict import Verdict
 from tests.unit.domain.market.world import (
@@ -16,7 +16,6 @@ from tests.unit.domain.market.world import (
     TUESDAY,
     Market,
     reference_keys,
-    shanghai_time,
 )
 
 LIMIT = RULES.limit
@@ -68,18 +67,7 @@ def test_take__references_due__do_not_count_as_days(broken: Market) -> None:
     assert partitions(v for v in taken if v.request.kind != REFRESH) == SIX_DAYS[:3]
 
 
-def test_work_request__any_verdict__has_kind_priority_and_fingerprint() -> None:
-    kinds = {kind.name for kind in KINDS}
-    assert kinds == {FILL, REFRESH}
-    for verdict in take(Market(shanghai_time("2026-11-17 20:00"))):
-        item = verdict.request
-        assert item.kind in kinds
-        assert (item.priority == 30) == (item.kind == REFRESH)
-        assert item.fingerprint
-        assert not item.once, "a day lost twice must be requested twice"
-
-
-def test_a_transient_failure_is_never_final_inside_the_window() -> None:
+def test_kinds__transient_failure__is_never_final() -> None:
     for kind in KINDS:
         waits = [kind.transient.delay(n).total_seconds() for n in range(9)]
         assert waits == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]

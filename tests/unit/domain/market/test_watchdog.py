@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import date, datetime
+from dataclasses import replace
+from datetime import date
 
 import pytest
 
@@ -20,17 +20,10 @@ from tests.unit.domain.market.world import (
     shanghai_time,
     unavailable,
 )
+from tests.unit.domain.rows import Source
 
 PRICES = "normalized_daily"
 EVENING = "2026-11-17 20:00"
-
-
-@dataclass(frozen=True)
-class Source:
-    source: str
-    last_success: datetime | None
-    last_failure: datetime | None = None
-    last_error: str | None = None
 
 
 def watched(market: Market, *sources: Source) -> Watch:
@@ -43,14 +36,14 @@ def market() -> Market:
 
 
 def test_a_healthy_market_is_one_line(market: Market) -> None:
-    seen = watched(market, Source("tushare.daily", market.now))
+    seen = watched(market, Source(market.now))
     assert (seen.ok, seen.latest_day, seen.problems) == (True, TUESDAY, ())
     assert seen.line == "OK market: newest day 2026-11-17 is complete, all sources answered"
 
 
 def test_an_alert_is_one_line_too_and_names_everything(market: Market) -> None:
     market.drop(PRICES, TUESDAY)
-    failing = Source("tushare.daily", None, market.now, "daily failed after 3 retries: HTTP 502\ntry later")
+    failing = Source(None, market.now, "daily failed after 3 retries: HTTP 502\ntry later")
     seen = watched(market, failing)
     assert not seen.ok
     assert seen.line == (
@@ -189,4 +182,4 @@ def test_a_source_that_failed_last_or_fell_silent_is_an_alert(
     market: Market, success: str | None, failure: str | None, ok: bool
 ) -> None:
     last_success, last_failure = (shanghai_time(text) if text else None for text in (success, failure))
-    assert watched(market, Source("tushare.daily", last_success, last_failure, "HTTP 502")).ok == ok
+    assert watched(market, Source(last_success, last_failure, "HTTP 502")).ok == ok
