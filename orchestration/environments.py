@@ -126,7 +126,7 @@ def prepare_process() -> None:
     the default thresholds cost over 40 % of a backfill of 250 days.
     """
     os.environ.setdefault(_BATCH, _EVENTS_AT_ONCE)
-    gc.set_threshold(100_000, 50, 100)
+    gc.set_threshold(100_000, 50, 10)
 
 
 def export_database_url(settings: Settings) -> None:
