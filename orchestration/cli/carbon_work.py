@@ -42,7 +42,7 @@ def fetch(json: Json = False) -> None:
         raise InvalidInput(
             "no application is set", remedy="set PERENNIAL_CARBON_APP_URL or PERENNIAL_CARBON_API_URL"
         )
-    polls = poll_feeds(carbon, {})
+    polls = poll_feeds(carbon)
     for poll in () if json else polls:
         answer(poll.summary)
         if poll.error and poll.error.remedy:

@@ -1,11 +1,11 @@
 """Reading the feed of an application: what changed there, and entries page by page.
 
-    GET <url>/changes?after=CURSOR
+    GET <url>/changes, then …/changes?after=CURSOR while there is more
         {"changes": [{"data_entry_type", "year", "institution", "version"}], "cursor": …, "more": false}
     GET <url>/entries?data_entry_type=…&year=…&institution=…&page=PAGE
         {"version": …, "entries": [{"entry_id", "unit_id", …}], "next": PAGE or null}
 
-Without `after` the answer lists everything. We only read, and every call is tried once.
+We only read, and every call is tried once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -28,12 +27,6 @@ CHANGES_TIMEOUTS = Timeouts(connect=5.0, read=10.0, total=15.0)
 """The list of changes is a short answer, and a sensor waits for it."""
 MOST_BYTES = 1 << 30
 """Of the entries of one change, as of one file: pages are held until the last of them has come."""
-
-
-@dataclass(frozen=True)
-class ChangeList:
-    changes: tuple[Change, ...]
-    cursor: str
 
 
 @dataclass(frozen=True)
@@ -72,27 +65,19 @@ class FeedClient:
         """Changes with everything a permanent refusal may have been about."""
         return self._fingerprint
 
-    def changes(self, after: str = "", patience: float = float("inf")) -> ChangeList:
-        """What changed since a cursor, or everything. After `patience` seconds no further page is asked for:
-        the returned cursor leads on from there. An application that forgot a cursor answers with everything.
-        """
-        call = Call("changes", {"after": after} if after else {}, timeouts=CHANGES_TIMEOUTS)
-        pages: list[ChangeList] = []
-        until = self._http.monotonic() + patience
+    def changes(self) -> list[Change]:
+        """Everything that the application holds, page by page."""
         with closing(self._http) as http:
-            for page in http.pages(call, self._read_changes):
-                pages.append(page)
-                if http.monotonic() > until:
-                    break
-        return ChangeList(tuple(chain.from_iterable(page.changes for page in pages)), pages[-1].cursor)
+            pages = list(http.pages(Call("changes", timeouts=CHANGES_TIMEOUTS), self._read_changes))
+        return [change for page in pages for change in page]
 
-    def _read_changes(self, answer: dict[str, Any]) -> tuple[ChangeList, Mapping[str, str] | None]:
+    def _read_changes(self, answer: dict[str, Any]) -> tuple[list[Change], Mapping[str, str] | None]:
         found = [parse_change(one, self.origin) for one in answer["changes"]]
-        given = {} if answer.get("cursor") == "" else answer
-        cursor, more = parse_cursor(given, "cursor") or "", answer.get("more") is True
-        if more and not cursor:
+        if answer.get("more") is not True:
+            return found, None
+        if not answer.get("cursor"):
             raise ValueError("there is more, and no cursor that leads on")
-        return ChangeList(tuple(found), cursor), {"after": cursor} if more else None
+        return found, {"after": parse_cursor(answer, "cursor") or ""}
 
     def entries(self, data_entry_type: str, year: int, institution: str) -> Entries:
         """All entries; ChangedMeanwhile if their version differs between two pages."""

@@ -6,9 +6,6 @@ from domain.shared.error import PerennialError, TransientResourceError
 from services.carbon.reindex import uploads_without_rows
 from services.carbon.service import CarbonService
 
-PATIENCE = 10.0
-"""Seconds for what an application lists."""
-
 
 def check_uploads(carbon: CarbonService) -> str:
     """The rows of uploads are there: carbon is made of them again, if it is ever lost."""
@@ -29,7 +26,7 @@ def check_applications(carbon: CarbonService) -> str | None:
     found = []
     for origin, feed in carbon.feeds.items():
         try:
-            found.append(f"{origin} answers ({len(feed.changes(patience=PATIENCE).changes)} scopes)")
+            found.append(f"{origin} answers ({len(feed.changes())} scopes)")
         except TransientResourceError as error:
             remedy = f"see that {feed.setting}_URL is right and the application runs"
             raise PerennialError(error.message, remedy=remedy) from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from domain.shared.error import InvalidInput, PerennialError, TransientResourceE
 from domain.shared.hashing import digest
 from domain.shared.names import LONGEST
 from domain.shared.tabular.problems import FileRefused
-from resources.feeds.errors import ChangedMeanwhile
 from resources.ledger.provenance import PartitionRecord
 from services.carbon.service import FEED_RECORD, CarbonService, freshness_of
 from services.carbon.store import YearLocked
@@ -29,16 +28,10 @@ from services.carbon.upload import upload, upload_nothing
 from services.carbon.uploaded_file import File
 
 if TYPE_CHECKING:
-    from resources.feeds.client import Entries, FeedClient
     from resources.ledger.lease import Lease
     from services.carbon.upload_store import Upload
 
 log = logging.getLogger("perennial.carbon")
-
-POLL_SECONDS = 10.0
-"""After so long a poll asks for no further page: a sensor's tick has a minute."""
-READ_AGAIN = 3
-"""Times a scope is read again in one run; after that its work is deferred."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +40,11 @@ class Poll:
 
     origin: str
     changes: int
-    cursor: str
     error: PerennialError | None = None
 
     @property
     def summary(self) -> str:
-        return f"{self.origin}: {self.error.message if self.error else f'{self.changes:,} changes'}"
+        return f"{self.origin}: {self.error.message if self.error else f'{self.changes:,} scopes'}"
 
 
 @dataclass(frozen=True)
@@ -70,22 +62,22 @@ Report = Callable[[str, ReadScope], None]
 """Called with a partition and what was read of one of its scopes."""
 
 
-def poll_feeds(carbon: CarbonService, cursors: Mapping[str, str]) -> list[Poll]:
-    """Note what changed in each application since its cursor; without a cursor, all that it holds."""
+def poll_feeds(carbon: CarbonService) -> list[Poll]:
+    """Note the versions of all that each application holds."""
     found = []
     for origin, feed in carbon.feeds.items():
-        source, cursor = freshness_of(origin), cursors.get(origin, "")
+        source, asked_at = freshness_of(origin), carbon.ledger.machine_clock()
         try:
-            asked_at = carbon.ledger.machine_clock()  # before the call: later changes are newer than it
-            answer = feed.changes(cursor, POLL_SECONDS)
+            changes = feed.changes()
         except PerennialError as error:
             log.warning("%s entries: %s", origin, error.message)
             carbon.ledger.freshness.failed(source, error)
-            found.append(Poll(origin, 0, cursor, error))
+            found.append(Poll(origin, 0, error))
             continue
-        carbon.store.feed_contents.report([FeedChange(*astuple(one)) for one in answer.changes], asked_at)
-        carbon.ledger.freshness.succeeded(source, rows_latest=len(answer.changes), rows_today=None)
-        found.append(Poll(origin, len(answer.changes), answer.cursor or cursor))
+        # Noted with a moment before the call: what changed during it is newer.
+        carbon.store.feed_contents.report([FeedChange(*astuple(one)) for one in changes], asked_at)
+        carbon.ledger.freshness.succeeded(source, rows_latest=len(changes), rows_today=None)
+        found.append(Poll(origin, len(changes)))
     return found
 
 
@@ -144,7 +136,7 @@ def _read_partition(
 def _read_scope(carbon: CarbonService, change: FeedChange, work_id: int) -> tuple[ReadScope, dict[str, Any]]:
     """Upload a scope as it is now; return what was read and what was refused."""
     feed = carbon.feeds[change.source]
-    found = _entries(feed, change)
+    found = feed.entries(change.data_entry_type, change.year, change.institution)
     content = io.BytesIO()
     pq.write_table(found.rows, content, compression="zstd")
     file = File(
@@ -165,16 +157,6 @@ def _read_scope(carbon: CarbonService, change: FeedChange, work_id: int) -> tupl
     left_out = kept.rows - kept.taken
     refused = {"entries": left_out, "of": kept.rows, "first": list(kept.problems[:3])} if left_out else {}
     return ReadScope(change.scope, found.version, kept.taken, left_out, kept.id), refused
-
-
-def _entries(feed: FeedClient, change: FeedChange) -> Entries:
-    """Read a scope, again at once if it was edited meanwhile: all-day editing must not delay it."""
-    for _ in range(READ_AGAIN):
-        try:
-            return feed.entries(change.data_entry_type, change.year, change.institution)
-        except ChangedMeanwhile as error:
-            log.info("%s; it is read again", error.message)
-    return feed.entries(change.data_entry_type, change.year, change.institution)
 
 
 def _upload_valid(carbon: CarbonService, file: File) -> Upload:
