@@ -1,7 +1,7 @@
 """The carbon plan: from what was observed, what should be done and why.
 
-A pure function of state. Each partition is due when what it was made from is not what is there now, so an
-upload, a lost file, a changed rule and a missed event all lead to the same work.
+A pure function of what was observed. A partition is due when its inputs are not those it was made from, so
+an upload, a lost file, a changed rule and a missed event all lead to the same work.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from domain.shared.verdict import (
     Verdict,
     Wrong,
     changed_inputs,
+    due,
     fault,
     outdated,
     waiting,
     waits_for,
 )
-from domain.shared.work import WorkRequest
 
 NO_FILES = "no_files"
 """The reason code of lost partitions of which no upload is known."""
@@ -94,8 +94,8 @@ def units_inputs(seen: Observed, year: int) -> dict[str, str]:
 
 
 def factors_inputs(seen: Observed, year: int) -> dict[str, str]:
-    """All of them, in their order: an upload adds to what was there before. So do those that the ledger has
-    forgotten since, while the tables still hold what they brought."""
+    """Return all uploads of factors, as each adds to those before; also those deleted from the ledger since
+    they were imported."""
     numbers = {u.id for u in seen.uploads if u.kind == "factors" and year in u.years}
     states = [seen.state(t.table, str(year)) for t in (FACTORS, FACTOR_VERSIONS)]
     if all(state.untouched for state in states):
@@ -131,7 +131,7 @@ def needs_uploads(catalogue: Catalogue, seen: Observed) -> bool:
 
 
 def _uncounted(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
-    """Entries of types that the catalogue lost: the next report would be smaller without a word."""
+    """Yield verdicts on entries of removed types: the next report would be smaller without a reason."""
     for partition in seen.partitions(DATA_ENTRIES.table):
         name, rows = partition.split("|", 1)[0], seen.state(DATA_ENTRIES.table, partition).version.rows
         if name not in catalogue.types and rows:
@@ -140,15 +140,14 @@ def _uncounted(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
 
 
 def _judge_intake(seen: Observed, tables: list[str], partition: str, inputs: Mapping[str, str]) -> Verdict:
-    """A partition that files fill, with those of its tables that are filled together."""
+    """Return the verdict on a partition made from uploads, of all tables that are written together."""
     states = [seen.state(t, partition) for t in tables]
     fresh = _numbers(inputs) - _numbers(states[0].inputs)
     arrived = seen.known_uploads
     pipelines = tuple(sorted({arrived[int(n)].pipeline_id for n in fresh if int(n) in arrived}))
     if blocked := waits_for(states, {}):
         return Verdict(tables[0], partition, *blocked, pipelines=pipelines)
-    faults = (_fault(state, fresh) for state in states)
-    wrong = next(filter(None, faults), None) or _outdated(seen, states[0], inputs, fresh)
+    wrong = _intake_fault(seen, states, inputs, fresh)
     if wrong is None:
         return _healthy(tables[0], partition, states[0])
     reason = wrong[2]
@@ -163,22 +162,18 @@ def _judge_intake(seen: Observed, tables: list[str], partition: str, inputs: Map
     return _due(seen, tables[0], partition, wrong, records, pipelines)
 
 
-def _fault(state: PartitionState, fresh: Collection[str]) -> Wrong | None:
-    wrong = fault(state)
-    never = state.recorded is None and state.version == ABSENT
-    return ("missing", "uploaded", _not_imported(fresh)) if never and fresh else wrong
-
-
-def _outdated(
-    seen: Observed, state: PartitionState, inputs: Mapping[str, str], fresh: Collection[str]
+def _intake_fault(
+    seen: Observed, states: list[PartitionState], inputs: Mapping[str, str], fresh: Collection[str]
 ) -> Wrong | None:
-    if state.inputs == inputs or _without_forgotten(seen, state.inputs) == inputs:
+    not_imported = f"uploads not imported yet: {len(fresh)}"
+    for state in states:
+        if state.never_made and fresh:
+            return "missing", "uploaded", not_imported
+        if wrong := fault(state):
+            return wrong
+    if states[0].inputs == inputs or _without_forgotten(seen, states[0].inputs) == inputs:
         return None
-    return ("stale", "uploaded", _not_imported(fresh)) if fresh else RULES_CHANGED
-
-
-def _not_imported(fresh: Collection[str]) -> str:
-    return f"uploads not imported yet: {len(fresh)}"
+    return ("stale", "uploaded", not_imported) if fresh else RULES_CHANGED
 
 
 def _numbers(inputs: Mapping[str, str]) -> set[str]:
@@ -186,7 +181,7 @@ def _numbers(inputs: Mapping[str, str]) -> set[str]:
 
 
 def _without_forgotten(seen: Observed, inputs: Mapping[str, str]) -> dict[str, str]:
-    """As if the files that the ledger knows no more had not been: that they are forgotten unmakes nothing."""
+    """Return inputs without the uploads that the ledger knows no more: their rows stay."""
     kept = _made_of(int(n) for n in _numbers(inputs) if int(n) in seen.known_uploads)
     return {name: value for name, value in inputs.items() if name != "uploads"} | kept
 
@@ -195,12 +190,11 @@ def _without_forgotten(seen: Observed, inputs: Mapping[str, str]) -> dict[str, s
 
 
 def emissions_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> dict[str, str] | None:
-    """None while the entries or the factors are not what they should be. Entries that were emptied are what
-    they should be: nothing is caused any more."""
+    """Return the inputs of emissions; None while the entries or the factors are not what was imported."""
     entries = seen.state(DATA_ENTRIES.table, partition)
     year = year_of(partition)
-    factors = seen.factor_digests.get(year)
-    if not entries.untouched or factors is None or not _is_settled(seen.state(FACTORS.table, str(year))):
+    factors, recorded = seen.factor_digests.get(year), seen.state(FACTORS.table, str(year))
+    if not entries.untouched or factors is None or not (recorded.untouched or recorded.never_made):
         return None
     name = partition.split("|", 1)[0]
     return {
@@ -209,11 +203,6 @@ def emissions_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> di
         # An edited formula calculates emissions anew, and imports no entries again.
         "rules": digest([*catalogue.type(name).rules, FORMULA]),
     }
-
-
-def _is_settled(state: PartitionState) -> bool:
-    """What we recorded, or nothing at all."""
-    return state.untouched or (state.recorded is None and state.version == ABSENT)
 
 
 def _emissions(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
@@ -234,8 +223,8 @@ def _emissions(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
 
 
 def _not_yet_calculated(seen: Observed, partition: str) -> Iterator[Verdict]:
-    """Entries that were ingested before they or the factors were lost or altered: the pipelines of their
-    uploads still wait for emissions."""
+    """Yield a verdict if entries were imported, never calculated, and then they or the factors were lost or
+    altered: the pipelines of their uploads still wait for emissions."""
     entries = seen.state(DATA_ENTRIES.table, partition)
     made_from = seen.state(EMISSIONS.table, partition).inputs.get("entries")
     if entries.recorded is not None and made_from != str(entries.recorded):
@@ -280,10 +269,9 @@ def _reports(catalogue: Catalogue, seen: Observed, upstream: Collection[Verdict]
 
 
 def _moving(catalogue: Catalogue, seen: Observed, upstream: Iterable[Verdict]) -> set[int]:
-    """Years that are not to be summed yet: something of them is due or under way.
+    """Return the years that are not summed yet, as work of them is due or under way.
 
-    What was put off, or will not be done because it failed or was called off, holds nothing back: the report
-    then says which types are old. A failure of the past says nothing of what is wanted now.
+    Deferred, failed and cancelled work delays no report: it names the types that are old.
     """
     soon = {
         year_of(v.partition)
@@ -306,8 +294,7 @@ def _judge_sums(
     inputs: Mapping[str, str],
     moving: Collection[int],
 ) -> Verdict:
-    """What cannot be read, or is gone, is not summed either: the report as it was says more. What is about to
-    change is waited for, within patience."""
+    """Return the verdict on sums, which wait while an input is lost, or within patience while one changes."""
     year = year_of(partition)
     made_from = {t: seen.state(EMISSIONS.table, f"{t}|{year}") for t in types}
     if table == REPORTS.table:
@@ -317,7 +304,7 @@ def _judge_sums(
     verdict = _judge_derived(seen, table, partition, inputs, causes)
     if not verdict.due:
         return verdict
-    broken = any(map(_is_broken, made_from.values()))
+    broken = any(state.lost for state in made_from.values())
     if year in moving and not broken and is_spent(seen.now, seen.state(table, partition), inputs, made_from):
         return replace(verdict, reason=f"{verdict.reason}; {year} keeps changing, and it waits no longer")
     if blocked := waits_for([], made_from):
@@ -325,11 +312,6 @@ def _judge_sums(
     if year in moving or broken:
         return waiting(verdict, f"{verdict.reason}; it waits for the calculations of {year}")
     return verdict
-
-
-def _is_broken(state: PartitionState) -> bool:
-    gone = state.version == ABSENT and state.recorded not in (None, ABSENT)
-    return gone or not state.version.readable
 
 
 # What all have in common
@@ -374,17 +356,8 @@ def _due(
     found: tuple[str, ...],
     pipelines: tuple[str, ...] = (),
 ) -> Verdict:
-    verdict = Verdict(table, partition, *wrong, pipelines=pipelines)
-    kind = KIND_OF[table]
-    request = WorkRequest(
-        kind=kind,
-        key=verdict.key,
-        fingerprint=digest([verdict.reason_code, *found]),
-        reason_code=verdict.reason_code,
-        priority=PRIORITY[kind],
-        pipelines=pipelines,
-    )
-    return _unless_locked(seen, replace(verdict, request=request))
+    verdict, kind = Verdict(table, partition, *wrong, pipelines=pipelines), KIND_OF[table]
+    return _unless_locked(seen, due(verdict, kind, PRIORITY[kind], *found))
 
 
 def _unless_locked(seen: Observed, verdict: Verdict) -> Verdict:

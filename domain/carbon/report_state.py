@@ -16,7 +16,6 @@ from domain.carbon.jobs import FEED_ENTRIES
 from domain.carbon.observed import Observed
 from domain.carbon.plan import report_inputs
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORTS, UNITS, year_of
-from domain.shared.table import ABSENT
 from domain.shared.verdict import Verdict, fault
 
 
@@ -180,7 +179,7 @@ _NOT_SUMMED = "it was calculated anew, and is not summed up yet"
 
 
 def _why(seen: Observed, verdict: Verdict) -> str:
-    """Between its commit and its record a partition looks as if something else had written it."""
+    """Between its commit and its record a partition differs from its record."""
     return "it is being made now" if _is_running(seen, verdict.key) else verdict.reason
 
 
@@ -206,7 +205,7 @@ def _unsummed(catalogue: Catalogue, seen: Observed, year: int) -> Iterator[str]:
 def _altered(seen: Observed, year: int) -> str:
     state = seen.state(REPORTS.table, str(year))
     # A report that cannot be read now is an issue; it was not altered.
-    unknown = (state.recorded is None and state.version == ABSENT) or state.version.unavailable
+    unknown = state.never_made or state.version.unavailable
     if unknown or _is_running(seen, f"{REPORTS.table}:{year}"):
         return ""
     wrong = fault(state)

@@ -49,7 +49,7 @@ def coverage_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> dic
     states = {e.name: seen.state(e.name, partition) for e in catalogue.daily}
     if waits_for([], {name: seen.source(name, partition) for name in coverage_sources(catalogue)}):
         return None
-    if all(state.recorded is None and state.version == ABSENT for state in states.values()):
+    if all(state.never_made for state in states.values()):
         return None
     inputs = {}
     for endpoint in catalogue.daily:

@@ -26,8 +26,8 @@ from domain.shared.backoff import Backoff
 from domain.shared.hashing import digest
 from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, ALL
-from domain.shared.verdict import Plan, Verdict, Wrong, changed_inputs, fault, outdated, waits_for
-from domain.shared.work import Kind, WorkRequest
+from domain.shared.verdict import Plan, Verdict, Wrong, changed_inputs, due, fault, outdated, waits_for
+from domain.shared.work import Kind
 
 FILL = "market.fill"
 """A day of a table, fetched or derived."""
@@ -56,10 +56,10 @@ def take(plan: Plan, limit: int, live: Callable[[str], bool]) -> tuple[Verdict, 
     person. What is given up must not count as a further day, or three hopeless days would hide every older
     one; requested again it stays as it is until its fingerprint changes. Gaps come before rechecks.
     """
-    due = [(v, v.request.priority) for v in plan.verdicts if v.request]
-    chosen = [v for v, priority in due if priority == REFERENCE or live(v.key)]
+    wanted = [(v, v.request.priority) for v in plan.verdicts if v.request]
+    chosen = [v for v, priority in wanted if priority == REFERENCE or live(v.key)]
     for priorities in ((GAP, DERIVED), (ROUTINE,)):
-        fresh = [v for v, priority in due if priority in priorities and not live(v.key)]
+        fresh = [v for v, priority in wanted if priority in priorities and not live(v.key)]
         days = sorted({v.partition for v in fresh}, reverse=True)[:limit]
         chosen += [v for v in fresh if v.partition in days]
     return tuple(chosen)
@@ -94,7 +94,7 @@ def window(seen: Observed, now: datetime, rules: Rules) -> tuple[date, ...]:
     """Return the open days that a pass judges, oldest first.
 
     The last `window_days` days up to today, and never fewer than `limit` open days: a long holiday must not
-    hide the days before it. A lost calendar must: beyond its hole lie days of another year.
+    hide the days before it. A missing calendar must: beyond it are days of another year.
     """
     today = shanghai(now).date()
     days = set(seen.calendar.between(today - timedelta(days=rules.window_days), today))
@@ -151,9 +151,9 @@ def _judge_table(
 ) -> Verdict:
     """Return the verdict on one fetched table of a day."""
     name, partition = endpoint.name, str(day)
-    due = due_at(endpoint, day, rules.daily_at)
-    if now < due:
-        return Verdict(name, partition, "waiting", EARLY, f"due from {due:%Y-%m-%d %H:%M} Asia/Shanghai")
+    due_from = due_at(endpoint, day, rules.daily_at)
+    if now < due_from:
+        return Verdict(name, partition, "waiting", EARLY, f"due from {due_from:%Y-%m-%d %H:%M} Asia/Shanghai")
     # Without the tables it is judged by completeness is unknown, also of an answer of the source.
     if waiting := _waiting(name, partition, seen, judged_by):
         return waiting
@@ -162,8 +162,8 @@ def _judge_table(
     judgement = judge(endpoint, state.version.rows, seen.expected.get((name, partition)))
     wrong = fault(state)
     if wrong is not None:
-        # Well when it was last fetched; never fetched, it has been wanted since it was due.
-        since = state.checked_at or due
+        # It was healthy when it was last fetched.
+        since = state.checked_at or due_from
         return replace(_due(name, partition, _counted(wrong, judgement), GAP, *found), since=since)
     if judgement.status in ("refused", "empty"):
         # Accepted when it was fetched; the reference has grown since.
@@ -245,13 +245,5 @@ def _waiting(table: str, partition: str, seen: Observed, sources: Sequence[str] 
 
 
 def _due(table: str, partition: str, wrong: Wrong, priority: int, *found: str) -> Verdict:
-    """Return a due verdict. Its fingerprint covers what was found and what a person may have changed."""
-    verdict = Verdict(table, partition, *wrong)
-    request = WorkRequest(
-        kind=REFRESH if priority == REFERENCE else FILL,
-        key=verdict.key,
-        fingerprint=digest([verdict.reason_code, *found]),
-        reason_code=verdict.reason_code,
-        priority=priority,
-    )
-    return replace(verdict, request=request)
+    kind = REFRESH if priority == REFERENCE else FILL
+    return due(Verdict(table, partition, *wrong), kind, priority, *found)

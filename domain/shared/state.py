@@ -26,6 +26,17 @@ class PartitionState:
         return self.recorded is not None and self.recorded == self.version
 
     @property
+    def never_made(self) -> bool:
+        """Whether it is neither there nor recorded."""
+        return self.recorded is None and self.version == ABSENT
+
+    @property
+    def lost(self) -> bool:
+        """Whether recorded rows are gone, or cannot be read."""
+        gone = self.version == ABSENT and self.recorded not in (None, ABSENT)
+        return gone or not self.version.readable
+
+    @property
     def last_known(self) -> Version:
         """The version in the lake; while that cannot be read, the recorded one."""
         return self.recorded if self.version.unavailable and self.recorded is not None else self.version

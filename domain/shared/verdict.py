@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
+from domain.shared.hashing import digest
 from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT
 from domain.shared.work import WorkRequest
@@ -78,6 +79,16 @@ class Plan:
         return tuple(v for v in self.verdicts if v.due)
 
 
+def due(verdict: Verdict, kind: str, priority: int, *found: str) -> Verdict:
+    """Return the verdict with a request for work. Its fingerprint covers the reason and what was found."""
+    code = verdict.reason_code
+    fingerprint = digest([code, *found])
+    request = WorkRequest(
+        kind, verdict.key, fingerprint, code, priority=priority, pipelines=verdict.pipelines
+    )
+    return replace(verdict, request=request)
+
+
 def waiting(verdict: Verdict, reason: str, reason_code: str = "") -> Verdict:
     """Return a due verdict as one that waits."""
     code = reason_code or verdict.reason_code
@@ -103,9 +114,9 @@ def fault(state: PartitionState) -> Wrong | None:
     version, recorded = state.version, state.recorded
     if version.corrupt:
         return "corrupt", "corrupt", "its data file does not decode"
+    if state.never_made:
+        return "missing", "missing", "never made"
     if recorded is None:
-        if version == ABSENT:
-            return "missing", "missing", "never made"
         return "changed", "unrecorded", f"{version.rows:,} rows that no run recorded"
     if version == ABSENT and recorded != ABSENT:
         return "missing", "missing", f"its {recorded.rows:,} rows are gone"
