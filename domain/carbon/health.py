@@ -75,13 +75,5 @@ def _refused(partition: str, scope: str, refused: Mapping[str, Any]) -> Finding:
 
 
 def _broken(subject: str, reason_code: str, reason: str, since: datetime | None = None) -> Finding:
-    return Finding(
-        domain="carbon",
-        subject=subject,
-        health="broken",
-        reason_code=reason_code,
-        reason=reason,
-        since=since,
-        next_attempt=None,
-        action=actions("carbon")[reason_code],
-    )
+    action = actions("carbon")[reason_code]
+    return Finding("carbon", subject, "broken", reason_code, reason, since, action=action)

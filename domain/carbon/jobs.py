@@ -1,8 +1,7 @@
 """The kinds of carbon work, a row each: what it makes, its phase, and what may follow from it.
 
 A new kind is a row here and a function in `services/carbon/` that its asset calls. The plan decides what is
-done and when; that one kind follows another is what the plan observes next. Files in the inbox are outside of
-the plan: a sensor of their own finds them.
+done and when. Files in the inbox are outside of the plan: a sensor of their own finds them.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ AGGREGATION = "carbon.aggregation"
 FEED_ENTRIES = "pulled_entries"
 """Entries of applications. They become uploads, so they are no table."""
 ASKED = "asked_modules"
-"""Modules that a person wants to be calculated anew; their types are then asked for one by one."""
+"""Modules that a person wants to be calculated anew; their types are then requested one by one."""
 
 INBOX_FILES = "inbox_files"
 """Files in the inbox: a key for each file, which becomes an upload."""
@@ -59,8 +58,8 @@ JOBS = (
 )
 
 _ACROSS_RUNS = Backoff(base=timedelta(seconds=60), factor=2, cap=timedelta(hours=1))
-"""Without a maximum: what only time heals (an application that is down, a lake that is busy) is never final,
-or a weekend without it would need a person on Monday. All else fails at once, or after a few attempts."""
+"""Without a maximum: what only time heals (an application that is down, a busy lake) is never final, or a
+weekend without it would need a person on Monday."""
 _OF_A_YEAR = {FEED_ENTRIES, *(table.table for table in TABLES)}
 YEAR_KINDS = frozenset(job.kind for job in JOBS if _OF_A_YEAR.issuperset(job.makes))
 """Kinds whose work changes what a year holds: each of their keys names it."""

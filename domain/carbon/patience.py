@@ -1,7 +1,7 @@
 """How long a report waits for the recalculations of its year.
 
-It waits for what is due or running, so that many recalculations are summed once. Where somebody edits all the
-time, something always is; after ten minutes it is summed all the same, and says which types are old.
+It waits while work is due or running, so that many recalculations are summed once. Under continuous edits it
+is summed after ten minutes all the same, and names the types that are old.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ PATIENCE = timedelta(minutes=10)
 """Ordinary bursts of edits end sooner, and are summed once."""
 
 UNSUMMED_SINCE = "unsummed_since"
-"""In the detail of emissions: since when the report lacks them. Each edit commits them anew, so the moment of
-their commit does not say."""
+"""In the detail of emissions: since when the report lacks them; their commit may be of a later edit."""
 
 
 def unsummed_since(seen: Observed, partition: str) -> datetime | None:

@@ -1,6 +1,6 @@
 """The status of a pipeline, derived from its work items: nothing of it is kept anywhere.
 
-A chain begins with a file and has three phases. Its work may be shared with other chains.
+A pipeline begins with a file and has three phases. Its work may belong to other pipelines too.
 """
 
 from __future__ import annotations
@@ -31,13 +31,12 @@ PHASES: Mapping[Phase, tuple[str, ...]] = {
 
 
 CARRIED = 20
-"""Chains that what is made anew takes over from what it replaces, before anything was made of that."""
+"""Pipelines that new emissions take over from those they replace, if no report includes these."""
 
 
-def newest_chains(chains: Iterable[str]) -> tuple[str, ...]:
-    """As many as are carried. While something cannot be calculated, every edit upstream is one more chain;
-    the older ones join what is calculated at last by the work of theirs that failed."""
-    return tuple(sorted(set(chains))[-CARRIED:])
+def newest_pipelines(pipelines: Iterable[str]) -> tuple[str, ...]:
+    """Return as many as are carried. While something cannot be calculated, each edit is one more pipeline."""
+    return tuple(sorted(set(pipelines))[-CARRIED:])
 
 
 def unfinished_pipelines(plan: Plan) -> frozenset[str]:
@@ -56,7 +55,7 @@ def locked_pipelines(plan: Plan) -> Mapping[str, frozenset[int]]:
 
 
 class Row(Protocol):
-    """What is to be known of a piece of work."""
+    """What a pipeline's status needs of a work item."""
 
     @property
     def kind(self) -> str: ...
@@ -76,7 +75,7 @@ class Row(Protocol):
 
 @dataclass(frozen=True)
 class Span:
-    """From the first start of its work to the last end; while any of it goes on, there is no end."""
+    """The time from the first start to the last end of some work; without an end while any of it goes on."""
 
     status: Status
     started: datetime | None = None
@@ -95,11 +94,10 @@ class Pipeline(Span):
 def pipeline(
     rows: Iterable[Row], *, refused: bool = False, more: bool = False, locked: bool = False
 ) -> Pipeline:
-    """A chain from its rows.
+    """Return the pipeline of these work items.
 
-    `refused`: its file was. `more`: the plan has further work for it that is no row yet, as between the end
-    of one phase and the look that begins the next, or while the report waits for another chain. `locked`:
-    that work will not be done unless a year is unlocked.
+    `refused`: its file was. `more`: the plan has further work for it that is not enqueued yet. `locked`: that
+    work is not done unless a year is unlocked.
     """
     known = list(rows)
     phases = {name: _span([r for r in known if r.kind in kinds]) for name, kinds in PHASES.items()}
@@ -112,7 +110,7 @@ def pipeline(
 
 
 def _status_of(rows: Status, phases: Sequence[Span], more: bool) -> Status:
-    """The first phase that has work is the root: if nothing came of it, nothing came of the chain."""
+    """Return the status by phases. The first that has work is the root: if it failed, the pipeline did."""
     if rows in ("NOT_STARTED", "RUNNING"):
         return rows
     begun = [phase.status for phase in phases if phase.status != "NOT_STARTED"]
@@ -133,7 +131,7 @@ def _span(rows: Sequence[Row]) -> Span:
 
 
 def _counting(rows: Sequence[Row]) -> list[Row]:
-    """Of the work for one key the newest: what failed before it, it has tried again."""
+    """Return the newest work item of each key, which has tried again what failed before."""
     needed = [row for row in rows if row.status != "superseded"]
     # Sorting keeps the order of equals: of two rows of one moment the later one counts.
     return list({(r.kind, r.key): r for r in sorted(needed, key=lambda r: r.created_at)}.values())
@@ -151,8 +149,8 @@ def _status(rows: Sequence[Row]) -> Status:
 
 
 def recalculating(catalogue: Catalogue, rows: Iterable[Row]) -> frozenset[tuple[str, int]]:
-    """The modules, each with its year, of which any part is queued or running: their numbers are about to
-    change. What was put off does not move before its time."""
+    """Return the modules, each with its year, whose numbers are about to change: any part is queued or
+    running."""
     moving = [r.key.split(":", 1) for r in rows if r.status in ("queued", "running")]
     names = {(table, partition.split("|")[0], year_of(partition)) for table, partition in moving}
     found = {(name, year) for table, name, year in names if table in (REPORT_MODULES.table, ASKED)}

@@ -25,7 +25,7 @@ def freshness(source: SourceRow, calendar: TradingCalendar, now: datetime) -> Fr
     if fails(source):
         return Freshness("error", source.last_error or "the last attempt failed")
     if source.last_success is None:
-        return Freshness("never_ingested", "never asked successfully")
+        return Freshness("never_ingested", "no successful fetch yet")
     age = due_age(calendar, source.last_success, now)
     if age > SILENT_BEYOND:
         return Freshness("error", "silent")

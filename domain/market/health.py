@@ -72,42 +72,28 @@ def _sources(sources: Iterable[SourceRow], calendar: TradingCalendar, now: datet
         # In UTC, as everything in this table.
         when = source.last_success
         last = f"; last success {when.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if when else ""
+        code = f"source_{fresh.status}"
         yield Finding(
-            domain="market",
-            subject=source.source,
-            health=_SOURCE_HEALTH[fresh.status],
-            reason_code=f"source_{fresh.status}",
-            reason=f"{fresh.reason}{last}",
+            "market",
+            source.source,
+            _SOURCE_HEALTH[fresh.status],
+            code,
+            f"{fresh.reason}{last}",
             since=source.last_failure if fresh.status == "error" else source.last_success,
-            next_attempt=None,
-            action=actions("market")[f"source_{fresh.status}"],
+            action=actions("market")[code],
         )
 
 
 def _lost(table: str, days: Sequence[str]) -> Finding:
-    return Finding(
-        domain="market",
-        subject=table.split(".", 1)[1],
-        health="broken",
-        reason_code="history_lost",
-        reason=f"{len(days)} older days that were fetched are gone from the lake: {days[0]} to {days[-1]}",
-        since=None,
-        next_attempt=None,
-        action=f"check the disk, then run `perennial market backfill --from {days[0]} --to {days[-1]}`",
-    )
+    reason = f"{len(days)} older days that were fetched are gone from the lake: {days[0]} to {days[-1]}"
+    action = f"check the disk, then run `perennial market backfill --from {days[0]} --to {days[-1]}`"
+    return Finding("market", table.split(".", 1)[1], "broken", "history_lost", reason, action=action)
 
 
 def _history(days: int) -> Finding:
-    return Finding(
-        domain="market",
-        subject="history",
-        health="stale",
-        reason_code="history_gaps",
-        reason=(
-            f"{days} older days have gaps or are not what was recorded, outside the window that heals itself "
-            "(market.history_gaps)"
-        ),
-        since=None,
-        next_attempt=None,
-        action="run `perennial market backfill --gaps`",
+    reason = (
+        f"{days} older days have gaps or are not what was recorded, outside the window that heals itself "
+        "(market.history_gaps)"
     )
+    action = actions("market")["history_gaps"]
+    return Finding("market", "history", "stale", "history_gaps", reason, action=action)

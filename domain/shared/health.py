@@ -26,9 +26,9 @@ class Finding:
     health: Health
     reason_code: str
     reason: str
-    since: datetime | None
-    next_attempt: datetime | None
-    action: str
+    since: datetime | None = None
+    next_attempt: datetime | None = None
+    action: str = "nothing"
     work_id: int | None = None
     attempts: int | None = None
     """So far, of the work in the ledger."""
@@ -48,16 +48,8 @@ class Finding:
 
 def unobserved(domain: str, subject: str, error: PerennialError) -> Finding:
     """The finding about something that could not be observed."""
-    return Finding(
-        domain=domain,
-        subject=subject,
-        health="broken",
-        reason_code=error.reason_code,
-        reason=error.message,
-        since=None,
-        next_attempt=None,
-        action=error.remedy or "see `perennial doctor`",
-    )
+    action = error.remedy or "see `perennial doctor`"
+    return Finding(domain, subject, "broken", error.reason_code, error.message, action=action)
 
 
 def summary(found: Sequence[Finding]) -> str:

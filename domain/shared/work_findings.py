@@ -146,13 +146,12 @@ def _cancelled_finding(domain: str, row: WorkRow, verdict: Verdict) -> Finding:
     """Return the finding of due work that a person cancelled for exactly this reason."""
     when = f" {row.finished_at:%Y-%m-%d %H:%M} UTC" if row.finished_at else ""
     return Finding(
-        domain=domain,
-        subject=verdict.key,
-        health="explained",
-        reason_code="called_off",
-        reason=f"its work was cancelled{when} ({verdict.reason})",
+        domain,
+        verdict.key,
+        "explained",
+        "called_off",
+        f"its work was cancelled{when} ({verdict.reason})",
         since=row.finished_at,
-        next_attempt=None,
         action=actions(domain)["called_off"].replace("ID", str(row.id)),
         work_id=row.id,
         attempts=row.attempts,

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from domain.carbon.emissions import ImplausibleMass, calculate, sums_by_decision
 from domain.carbon.observed import Observed
 from domain.carbon.patience import UNSUMMED_SINCE, unsummed_since
-from domain.carbon.pipelines import newest_chains
+from domain.carbon.pipelines import newest_pipelines
 from domain.carbon.plan import emissions_inputs, module_inputs, report_inputs
 from domain.carbon.reports import module_rows, report_rows, summing
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS, year_of
@@ -116,7 +116,7 @@ def _carried(seen: Observed, partition: str) -> tuple[str, ...]:
     name, year = partition.split("|", 1)
     if seen.state(REPORTS.table, year).inputs.get(name) == str(old.version):
         return ()
-    return newest_chains(old.detail.get("pipelines", ()))
+    return newest_pipelines(old.detail.get("pipelines", ()))
 
 
 def sum_modules(carbon: CarbonService, partitions: Sequence[str], this: Pass, report: Report) -> None:

@@ -19,7 +19,7 @@ from domain.carbon.factors import (
 )
 from domain.carbon.intake.entries_file import recalculated
 from domain.carbon.observed import Observed
-from domain.carbon.pipelines import newest_chains
+from domain.carbon.pipelines import newest_pipelines
 from domain.carbon.plan import entries_inputs, factors_inputs, units_inputs
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS, UNITS, year_of
 from domain.shared.compute import packaged, query
@@ -140,7 +140,7 @@ def _with_carried(seen: Observed, year: str, by_type: Mapping[str, list[str]]) -
 
     carried = {name: chains for name, chains in known.items() if is_awaited(name)}
     return {
-        name: sorted({*newest_chains(carried.get(name, ())), *by_type.get(name, ())})
+        name: sorted({*newest_pipelines(carried.get(name, ())), *by_type.get(name, ())})
         for name in carried.keys() | by_type.keys()
     }
 
@@ -189,7 +189,7 @@ def ingest_entries(carbon: CarbonService, partitions: Sequence[str], this: Pass,
                 "busiest_units": query(packaged(__file__, "busiest_units"), {"entries": rows}).to_pylist(),
             },
             figures={DATA_ENTRIES.name: figures(DATA_ENTRIES, rows)},
-            carried=() if is_seen else newest_chains(old.detail.get("pipelines", ())),
+            carried=() if is_seen else newest_pipelines(old.detail.get("pipelines", ())),
         )
 
     carbon.materialize([DATA_ENTRIES], partitions, this, report, build)

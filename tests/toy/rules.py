@@ -39,13 +39,5 @@ def judge(state: PartitionState, greeting: str) -> Verdict:
 
 
 def finding(verdict: Verdict) -> Finding:
-    return Finding(
-        domain="toy",
-        subject=verdict.key,
-        health="healing",
-        reason_code=verdict.reason_code,
-        reason=verdict.reason,
-        since=None,
-        next_attempt=None,
-        action="nothing with a running daemon",
-    )
+    action = "nothing with a running daemon"
+    return Finding("toy", verdict.key, "healing", verdict.reason_code, verdict.reason, action=action)

@@ -28,7 +28,7 @@ HOUR = timedelta(hours=1)
 
 
 def test_a_source_nobody_asked_is_never_ingested() -> None:
-    assert status_and_reason(Source(), NOW) == ("never_ingested", "never asked successfully")
+    assert status_and_reason(Source(), NOW) == ("never_ingested", "no successful fetch yet")
 
 
 def test_a_source_that_only_ever_failed_is_an_error() -> None:
