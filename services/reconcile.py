@@ -1,18 +1,17 @@
 """One reconcile pass, the same in every domain: observe, plan, enqueue, dispatch.
 
-The sensor, the schedule and the command run this pass; they differ only in how they start the runs that it
-asks for. A domain brings a `Reconciler`: what is observed, the plan, and which due work shares a run.
+The sensor, the schedule and the command run this pass; they differ only in how they start its runs. A domain
+brings a `Reconciler`: what is observed, the plan, and which due work shares a run.
 
-Between a run's commit and its record, and between the steps of a run, the lake differs from what was
-recorded. So what a run has in hand before, while or after the pass observes is left to the next pass: the
-difference is gone then, or real.
+During a run the lake differs from what was recorded. So work that a run has before, while or after the pass
+observes is left to the next pass: the difference is gone then, or real.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from resources.ledger.schema import RUNNING
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from resources.ledger.model import Dispatch, Work
 
 AT_ONCE = 100
-"""Runs that a pass may ask for: a bound, far above what a day's or a year's change needs."""
+"""The most runs of a pass: far more than the change of a day or a year needs."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class RunStart:
     partitions: tuple[str, ...]
     priority: int
     reason: str
-    """Why, in a few words: each reason code and how many partitions have it."""
+    """Each reason code, and how many partitions have it."""
     pipelines: tuple[str, ...] = ()
 
     @property
@@ -79,7 +78,7 @@ class Reconciler(Protocol):
         return plan.due
 
     def withdraw(self, plan: Plan, rows: Sequence[Work], unfinished: Unfinished) -> None:
-        """Cancel waiting work that must not be done any more. No run has these rows in hand."""
+        """Cancel waiting work that must not be done any more. No run has these rows."""
 
     def dispatch(self, plan: Plan, unfinished: Unfinished, at_once: int) -> list[Dispatch]:  # noqa: ARG002
         """The due rows to start runs for; here each row is a run."""
@@ -97,35 +96,26 @@ class Reconciler(Protocol):
 
 
 @dataclass(frozen=True)
-class Observation:
-    """What a pass saw and planned. `left`: due, and left to the next pass, as a run has them in hand."""
+class Reconciliation:
+    """What a pass observed, planned and starts. `left`: due keys left to the next pass, as a run has them."""
 
     seen: Any
     plan: Plan
     left: frozenset[str]
-
-
-@dataclass(frozen=True)
-class Reconciliation:
-    observed: Observation
-    starts: tuple[RunStart, ...]
-
-    @property
-    def plan(self) -> Plan:
-        return self.observed.plan
+    starts: tuple[RunStart, ...] = ()
 
 
 NONE = Unfinished()
 
 
 def reconcile(domain: Reconciler, unfinished: Unfinished = NONE, at_once: int = AT_ONCE) -> Reconciliation:
-    """The runs that a pass asks for. Work of `unfinished` runs is neither enqueued nor dispatched again."""
-    observed = observe_and_enqueue(domain, unfinished)
-    return Reconciliation(observed, tuple(dispatch(domain, observed, unfinished, at_once)))
+    """Do one pass. Work of `unfinished` runs is neither enqueued nor dispatched again."""
+    found = observe_and_enqueue(domain, unfinished)
+    return replace(found, starts=tuple(dispatch(domain, found.plan, unfinished, at_once)))
 
 
-def observe_and_enqueue(domain: Reconciler, unfinished: Unfinished = NONE) -> Observation:
-    """Bring the ledger up to what the plan wants now."""
+def observe_and_enqueue(domain: Reconciler, unfinished: Unfinished = NONE) -> Reconciliation:
+    """Observe, and enqueue what the plan wants now."""
     before = _rows(domain)
     seen = domain.observe()
     after = _rows(domain)
@@ -133,15 +123,13 @@ def observe_and_enqueue(domain: Reconciler, unfinished: Unfinished = NONE) -> Ob
     in_hand = {*before, *after, *unfinished.keys}.difference(row.key for row in quiet) | unfinished.keys
     plan = _enqueue(domain, seen, after.keys(), in_hand)
     domain.withdraw(plan, quiet, unfinished)
-    return Observation(seen, plan, frozenset(v.key for v in plan.due).intersection(in_hand))
+    return Reconciliation(seen, plan, frozenset(v.key for v in plan.due).intersection(in_hand))
 
 
-def dispatch(
-    domain: Reconciler, observed: Observation, unfinished: Unfinished, at_once: int
-) -> list[RunStart]:
-    """The runs to start for due work. Nothing is observed anew: what ended since is not due any more."""
-    found = domain.dispatch(observed.plan, unfinished, at_once)
-    return domain.starts(observed.plan, found) if found else []
+def dispatch(domain: Reconciler, plan: Plan, unfinished: Unfinished, at_once: int) -> list[RunStart]:
+    """Return the runs to start for due work. Nothing is observed anew: ended work is not due."""
+    found = domain.dispatch(plan, unfinished, at_once)
+    return domain.starts(plan, found) if found else []
 
 
 def start_of(

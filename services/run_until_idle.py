@@ -1,7 +1,7 @@
 """The one loop of commands: reconcile passes and their runs in this process, until nothing is left to do.
 
-Others may work at the same time. What the dead had is taken back first; what the living have in hand is
-waited for, where the caller asks for it.
+Others may work at the same time. The work of dead workers is taken back first; the caller may wait for that
+of living ones.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from typing import TYPE_CHECKING, Protocol
 
 from domain.shared.error import PerennialError
 from resources.ledger.schema import QUEUED, RUNNING, WAITING
-from services.reconcile import Observation, Reconciler, RunStart, Unfinished, dispatch, observe_and_enqueue
+from services.reconcile import Reconciler, Reconciliation, RunStart, Unfinished, dispatch, observe_and_enqueue
 
 if TYPE_CHECKING:
+    from domain.shared.verdict import Plan
     from resources.ledger.client import Ledger
     from resources.ledger.model import Work
 
 ROUNDS = 10_000
-"""No honest loop needs as many passes: each starts runs that were not started before."""
+"""More passes than any loop needs: each starts runs that were not started before."""
 POLL = 0.25
 """Seconds between two reads of the ledger while others work."""
 POLLS = 20
 """After so many reads there is another pass, whatever they showed: a lease may have expired."""
 PATIENCE = 900.0
-"""Seconds without any change after which nobody is waited for: a queue may have lost its daemon."""
+"""Seconds without any change after which the loop ends: a queue may have no daemon any more."""
 BEGINS_WITHIN = timedelta(seconds=10)
 """A run of a living process begins that soon after its dispatch."""
 
@@ -52,7 +53,7 @@ def run_until_idle(
     *,
     wait_for_others: bool = False,
     hurry: Callable[[Work], bool] | None = None,
-) -> Observation:
+) -> Reconciliation:
     """Reconcile and run until nothing is due; return what the last pass saw and planned.
 
     `hurry` chooses waiting work that does not wait for its next attempt, as a person asks now.
@@ -66,7 +67,7 @@ def run_until_idle(
         if hurry is not None:
             _make_due(domain, unfinished, hurry)
             hurry = None
-        if started := _run_all(domain, runs, observed, unfinished):
+        if started := _run_all(domain, runs, observed.plan, unfinished):
             own.update(started)
             changed = time.monotonic()
             continue
@@ -79,13 +80,13 @@ def run_until_idle(
     raise PerennialError(f"{ROUNDS} passes and still more to do", reason_code="no_end")
 
 
-def _run_all(domain: Reconciler, runs: Runs, observed: Observation, unfinished: Unfinished) -> list[str]:
+def _run_all(domain: Reconciler, runs: Runs, plan: Plan, unfinished: Unfinished) -> list[str]:
     """Run what is due, one run after another; return their dispatches.
 
     Dispatched one at a time: another process can do the next, and a death leaves little behind.
     """
     started: list[str] = []
-    while starts := dispatch(domain, observed, unfinished, 1):
+    while starts := dispatch(domain, plan, unfinished, 1):
         for start in starts:
             runs.start(start)
             started.append(start.dispatch_id)
@@ -108,8 +109,8 @@ def _make_due(domain: Reconciler, unfinished: Unfinished, hurry: Callable[[Work]
 def dispatch_again(
     ledger: Ledger, kinds: tuple[str, ...], runs: Runs, own: Collection[str] = frozenset()
 ) -> None:
-    """Make work due whose run ended without claiming it. The ledger does so minutes later, and a person who
-    asks now does not wait for that; but a run of our `own` would end like the one before."""
+    """Make work due whose run ended without claiming it, sooner than the ledger does, as a person waits. A
+    run of our `own` would end like the one before."""
     now, unfinished = ledger.clock(), runs.unfinished().dispatches
     for row in ledger.current(kinds):
         if row.status != QUEUED or not row.dispatches or row.dispatch_id is None:
