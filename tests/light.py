@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -12,28 +13,30 @@ HEAVY = ("dagster", "pandas", "pyarrow.dataset", "pyiceberg", "tushare")
 _PROGRAM = """
 import json, sys
 from orchestration.cli.main import main
-sys.argv = ["perennial", *json.loads(sys.argv[1])]
-try:
-    main()
-except SystemExit as end:
-    code = end.code or 0
-else:
-    code = 0
+codes = []
+for command in json.loads(sys.argv[1]):
+    sys.argv = ["perennial", *command]
+    try:
+        main()
+    except SystemExit as end:
+        codes.append(end.code or 0)
+    else:
+        codes.append(0)
 print()
-print(json.dumps([code, sorted(set(json.loads(sys.stdin.read())) & set(sys.modules))]))
+print(json.dumps([codes, sorted(set(json.loads(sys.stdin.read())) & set(sys.modules))]))
 """
 
 
-def heavy_imports(*arguments: str) -> list[str]:
-    """The heavy packages that a command which ends well has imported, in a process of its own."""
+def heavy_imports(*commands: Sequence[str]) -> list[str]:
+    """The heavy packages that these commands imported, in a process of their own; each must succeed."""
     done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, json.dumps(arguments)],
+        [sys.executable, "-c", _PROGRAM, json.dumps(commands)],
         input=json.dumps(HEAVY),
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     )
-    code, found = json.loads(done.stdout.splitlines()[-1])
-    assert code == 0, done.stdout + done.stderr
+    codes, found = json.loads(done.stdout.splitlines()[-1])
+    assert not any(codes), done.stdout + done.stderr
     return list(found)

@@ -87,4 +87,4 @@ def test_what_was_recorded_of_other_factors_is_not_believed(app: CarbonApp) -> N
     "words", [("status",), ("plan", "carbon"), ("carbon", "report", YEAR)], ids=lambda words: words[-1]
 )
 def test_looking_imports_nothing_heavy(app: CarbonApp, words: tuple[str, ...]) -> None:
-    assert heavy_imports(*words) == []
+    assert heavy_imports(words) == []

@@ -8,9 +8,6 @@ from contextlib import closing
 
 import pytest
 
-from orchestration.cli.market_demo import show_market
-from orchestration.environments import load_settings
-from orchestration.health import platform_findings
 from resources.tushare.sandbox_process import remember_sandbox
 from tests.integration.services.market.market_app import (
     AFTER_HOLIDAY,
@@ -22,7 +19,7 @@ from tests.integration.services.market.market_app import (
 from tests.light import heavy_imports
 
 
-def test_first_pass_makes_everything_healthy(empty_app: MarketApp) -> None:
+def test_daily__empty_home__makes_everything_healthy(empty_app: MarketApp) -> None:
     empty_app.set(PERENNIAL_GAP_WINDOW_DAYS="3", PERENNIAL_GAP_LIMIT="1")
     said = empty_app.run("market", "daily")
     assert said.code == 0, said.err
@@ -33,7 +30,7 @@ def test_first_pass_makes_everything_healthy(empty_app: MarketApp) -> None:
     assert empty_app.run("check", "market").code == 0
 
 
-def test_second_pass_does_nothing(app: MarketApp) -> None:
+def test_daily__all_healthy__does_nothing(app: MarketApp) -> None:
     content, snapshots, work = app.content(), app.snapshots(), app.work()
     said = app.run("market", "daily")
     assert said.code == 0
@@ -41,7 +38,7 @@ def test_second_pass_does_nothing(app: MarketApp) -> None:
     assert (app.content(), app.snapshots(), app.work()) == (content, snapshots, work)
 
 
-def test_a_pass_at_noon_derives_only_what_can_be(app: MarketApp) -> None:
+def test_heal__at_noon__derives_only_what_can_be(app: MarketApp) -> None:
     """Factors are published in the morning, prices after the close: noon has nothing to adjust yet."""
     app.set(PERENNIAL_DAILY_AT="12:00")
     app.at(f"{AFTER_HOLIDAY}T12:01")
@@ -64,28 +61,27 @@ def test_a_pass_at_noon_derives_only_what_can_be(app: MarketApp) -> None:
     assert app.run("check", "market").code == 0
 
 
-def test_the_demo_can_be_run_again_and_again(app: MarketApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each time the same hole is made and healed; other work that comes back so often has to wait."""
+def test_demo__run_twice__makes_and_fills_its_gap_each_time(
+    app: MarketApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("orchestration.cli.market_demo.DAYS", len(PREPARED))
+    app.set(PERENNIAL_DOMAINS="market")
     content = app.content()
-    for times in range(1, 5):
-        assert show_market(load_settings(), shown=False).ok
-        assert not platform_findings(load_settings())
+    for times in (1, 2):
+        said = app.run("demo", "--json")
+        assert (said.code, said.json["healthy"]) == (0, True), said.err
+        assert {row["days"] for row in said.json["tables"]} == {len(PREPARED)}
         assert app.calls() == app.calls("daily") == times, "only the demo's own gap is fetched"
     assert app.content() == content
 
 
-def test_the_demo_tells_of_both_domains(app: MarketApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestration.cli.market_demo.DAYS", len(PREPARED))
-    monkeypatch.setattr("orchestration.cli.carbon_demo.SCALE", 0.001)
-    said = app.run("demo", "--json")
-    assert said.code == 0, said.err
-    assert said.json["healthy"]
-    assert {row["days"] for row in said.json["tables"]} == {len(PREPARED)}
-    assert said.json["carbon"]["recalculated"] == ["electricity", "plane"]
+def test_readers__all_healthy__import_nothing_heavy(app: MarketApp) -> None:
+    query = "SELECT count(*) FROM market.normalized_daily"
+    commands = [["status"], ["plan", "market"], ["check", "market"], ["work", "list"], ["sql", query]]
+    assert heavy_imports(*commands) == []
 
 
-def test_a_pass_of_another_source_is_refused(app: MarketApp) -> None:
+def test_heal__another_source__is_refused(app: MarketApp) -> None:
     """Demo prices and real ones never share a lake."""
     app.let_time_run()
     app.set(PERENNIAL_SOURCE="tushare", TUSHARE_TOKEN="0123456789abcdef")
@@ -97,22 +93,7 @@ def test_a_pass_of_another_source_is_refused(app: MarketApp) -> None:
     assert app.calls() == 0
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("status",),
-        ("plan", "market"),
-        ("check", "market"),
-        ("work", "list"),
-        ("sql", "SELECT count(*) FROM market.normalized_daily"),
-    ],
-    ids=lambda words: words[0],
-)
-def test_looking_imports_nothing_heavy(app: MarketApp, words: tuple[str, ...]) -> None:
-    assert heavy_imports(*words) == []
-
-
-def test_doctor_counts_the_work_of_all_kinds(app: MarketApp) -> None:
+def test_doctor__all_healthy__counts_the_work_of_all_kinds(app: MarketApp) -> None:
     counts = app.market.ledger.counts()
     assert len(counts) > 1
     whole = sum(kind.get("completed", 0) for kind in counts.values())
@@ -120,9 +101,7 @@ def test_doctor_counts_the_work_of_all_kinds(app: MarketApp) -> None:
     assert f"work: {whole:,} completed" in said, said
 
 
-def test_faults_are_set_in_the_sandbox_that_runs_for_this_home(
-    app: MarketApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sandbox_faults__own_sandbox__are_set_there(app: MarketApp, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an address of a source of one's own."""
     monkeypatch.delenv("TUSHARE_URL")
     remember_sandbox(app.home, app.source.url, os.getpid())

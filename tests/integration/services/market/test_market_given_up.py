@@ -1,11 +1,10 @@
-"""Days outside the gap window: tried a while, then left to the weekly look; lost, they are told at once."""
+"""Days outside the gap window: tried some times, then left to `look-back`; lost days are reported at once."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from sqlalchemy import event
 
 from domain.market.plan import FILL
 from domain.shared.error import TransientResourceError
@@ -35,7 +34,7 @@ def put_off(app: MarketApp, key: str, times: int) -> None:
         (ATTEMPTS_OUTSIDE, "superseded", "outside_window"),
     ],
 )
-def test_an_old_day_is_given_up_after_some_attempts(
+def test_withdraw__old_day_after_some_attempts__is_superseded(
     app: MarketApp, attempts: int, status: str, reason: str
 ) -> None:
     put_off(app, OLD, attempts)
@@ -63,27 +62,14 @@ def test_withdraw__a_run_claimed_the_day_meanwhile__leaves_it_to_the_run(
     assert app.newest(f"{TABLE}:2024-08-02").reason_code == "outside_window"
 
 
-def test_however_many_old_days_are_given_up_in_one_transaction(app: MarketApp) -> None:
-    market, written = app.market, []
-    event.listen(market.ledger.engine, "commit", lambda _: written.append(1))
-    observe_and_enqueue(MarketReconciler(market))
-    alone = len(written)
-    for day in range(1, 6):
-        put_off(app, f"{TABLE}:2024-08-0{day}", ATTEMPTS_OUTSIDE)
-    written.clear()
-    observe_and_enqueue(MarketReconciler(market))
-    assert app.newest(f"{TABLE}:2024-08-05").reason_code == "outside_window"
-    assert len(written) <= alone + 1
-
-
-def test_a_day_inside_the_window_never_is(app: MarketApp) -> None:
+def test_withdraw__day_of_the_window__stays_deferred(app: MarketApp) -> None:
     app.drop(TABLE, TODAY)
     put_off(app, f"{TABLE}:{TODAY}", 3 * ATTEMPTS_OUTSIDE)
     observe_and_enqueue(MarketReconciler(app.market))
     assert app.newest(f"{TABLE}:{TODAY}").status == "deferred"
 
 
-def test_no_day_is_outside_a_window_nobody_can_see(app: MarketApp) -> None:
+def test_withdraw__no_calendar__leaves_old_days(app: MarketApp) -> None:
     lake = app.market.lake
     nothing = lake.tables["market.normalized_trade_cal"].schema.empty_table()
     for year in lake.partitions("market.normalized_trade_cal"):
@@ -91,19 +77,6 @@ def test_no_day_is_outside_a_window_nobody_can_see(app: MarketApp) -> None:
     put_off(app, OLD, ATTEMPTS_OUTSIDE)
     observe_and_enqueue(MarketReconciler(app.market))
     assert app.newest(OLD).status == "deferred"
-
-
-def test_look_back__old_days_lost__reports_and_backfill_of_gaps_restores(app: MarketApp) -> None:
-    put_off(app, OLD, ATTEMPTS_OUTSIDE)
-    assert app.run("market", "backfill", "--from", "2024-08-01", "--to", "2024-08-01").code == 0
-    app.drop(TABLE, "2024-08-01")
-    put_off(app, OLD, ATTEMPTS_OUTSIDE)
-    observe_and_enqueue(MarketReconciler(app.market))
-    assert app.newest(OLD).reason_code == "outside_window"
-    app.run("market", "look-back")
-    assert app.status()["history"]["reason_code"] == "history_gaps"
-    assert app.run("market", "backfill", "--gaps").code == 0
-    assert "history" not in app.status()
 
 
 def test_oldest_days_gone__are_reported_at_once_and_found_by_look_back(
@@ -130,8 +103,8 @@ def test_oldest_days_gone__are_reported_at_once_and_found_by_look_back(
     assert app.status() == {}
 
 
-def test_days_a_person_called_off_hide_no_older_day(app: MarketApp) -> None:
-    """Three days nobody wants any more are the newest; the gap before them still heals."""
+def test_reconcile__newest_days_called_off__fills_an_older_day(app: MarketApp) -> None:
+    """Three canceled days are the newest; the gap before them is still filled."""
     ledger = app.market.ledger
 
     def waiting() -> list[Work]:
@@ -161,7 +134,7 @@ def left_behind(app: MarketApp) -> None:
     app.later(minutes=2)
 
 
-def test_of_what_a_backfill_left_only_a_few_days_are_under_way_at_a_time(app: MarketApp) -> None:
+def test_reconcile__many_older_days_left__sends_a_few_at_a_time(app: MarketApp) -> None:
     left_behind(app)
     sent: list[RunStart] = []
     for _ in range(5):
@@ -170,7 +143,7 @@ def test_of_what_a_backfill_left_only_a_few_days_are_under_way_at_a_time(app: Ma
     assert [start.partitions[0] for start in sent] == LEFT[:-4:-1]
 
 
-def test_a_day_that_ends_makes_room_for_the_next(app: MarketApp) -> None:
+def test_reconcile__an_older_day_ended__sends_the_next(app: MarketApp) -> None:
     left_behind(app)
     first, *others = app.reconcile().starts
     with app.market.ledger.lease(FILL, [f"{TABLE}:{first.partitions[0]}"], "a run", heartbeat=False) as lease:
@@ -182,14 +155,8 @@ def test_a_day_that_ends_makes_room_for_the_next(app: MarketApp) -> None:
     assert following.partitions[0] == LEFT[-4]
 
 
-def test_a_day_of_the_window_waits_for_no_older_one(app: MarketApp) -> None:
+def test_reconcile__older_days_under_way__sends_a_day_of_the_window(app: MarketApp) -> None:
     left_behind(app)
     unfinished = {start.dispatch_id for start in app.reconcile().starts}
     app.drop(TABLE, TODAY)
     assert [start.partitions[0] for start in app.reconcile(unfinished).starts] == [TODAY]
-
-
-def test_a_backfill_that_goes_on_leaves_room_for_older_days(app: MarketApp) -> None:
-    left_behind(app)
-    with app.market.ledger.lease(FILL, [f"{TABLE}:2024-07-{n:02}" for n in range(1, 6)], "a backfill"):
-        assert [start.partitions[0] for start in app.reconcile().starts] == LEFT[:-4:-1]

@@ -24,15 +24,8 @@ COMMAND = ("market", "backfill", "--from", AUGUST[0], "--to", SEPTEMBER[-1])
 PATIENCE = 120
 
 
-@pytest.fixture
-def killed(app: MarketApp, tmp_path: Path) -> MarketApp:
-    """A backfill over two months, killed after its first commit, while it waits for a day of the second."""
-    ended(app, tmp_path, signal.SIGKILL, timeout=PATIENCE)
-    return app
-
-
 def ended(app: MarketApp, tmp_path: Path, how: signal.Signals, timeout: int) -> tuple[int, str]:
-    """The exit code and the last words of a backfill that was told, or made, to end in the middle."""
+    """The exit code and stderr of a backfill that got a signal between its first and its second month."""
     app.fault("adj_factor", "stall", day=date.fromisoformat(SEPTEMBER[0]), seconds=PATIENCE)
     app.set(TUSHARE_TIMEOUT_SECONDS=str(timeout))
     words = tmp_path / "stderr"
@@ -69,16 +62,16 @@ def committed(app: MarketApp, table: str) -> set[str]:
 
 
 def lease_runs_out(app: MarketApp) -> None:
-    """As if the minute had passed for which a holder is believed without a sign of life."""
+    """As if the minute had passed that a lease lasts without a heartbeat."""
     with app.market.ledger.engine.begin() as connection:
         past = (machine_clock() - timedelta(seconds=1)).replace(tzinfo=None)
         connection.exec_driver_sql("UPDATE work SET lease_until = ? WHERE status = 'running'", (str(past),))
 
 
-def test_a_killed_range_shows_exactly_what_it_committed_and_the_next_run_does_the_rest(
-    killed: MarketApp,
+def test_backfill__killed__shows_what_it_committed_and_the_next_does_the_rest(
+    app: MarketApp, tmp_path: Path
 ) -> None:
-    app = killed
+    ended(app, tmp_path, signal.SIGKILL, timeout=PATIENCE)
     with app.instance() as instance:
         assert committed(app, STUCK) == set(AUGUST)
         for table in FETCHED:
@@ -109,19 +102,8 @@ def test_a_killed_range_shows_exactly_what_it_committed_and_the_next_run_does_th
     assert app.status() == {}
 
 
-def test_backfill__the_lease_of_a_killed_one_lasts__names_the_run_that_holds_the_days(
-    killed: MarketApp,
-) -> None:
-    holder = next(row.run_id for row in killed.work() if row.status == "running")
-    said = killed.run(*COMMAND)
-    assert said.code == 1
-    assert f"is leased to {holder}" in said.err
-
-
-def test_an_interrupted_range_ends_in_one_sentence_and_the_same_command_goes_on(
-    app: MarketApp, tmp_path: Path
-) -> None:
-    code, said = ended(app, tmp_path, signal.SIGINT, timeout=10)
+def test_backfill__interrupted__says_so_and_goes_on_when_given_again(app: MarketApp, tmp_path: Path) -> None:
+    code, said = ended(app, tmp_path, signal.SIGINT, timeout=3)
     assert code == 1
     assert "error: interrupted; what was committed stays\n" in said
     assert "remedy: give the same command again" in said
@@ -133,12 +115,13 @@ def test_an_interrupted_range_ends_in_one_sentence_and_the_same_command_goes_on(
     assert app.status() == {}
 
 
-@pytest.mark.parametrize("days", [AUGUST, AUGUST[:1] * 2], ids=["a range", "a day"])
-@pytest.mark.parametrize("table", [STUCK, "adjusted_daily", "coverage", "revisions"])
-def test_what_is_committed_is_shown_even_if_its_record_never_comes(
+@pytest.mark.parametrize(
+    ("table", "days"), [(STUCK, AUGUST), ("coverage", AUGUST[:1] * 2), ("revisions", AUGUST[:1] * 2)]
+)
+def test_materialize__dies_before_its_record__has_its_events(
     app: MarketApp, monkeypatch: pytest.MonkeyPatch, table: str, days: tuple[str, str]
 ) -> None:
-    """Whoever comes later finds it whole, and tells nobody."""
+    """Every later run finds the day complete, and reports nothing."""
     if table != STUCK:
         assert app.run("market", "backfill", "--from", days[0], "--to", days[1]).code == 0
         app.drop(table, *dict.fromkeys(days))

@@ -1,4 +1,4 @@
-"""A run leaves the same behind whoever started it: sensor, schedule, command, click or backfill."""
+"""A run leaves the same behind if a sensor, a command or a click started it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
-import pytest
 
-from tests.databases import closed_afterwards
 from tests.integration.services.market.market_app import DERIVED, FETCHED, TODAY, MarketApp
 
 ALL = (*FETCHED, *DERIVED)
@@ -31,10 +29,6 @@ def sensor(app: MarketApp, instance: dg.DagsterInstance) -> None:
     start_all(app, instance, app.tick_sensor(instance, "market_gap_fill_sensor").run_requests)
 
 
-def schedule(app: MarketApp, instance: dg.DagsterInstance) -> None:
-    start_all(app, instance, app.tick_schedule(instance, "market_daily_schedule").run_requests)
-
-
 def start_all(app: MarketApp, instance: dg.DagsterInstance, requests: Sequence[dg.RunRequest] | None) -> None:
     assert requests, "nothing was asked for"
     for request in requests:
@@ -45,10 +39,6 @@ def start_all(app: MarketApp, instance: dg.DagsterInstance, requests: Sequence[d
 
 def click(app: MarketApp, instance: dg.DagsterInstance) -> None:
     assert app.materialize(instance, ALL, TODAY).success
-
-
-def backfill(app: MarketApp, instance: dg.DagsterInstance) -> None:
-    assert app.materialize(instance, ALL, days=("2024-09-27", TODAY)).success
 
 
 def command(app: MarketApp, instance: dg.DagsterInstance) -> None:
@@ -96,7 +86,7 @@ def newest_materialization(instance: dg.DagsterInstance, table: str) -> Any:
     return records[0].asset_materialization
 
 
-def test_a_click_leaves_rows_metadata_checks_and_whole_tables(app: MarketApp) -> None:
+def test_run__started_by_click_sensor_or_command__leaves_the_same(app: MarketApp) -> None:
     content = app.content()
     left = left_by(app, click)
     assert left.content == content
@@ -111,37 +101,18 @@ def test_a_click_leaves_rows_metadata_checks_and_whole_tables(app: MarketApp) ->
     )
     assert left.checks == {(table, "whole_day"): True for table in FETCHED}
     assert left.aggregates == {(t, check) for t in FETCHED for check in ("fresh", "unique_key", "whole_day")}
+    for start in (sensor, command):
+        app.later(minutes=1)
+        assert left_by(app, start) == left
 
 
-@pytest.mark.parametrize("start", [sensor, schedule, backfill, command], ids=lambda f: f.__name__)
-def test_every_other_origin_leaves_the_same(
-    app: MarketApp, start: Callable[[MarketApp, dg.DagsterInstance], None], clicked: Left
-) -> None:
-    assert left_by(app, start) == clicked
-
-
-@pytest.fixture(scope="module")
-def clicked(request: pytest.FixtureRequest, place: Any, exchange: Any, port: int, template: Any) -> Left:
-    """What a click leaves; made once, in an app of its own on the same ground."""
-    from tests.integration.services.market.market_app import restore
-
-    with closed_afterwards(), pytest.MonkeyPatch.context() as patch:
-        app = MarketApp(place / "home", exchange, port, patch)
-        restore(template, app.home)
-        app.start_source()
-        try:
-            return left_by(app, click)
-        finally:
-            app.stop_source()
-
-
-def test_a_whole_platform_gives_the_sensor_nothing_to_do(app: MarketApp) -> None:
+def test_sensor__all_healthy__starts_nothing(app: MarketApp) -> None:
     with app.instance() as instance:
         reported = app.tick_sensor(instance, "market_gap_fill_sensor")
     assert (reported.run_requests, reported.skip_message) == ([], "nothing is due")
 
 
-def test_the_schedule_says_why_it_starts_nothing_on_a_holiday(app: MarketApp) -> None:
+def test_schedule__holiday__says_why_it_starts_nothing(app: MarketApp) -> None:
     app.at("2024-10-01T18:30")
     with app.instance() as instance:
         reported = app.tick_schedule(instance, "market_daily_schedule")
@@ -149,7 +120,7 @@ def test_the_schedule_says_why_it_starts_nothing_on_a_holiday(app: MarketApp) ->
     assert (reported.skip_message or "").startswith("2024-10-01 is a closed day; ")
 
 
-def test_what_a_sensor_has_sent_it_does_not_send_again(app: MarketApp) -> None:
+def test_sensor__its_run_not_started_yet__sends_it_once(app: MarketApp) -> None:
     app.drop("normalized_daily", TODAY)
     with app.instance() as instance:
         first = app.tick_sensor(instance, "market_gap_fill_sensor")

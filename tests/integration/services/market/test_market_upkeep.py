@@ -1,4 +1,4 @@
-"""What happens once a week and every night: the look over the whole history, and the care of the lake."""
+"""The weekly search of the whole history, and the nightly maintenance of the lake."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from domain.market.plan import FILL
+from services.market.history import find_gaps
 from tests.integration.services.market.market_app import PREPARED, MarketApp, quiet
 from tests.tools.break_lake import main as break_lake
 
@@ -16,12 +17,12 @@ OLD = PREPARED[1]
 
 
 def moved_to(rows: pa.Table, day: str) -> pa.Table:
-    place = rows.column_names.index("trade_date")
+    column = rows.column_names.index("trade_date")
     days = pa.array([date.fromisoformat(day)] * rows.num_rows, pa.date32())
-    return rows.set_column(place, "trade_date", days)
+    return rows.set_column(column, "trade_date", days)
 
 
-def test_a_gap_outside_the_window_is_reported_and_filled_on_request(app: MarketApp) -> None:
+def test_backfill__gaps_outside_the_window__fills_what_is_reported(app: MarketApp) -> None:
     content = app.content()
     app.set(PERENNIAL_GAP_WINDOW_DAYS="1", PERENNIAL_GAP_LIMIT="1")
     app.drop("normalized_daily", OLD)
@@ -62,61 +63,42 @@ def harm(app: MarketApp, table: str, *deeds: str) -> None:
 
 
 def look_back(app: MarketApp) -> set[tuple[str, str, str]]:
-    looked = app.run("market", "look-back", "--json")
-    assert looked.code == 0, looked.err
-    return {(g["trade_date"], g["table_name"], g["reason"]) for g in looked.json["gaps"]}
+    rows = find_gaps(app.market).to_pylist()
+    return {(str(row["trade_date"]), row["table_name"], row["reason"]) for row in rows}
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # pyiceberg's, about the break itself
-def test_old_days_that_another_hand_touched_are_reported_and_brought_back(narrow: MarketApp) -> None:
+def test_backfill__old_days_damaged__restores_what_look_back_finds(narrow: MarketApp) -> None:
     content = narrow.content()
     harm(narrow, "normalized_daily", "--corrupt-day", OLD)
-    harm(narrow, "adjusted_daily", "--drop-day", PREPARED[2], "--corrupt-day", PREPARED[3])
+    harm(narrow, "adjusted_daily", "--rot-file", OLD)
     harm(narrow, "coverage", "--corrupt-day", PREPARED[0])
-    assert look_back(narrow) == {
+    with narrow.market.ledger.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "DELETE FROM partition_record WHERE table_name = 'market.normalized_adj_factor'"
+            f" AND partition = '{PREPARED[2]}'"
+        )
+    found = {
         (OLD, "normalized_daily", "changed"),
-        (PREPARED[2], "adjusted_daily", "missing"),
-        (PREPARED[3], "adjusted_daily", "changed"),
+        # A month is one file; adjusted days whose inputs are gaps too wait for them.
+        *((PREPARED[n], "adjusted_daily", "damaged") for n in (0, 3, 4)),
         (PREPARED[0], "coverage", "changed"),
+        (PREPARED[2], "normalized_adj_factor", "unrecorded"),
     }
-    assert narrow.status()["history"]["reason"].startswith("4 older days")
-
-    filled = narrow.run("market", "backfill", "--gaps")
-    assert filled.code == 0, filled.err
-    assert narrow.calls() == narrow.calls("daily") == 1, "what is derived needs no source"
-    assert narrow.content() == content
-    assert narrow.status() == {}
-
-
-@pytest.mark.parametrize(("table", "calls"), [("adjusted_daily", 0), ("normalized_adj_factor", 5)])
-def test_a_corrupt_file_of_old_days_is_reported_and_replaced(
-    narrow: MarketApp, table: str, calls: int
-) -> None:
-    content = narrow.content()
-    harm(narrow, table, "--rot-file", OLD)
-    assert look_back(narrow) == {(day, table, "damaged") for day in PREPARED[:-1]}, "a month is one file"
+    looked = narrow.run("market", "look-back", "--json").json["gaps"]
+    assert {(g["trade_date"], g["table_name"], g["reason"]) for g in looked} == found
+    assert narrow.status()["history"]["reason"].startswith("5 older days")
 
     assert narrow.run("market", "backfill", "--gaps").code == 0
-    assert narrow.calls() == calls
+    assert (narrow.calls("daily"), narrow.calls("adj_factor"), narrow.calls()) == (1, 1, 2)
     assert narrow.run("market", "heal").code == 0
     assert narrow.content() == content
     assert narrow.status() == {}
 
 
-def test_old_rows_that_nobody_recorded_are_reported(narrow: MarketApp) -> None:
-    with narrow.market.ledger.engine.begin() as connection:
-        connection.exec_driver_sql(
-            "DELETE FROM partition_record"
-            f" WHERE table_name = 'market.normalized_daily' AND partition = '{OLD}'"
-        )
-    assert look_back(narrow) == {(OLD, "normalized_daily", "unrecorded")}
-    assert narrow.run("market", "backfill", "--gaps").code == 0
-    assert look_back(narrow) == set()
-
-
 @pytest.mark.filterwarnings("ignore::UserWarning")  # pyiceberg's, about the break itself
-def test_an_old_day_that_a_run_is_at_is_left_to_that_run(narrow: MarketApp) -> None:
-    """Between its commit and its record, a day looks as if another hand had been there."""
+def test_look_back__a_run_has_leased_the_day__leaves_it_to_the_run(narrow: MarketApp) -> None:
+    """Between its commit and its record, a day looks as if it had been changed from outside."""
     thin = PREPARED[2]
     harm(narrow, "normalized_daily", "--corrupt-day", OLD, "--drop-day", thin)
     keys = [f"normalized_daily:{day}" for day in (OLD, thin)]
@@ -129,7 +111,7 @@ def test_an_old_day_that_a_run_is_at_is_left_to_that_run(narrow: MarketApp) -> N
     assert found == {(OLD, "normalized_daily", "changed"), (thin, "normalized_daily", "missing")}
 
 
-def care(app: MarketApp) -> dg.ExecuteInProcessResult:
+def maintain(app: MarketApp) -> dg.ExecuteInProcessResult:
     with app.instance() as instance, quiet():
         job = app.definitions.resolve_implicit_global_asset_job_def()
         return job.execute_in_process(
@@ -137,29 +119,12 @@ def care(app: MarketApp) -> dg.ExecuteInProcessResult:
         )
 
 
-def test_a_nights_care_changes_no_content(app: MarketApp) -> None:
+def test_maintenance__healthy_lake__changes_no_content(app: MarketApp) -> None:
     content = app.content()
-    ended = care(app)
+    ended = maintain(app)
     assert ended.success
     reported = ended.asset_materializations_for_node("ops__lake_maintenance")[0].metadata
     assert "market.normalized_daily" in str(reported["tables"].value)
     assert "skipped_files" not in reported
     assert app.content() == content
     assert app.status() == {}
-
-
-def test_a_nights_care_names_the_files_it_cannot_read(
-    app: MarketApp, capfd: pytest.CaptureFixture[str]
-) -> None:
-    lake = app.market.lake
-    day = app.frame("normalized_daily", OLD)
-    lake.replace("market.normalized_daily", "2024-09-02", moved_to(day, "2024-09-02"))
-    month = app.home / "lake" / "warehouse" / "market" / "normalized_daily"
-    newest = max(month.rglob("*.parquet"), key=lambda p: p.stat().st_mtime_ns)
-    newest.write_bytes(b"PAR1" + bytes(200) + b"PAR1")
-    ended = care(app)
-    assert ended.success
-    reported = ended.asset_materializations_for_node("ops__lake_maintenance")[0].metadata
-    assert f"file://{newest}" in str(reported["skipped_files"].value)
-    [warning] = [line for line in capfd.readouterr().err.splitlines() if " WARNING " in line]
-    assert f"file://{newest}" in warning

@@ -1,4 +1,4 @@
-"""A file that the disk does not give: its own days wait and say so, and everything else goes on."""
+"""Files that cannot be read now: their own days wait and say so, and everything else goes on."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import pytest
 
 from tests.integration.services.market.market_app import (
     AFTER_HOLIDAY,
-    API,
     PREPARED,
     TODAY,
     MarketApp,
 )
-from tests.integration.services.market.test_market_upkeep import care, look_back, moved_to
+from tests.integration.services.market.test_market_upkeep import look_back, maintain, moved_to
 
 TABLE = "normalized_daily"
 
@@ -23,7 +22,7 @@ def data_files(app: MarketApp, table: str = TABLE) -> list[Path]:
 
 
 def withhold(app: MarketApp, table: str = TABLE) -> list[Path]:
-    """Whoever asks for them is refused: too many levels of links. Nobody remembers what was in them."""
+    """Make the files unreadable (a loop of links), and forget what was in them."""
     files = data_files(app, table)
     for path in files:
         path.rename(path.with_suffix(".whole"))
@@ -44,7 +43,8 @@ def verdicts(app: MarketApp, table: str = TABLE) -> dict[str, tuple[str, str, st
     return {r["partition"]: (r["state"], r["reason_code"], r["reason"]) for r in rows if r["table"] == table}
 
 
-def test_the_plan_and_status_say_which_file_and_what_to_do(app: MarketApp) -> None:
+def test_status__files_unavailable__names_the_file_and_what_to_do(app: MarketApp) -> None:
+    content = app.content()
     files = withhold(app)
     seen = verdicts(app)
     assert {(state, reason) for state, reason, _ in seen.values()} == {("unavailable", "lake_unavailable")}
@@ -61,20 +61,22 @@ def test_the_plan_and_status_say_which_file_and_what_to_do(app: MarketApp) -> No
     assert reported[f"coverage:{TODAY}"]["caused_by"] == f"{TABLE}:{TODAY}"
     checked = app.run("check", "market")
     assert (checked.code, f"{TABLE} of {TODAY} is unavailable" in checked.out) == (1, True)
-    restore(files)
+
+    for path in files:
+        path.unlink()
+    assert app.run("market", "heal").code == 0
+    assert app.content() == content
     assert app.status() == {}
 
 
-@pytest.mark.parametrize("table", [TABLE, "suspensions", "coverage"])
-def test_today_is_filled_while_an_older_file_cannot_be_read(app: MarketApp, table: str) -> None:
+def test_heal__older_file_unavailable__fills_today(app: MarketApp) -> None:
     content = app.content()
-    files = withhold(app, table)
+    files = withhold(app)
     app.at(f"{AFTER_HOLIDAY}T18:31")
     app.run("market", "heal")
     for name in (TABLE, "suspensions", "adjusted_daily", "coverage"):
         assert verdicts(app, name)[AFTER_HOLIDAY][:2] == ("healthy", ""), name
-    if table in API:
-        assert app.calls(API[table]) == 1, "what is there and cannot be read is not asked for"
+    assert app.calls("daily") == 1, "what is there and cannot be read is not fetched"
     restore(files)
     said = app.run("market", "heal")
     assert said.code == 0, said.err
@@ -82,17 +84,7 @@ def test_today_is_filled_while_an_older_file_cannot_be_read(app: MarketApp, tabl
     assert content.items() <= app.content().items()
 
 
-def test_what_is_removed_because_it_is_lost_is_fetched_again(app: MarketApp) -> None:
-    content = app.content()
-    for path in withhold(app):
-        path.unlink()
-    said = app.run("market", "heal")
-    assert said.code == 0, said.err
-    assert app.content() == content
-    assert app.status() == {}
-
-
-def test_what_a_day_was_before_is_not_lost_because_it_cannot_be_read_now(app: MarketApp) -> None:
+def test_heal__old_values_of_a_revision_unavailable__waits_for_them(app: MarketApp) -> None:
     app.fault("daily", "revised_day")
     with app.instance() as instance:
         assert app.materialize(instance, [TABLE], TODAY).success
@@ -110,24 +102,6 @@ def test_what_a_day_was_before_is_not_lost_because_it_cannot_be_read_now(app: Ma
     assert app.status() == {}
 
 
-def test_look_back__older_days_missing__reports_and_backfill_leaves_them(app: MarketApp) -> None:
-    app.set(PERENNIAL_GAP_WINDOW_DAYS="1", PERENNIAL_GAP_LIMIT="1")
-    content = app.content()
-    app.drop("suspensions", PREPARED[0])
-    files = withhold(app)
-    held = {(day, TABLE, "lake_unavailable") for day in PREPARED[:-1]}
-    assert look_back(app) == {*held, (PREPARED[0], "suspensions", "missing")}
-    filled = app.run("market", "backfill", "--gaps")
-    assert filled.code == 1
-    assert app.calls() == app.calls("suspend_d") == 1
-    assert look_back(app) == held
-    assert files[0].is_symlink()
-    restore(files)
-    assert look_back(app) == set()
-    app.run("market", "heal")
-    assert app.content() == content
-
-
 def test_find_gaps__suspensions_unavailable__calls_no_other_table_incomplete(
     app: MarketApp,
 ) -> None:
@@ -138,8 +112,8 @@ def test_find_gaps__suspensions_unavailable__calls_no_other_table_incomplete(
     assert look_back(app) == set()
 
 
-def test_a_nights_care_passes_over_a_month_it_cannot_read(
-    app: MarketApp, capfd: pytest.CaptureFixture[str]
+def test_maintenance__a_month_unavailable__compacts_the_others(
+    app: MarketApp, caplog: pytest.LogCaptureFixture
 ) -> None:
     day = app.frame(TABLE, TODAY)
     for other in ("2024-08-01", "2024-08-02"):
@@ -149,9 +123,9 @@ def test_a_nights_care_passes_over_a_month_it_cannot_read(
     path.rename(path.with_suffix(".whole"))
     path.symlink_to(path)
     before = app.market.lake.snapshot_id(f"market.{TABLE}")
-    ended = care(app)
+    ended = maintain(app)
     assert ended.success
     reported = ended.asset_materializations_for_node("ops__lake_maintenance")[0].metadata
     assert path.name in str(reported["skipped_files"].value)
     assert app.market.lake.snapshot_id(f"market.{TABLE}") != before, "the other month is compacted"
-    assert f"file://{path} cannot be read now" in capfd.readouterr().err
+    assert f"file://{path} cannot be read now" in caplog.text
