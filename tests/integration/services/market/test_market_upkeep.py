@@ -81,7 +81,7 @@ def test_backfill__old_days_damaged__restores_what_look_back_finds(narrow: Marke
     found = {
         (OLD, "normalized_daily", "changed"),
         # A month is one file; adjusted days whose inputs are gaps too wait for them.
-        *((PREPARED[n], "adjusted_daily", "damaged") for n in (0, 3, 4)),
+        *((PREPARED[n], "adjusted_daily", "corrupt") for n in (0, 3, 4)),
         (PREPARED[0], "coverage", "changed"),
         (PREPARED[2], "normalized_adj_factor", "unrecorded"),
     }
