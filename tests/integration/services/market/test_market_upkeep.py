@@ -68,7 +68,7 @@ def look_back(app: MarketApp) -> set[tuple[str, str, str]]:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # pyiceberg's, about the break itself
-def test_backfill__old_days_damaged__restores_what_look_back_finds(narrow: MarketApp) -> None:
+def test_backfill__old_days_corrupt_or_changed__restores_what_look_back_finds(narrow: MarketApp) -> None:
     content = narrow.content()
     harm(narrow, "normalized_daily", "--corrupt-day", OLD)
     harm(narrow, "adjusted_daily", "--rot-file", OLD)
