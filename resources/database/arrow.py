@@ -21,15 +21,12 @@ def read_arrow(engine: Engine, table: Table) -> pa.Table:
     return pa.table(arrays, names=[column.name for column in table.columns])
 
 
+_TYPES = {DateTime: pa.timestamp("us", tz="UTC"), Boolean: pa.bool_(), Integer: pa.int64()}
+
+
 def _array(column_type: TypeEngine[Any], values: tuple[Any, ...]) -> pa.Array:
     plain = column_type.impl if isinstance(column_type, TypeDecorator) else column_type
     if isinstance(plain, JSON):
-        texts = [json.dumps(value, ensure_ascii=False, sort_keys=True) for value in values]
-        return pa.array(texts, pa.string())
-    if isinstance(plain, DateTime):
-        return pa.array(values, pa.timestamp("us", tz="UTC"))
-    if isinstance(plain, Boolean):
-        return pa.array(values, pa.bool_())
-    if isinstance(plain, Integer):
-        return pa.array(values, pa.int64())
-    return pa.array(values, pa.string())
+        values = tuple(json.dumps(value, ensure_ascii=False, sort_keys=True) for value in values)
+    found = (arrow for sql, arrow in _TYPES.items() if isinstance(plain, sql))
+    return pa.array(values, next(found, pa.string()))

@@ -18,7 +18,7 @@ from resources.ledger.model import WORKER, Work
 from resources.ledger.outcome import Outcome
 from resources.ledger.rows import Change, create, read_keys, write
 from resources.ledger.schema import COMPLETED, DEFERRED, RUNNING, SKIPPED
-from resources.ledger.transitions import claimed, first_generation, settled
+from resources.ledger.transitions import claimed, first_generation, request_of, settled
 
 
 @dataclass(slots=True)
@@ -89,11 +89,10 @@ def _by_hand(kind: Kind, key: str, last: Work | None, fingerprints: Mapping[str,
 
     It carries the last fingerprint where none is given: if it fails, the plan's old request stays refused.
     """
-    fingerprint = fingerprints.get(key, last.fingerprint if last else "")
-    params = last.params if last and last.fingerprint == fingerprint else {}
-    once = last.once if last else False
-    item = WorkRequest(kind=kind.name, key=key, fingerprint=fingerprint, params=params, once=once)
-    return first_generation(item, kind, now)
+    request = WorkRequest(kind.name, key, "") if last is None else request_of(last)
+    if fingerprints.get(key, request.fingerprint) != request.fingerprint:
+        request = replace(request, fingerprint=fingerprints[key], params={})
+    return first_generation(request, kind, now)
 
 
 def _claim(

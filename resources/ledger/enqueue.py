@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import fields
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -15,7 +15,7 @@ from domain.shared.work import Kind, WorkRequest
 from resources.database.engine import reading, writing
 from resources.database.statements import lock_name
 from resources.ledger.context import LedgerContext
-from resources.ledger.model import EnqueueReport, Work
+from resources.ledger.model import EnqueueReport
 from resources.ledger.pipelines import join, missing_members
 from resources.ledger.rows import Change, create, read_keys, write
 from resources.ledger.schema import ACTIVE
@@ -34,19 +34,20 @@ class EnqueueOperations(LedgerContext):
             by_kind[request.kind][request.key] = request  # the last one of a batch counts
         report, now = EnqueueReport(), self.clock()
         for name in sorted(by_kind):
-            kind = self.kind_named(name)
+            kind, wanted = self.kind_named(name), by_kind[name]
             with reading(self.engine) as connection:
-                decided = _decide(connection, kind, by_kind[name], now, lock=False)
-                idle = decided.writes_nothing and not missing_members(connection, decided.members())
+                decided, changes = _decide(connection, kind, wanted, now, lock=False)
+                idle = not decided.created and not changes
+                idle = idle and not missing_members(connection, _members(decided, wanted))
             if not idle:
                 with writing(self.engine) as connection:
                     lock_name(connection, name)
-                    decided = _decide(connection, kind, by_kind[name], now, lock=True)
-                    _write(connection, decided, now)
-            report.created.extend(decided.created)
-            report.updated.extend(change.after for change in decided.updated)
-            report.absorbed.extend(decided.absorbed)
-            report.refused.extend(decided.refused)
+                    decided, changes = _decide(connection, kind, wanted, now, lock=True)
+                    decided.created[:] = create(connection, decided.created, now)
+                    write(connection, changes, now)
+                    join(connection, _members(decided, wanted))
+            for one in fields(report):
+                getattr(report, one.name).extend(getattr(decided, one.name))
         return report
 
 
@@ -62,42 +63,19 @@ def _check(request: WorkRequest) -> None:
         )
 
 
-@dataclass
-class _Decided:
-    requests: Mapping[str, WorkRequest]
-    created: list[Work] = field(default_factory=list)
-    updated: list[Change] = field(default_factory=list)
-    absorbed: list[Work] = field(default_factory=list)
-    refused: list[Work] = field(default_factory=list)
-
-    @property
-    def writes_nothing(self) -> bool:
-        return not self.created and not self.updated
-
-    def members(self) -> dict[int, tuple[str, ...]]:
-        """By row, the pipelines it joins. A finished row that absorbed its request worked for others."""
-        rows = [*self.created, *(change.after for change in self.updated), *self.absorbed]
-        return {row.id: self.requests[row.key].pipelines for row in rows if row.status in ACTIVE}
-
-
 def _decide(
     connection: Connection, kind: Kind, requests: Mapping[str, WorkRequest], now: datetime, *, lock: bool
-) -> _Decided:
-    decided = _Decided(requests)
+) -> tuple[EnqueueReport, list[Change]]:
+    decided, changes = EnqueueReport(), []
     for key, state in read_keys(connection, kind.name, requests, lock=lock).items():
         decision, row = decide_request(requests[key], kind, state, now)
-        if decision == "create":
-            decided.created.append(row)
-        elif decision == "update" and state.waiting is not None:
-            decided.updated.append(Change(state.waiting, row, "updated"))
-        elif decision == "absorb":
-            decided.absorbed.append(row)
-        else:
-            decided.refused.append(row)
-    return decided
+        getattr(decided, decision).append(row)
+        if decision == "updated" and state.waiting is not None:
+            changes.append(Change(state.waiting, row, "updated"))
+    return decided, changes
 
 
-def _write(connection: Connection, decided: _Decided, now: datetime) -> None:
-    decided.created = create(connection, decided.created, now)
-    write(connection, decided.updated, now)
-    join(connection, decided.members())
+def _members(decided: EnqueueReport, requests: Mapping[str, WorkRequest]) -> dict[int, tuple[str, ...]]:
+    """By row, the pipelines it joins. A finished row that absorbed its request worked for others."""
+    rows = [*decided.created, *decided.updated, *decided.absorbed]
+    return {row.id: requests[row.key].pipelines for row in rows if row.status in ACTIVE}

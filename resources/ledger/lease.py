@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from types import TracebackType
 from typing import Self
@@ -58,7 +58,7 @@ class LeaseOperations(LedgerContext):
         def claim(claimant: Claimant) -> Claims:
             return claim_keys(self, found, names, claimant, fingerprints or {})
 
-        return Lease(self, found, run_id, claim, retry_in=retry_in, heartbeat=heartbeat)
+        return Lease(self, found, run_id, claim, retry_in, heartbeat)
 
     def lease_due(self, kind: str, holder: str, limit: int, *, heartbeat: bool = True) -> Lease:
         """Lease what is due of a pulled kind, at most `limit` keys; `lease.more(n)` leases further ones."""
@@ -67,7 +67,7 @@ class LeaseOperations(LedgerContext):
         def claim(claimant: Claimant) -> Claims:
             return Claims(held={row.key: row for row in claim_due(self, found, claimant, limit)})
 
-        return Lease(self, found, holder, claim, heartbeat=heartbeat)
+        return Lease(self, found, holder, claim, None, heartbeat)
 
 
 @dataclass(slots=True)
@@ -84,35 +84,26 @@ class _Leased:
         return not self.written and not self.lost
 
 
+@dataclass(eq=False, repr=False)
 class Lease(Answers[str]):
     """A context manager. `keys` are ours to do; the others are in `busy`, `done`, `settled` and `refused`,
     as `Claims` explains them. To answer for a `done` key again is allowed and does nothing."""
 
-    def __init__(
-        self,
-        ledger: LedgerContext,
-        kind: Kind,
-        run_id: str,
-        claim: Callable[[Claimant], Claims],
-        *,
-        retry_in: timedelta | None = None,
-        heartbeat: bool = True,
-    ) -> None:
-        self._ledger = ledger
-        self._kind = kind
-        self._run_id = run_id
-        self._claim = claim
-        self._retry_in = retry_in
-        self._heartbeat = heartbeat
-        self.busy: Mapping[str, str] = {}
-        self.done: tuple[str, ...] = ()
-        self.settled: Mapping[str, Work] = {}
-        self.refused: Mapping[str, PerennialError] = {}
-        self._leased: dict[str, _Leased] = {}
-        # The heartbeat and the body both write answers.
-        self._lock = threading.RLock()
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+    _ledger: LedgerContext
+    _kind: Kind
+    _run_id: str
+    _claim: Callable[[Claimant], Claims]
+    _retry_in: timedelta | None
+    _heartbeat: bool
+    busy: Mapping[str, str] = field(default_factory=dict, init=False)
+    done: tuple[str, ...] = field(default=(), init=False)
+    settled: Mapping[str, Work] = field(default_factory=dict, init=False)
+    refused: Mapping[str, PerennialError] = field(default_factory=dict, init=False)
+    _leased: dict[str, _Leased] = field(default_factory=dict, init=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, init=False)
+    """The heartbeat and the body both write answers."""
+    _stop: threading.Event = field(default_factory=threading.Event, init=False)
+    _thread: threading.Thread | None = field(default=None, init=False)
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
 from domain.shared.error import InvalidInput
-from domain.shared.work import WorkRequest
 from resources.database.engine import reading, writing
 from resources.database.statements import lock_name
 from resources.ledger.context import LedgerContext
@@ -15,7 +15,7 @@ from resources.ledger.model import RETRIED, Work
 from resources.ledger.pipelines import inherit
 from resources.ledger.rows import Change, as_work, create, is_id, lock_ids, read_keys, select_work, write
 from resources.ledger.schema import CANCELLED, FINISHED, SUPERSEDED, WAITING, work
-from resources.ledger.transitions import finished, first_generation, made_due
+from resources.ledger.transitions import finished, first_generation, made_due, request_of
 
 
 class OperatorActions(LedgerContext):
@@ -69,19 +69,9 @@ class OperatorActions(LedgerContext):
             return self._next_generation(connection, named or state.last or known)
 
     def _next_generation(self, connection: Connection, last: Work) -> Work:
-        item = WorkRequest(
-            kind=last.kind,
-            key=last.key,
-            fingerprint=last.fingerprint,
-            reason_code=RETRIED,
-            params=last.params,
-            tenant=last.tenant,
-            priority=last.priority,
-            parent_id=last.id,
-            once=last.once,
-        )
+        request = replace(request_of(last), reason_code=RETRIED, parent_id=last.id)
         now = self.clock()
-        [created] = create(connection, [first_generation(item, self.kind_named(last.kind), now)], now)
+        [created] = create(connection, [first_generation(request, self.kind_named(last.kind), now)], now)
         inherit(connection, [(last.id, created.id)])
         return created
 

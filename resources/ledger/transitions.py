@@ -37,27 +37,28 @@ START_GRACE = timedelta(seconds=120)
 REDISPATCH = Backoff(base=timedelta(seconds=60), factor=2, cap=timedelta(minutes=15))
 """How long a row waits after its run ended without claiming it, before it is dispatched again."""
 
-Decision = Literal["create", "update", "absorb", "refuse"]
+Decision = Literal["created", "updated", "absorbed", "refused"]
+"""The lists of an `EnqueueReport`."""
 
 
 def decide_request(item: WorkRequest, kind: Kind, state: KeyState, now: datetime) -> tuple[Decision, Work]:
-    """What one request does to the rows of its key; for "create" the row has no id yet."""
+    """What one request does to the rows of its key; for "created" the row has no id yet."""
     waiting, running, counting = state.waiting, state.running, state.counting
     if waiting is not None:
         changed = _updated_request(waiting, item, now)
-        return ("absorb", waiting) if changed is waiting else ("update", changed)
+        return ("absorbed", waiting) if changed is waiting else ("updated", changed)
     if running is not None:
         if running.fingerprint == item.fingerprint:
-            return "absorb", running
-        return "create", first_generation(item, kind, now)
+            return "absorbed", running
+        return "created", first_generation(item, kind, now)
     if item.once and counting:
-        return "absorb", counting[-1]
+        return "absorbed", counting[-1]
     last = next((row for row in counting if row.fingerprint == item.fingerprint), None)
     if last is None:
-        return "create", first_generation(item, kind, now)
+        return "created", first_generation(item, kind, now)
     if last.status in (FAILED, CANCELLED):
-        return "refuse", last
-    return "create", next_generation(item, kind, last, now)
+        return "refused", last
+    return "created", next_generation(item, kind, last, now)
 
 
 def _updated_request(row: Work, item: WorkRequest, now: datetime) -> Work:
@@ -79,6 +80,19 @@ def _updated_request(row: Work, item: WorkRequest, now: datetime) -> Work:
         # Only a request's own date moves with the request; a backoff or a run on its way is left alone.
         changed = replace(changed, not_before=item.not_before or now, recurrence=0)
     return replace(changed, updated_at=now)
+
+
+def request_of(row: Work) -> WorkRequest:
+    """What the row was requested as, for a new generation of it."""
+    return WorkRequest(
+        row.kind,
+        row.key,
+        row.fingerprint,
+        params=row.params,
+        tenant=row.tenant,
+        priority=row.priority,
+        once=row.once,
+    )
 
 
 def first_generation(item: WorkRequest, kind: Kind, now: datetime) -> Work:
@@ -164,15 +178,15 @@ def claimed(row: Work, run_id: str, *, now: datetime, lease_until: datetime, att
 
 def settled(row: Work, outcome: Outcome, kind: Kind, now: datetime) -> Work:
     """The row after an attempt ended as `outcome` says."""
+    row = replace(row, reason_code=outcome.reason_code)
     if outcome.verb in ("complete", "skip"):
-        status = COMPLETED if outcome.verb == "complete" else SKIPPED
-        done = replace(row, reason_code=outcome.reason_code, error_kind=None, error=None)
-        return finished(done, status, now)
+        done = replace(row, error_kind=None, error=None)
+        return finished(done, COMPLETED if outcome.verb == "complete" else SKIPPED, now)
     if outcome.verb == "release":
-        attempts = max(row.attempts - 1, 0)
-        released = replace(row, attempts=attempts, run_id=None, reason_code=outcome.reason_code)
+        released = replace(row, attempts=max(row.attempts - 1, 0), run_id=None)
         return _waiting(released, QUEUED, now, not_before=now)
-    row = _with_cause(row, outcome)
+    if outcome.cause is not None:
+        row = replace(row, error_kind=outcome.cause.kind, error=outcome.cause.error)
     if outcome.verb == "fail":
         return finished(row, FAILED, now)
     if outcome.verb == "repeat":
@@ -182,22 +196,14 @@ def settled(row: Work, outcome: Outcome, kind: Kind, now: datetime) -> Work:
     return _deferred(row, outcome, kind, now)
 
 
-def _with_cause(row: Work, outcome: Outcome) -> Work:
-    cause = outcome.cause
-    if cause is None:
-        return replace(row, reason_code=outcome.reason_code)
-    reason_code = outcome.reason_code or cause.reason_code
-    return replace(row, reason_code=reason_code, error_kind=cause.kind, error=cause.error)
-
-
 def _deferred(row: Work, outcome: Outcome, kind: Kind, now: datetime) -> Work:
     cause = outcome.cause
     unclassified = cause is not None and cause.kind == "unclassified"
-    if unclassified:
-        row = replace(row, crash_count=row.crash_count + 1)
+    row = replace(row, crash_count=row.crash_count + unclassified)
+    exhausted = row.max_attempts is not None and row.attempts >= row.max_attempts
     if outcome.not_before is not None:
         due = outcome.not_before
-    elif given_up(row, kind, unclassified=unclassified):
+    elif exhausted or (unclassified and kind.unclassified.exhausted(row.crash_count)):
         return finished(row, FAILED, now)
     elif unclassified:
         due = now + kind.unclassified.delay(row.crash_count - 1)
@@ -206,12 +212,6 @@ def _deferred(row: Work, outcome: Outcome, kind: Kind, now: datetime) -> Work:
     else:
         due = now + kind.transient.delay(max(row.attempts - 1, 0))
     return _waiting(row, DEFERRED, now, not_before=due)
-
-
-def given_up(row: Work, kind: Kind, *, unclassified: bool) -> bool:
-    if row.max_attempts is not None and row.attempts >= row.max_attempts:
-        return True
-    return unclassified and kind.unclassified.exhausted(row.crash_count)
 
 
 def orphaned(row: Work, kind: Kind, *, why: str, now: datetime, attempt: bool = True) -> Work:

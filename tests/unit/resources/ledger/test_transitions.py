@@ -42,7 +42,7 @@ def failure(kind: str = "transient", **more) -> Outcome:
 
 def test_decide_request__new_key__carries_its_kinds_maximum():
     decision, row = decide_request(REQUEST, KIND, KeyState(), NOW)
-    assert (decision, row.max_attempts, row.fence) == ("create", 3, 0)
+    assert (decision, row.max_attempts, row.fence) == ("created", 3, 0)
 
 
 def test_fence__each_change_of_holder__moves_it():
