@@ -1,4 +1,4 @@
-"""Workers that take whatever is due: claim, renew, polling, `lease_due`, and the backlog that calls them."""
+"""Workers that take whatever is due: claim, renew, polling, `lease_due`, the backlog; and the sweep."""
 
 from __future__ import annotations
 
@@ -11,92 +11,48 @@ from sqlalchemy import select
 
 from domain.shared.error import InvalidInput, TransientResourceError
 from domain.shared.work import WorkRequest
-from resources.ledger.model import Backlog, LeaseLost
+from resources.ledger.model import Backlog, LeaseLost, Work
 from resources.ledger.schema import work
 from tests.integration.conftest import FILL as FILL_KIND
-
-FILL, FINITE = "market.fill", "records.hook"
-
-
-def enqueue(ledger, *keys: str, kind: str = FILL, **more: object) -> None:
-    ledger.enqueue([WorkRequest(kind, key, "f", **more) for key in keys])
+from tests.integration.resources.ledger.steps import FILL, FINITE, claimed, die, enqueue, lease
 
 
 def tenants(rows) -> dict[str, int]:
     return dict(Counter(row.tenant for row in rows))
 
 
-def claimed(ledger, **more: object):
-    (row,) = ledger.claim(more.pop("kind", FILL), holder="worker:1", limit=1, **more)
-    return row
-
-
 def test_claim__two_workers__get_each_row_once(ledger, machine):
     enqueue(ledger, "a", "b", "c")
     first = ledger.claim(FILL, holder="worker:1", limit=2)
-    second = ledger.claim(FILL, holder="worker:2", limit=2)
     assert [row.key for row in first] == ["a", "b"]
-    assert [row.key for row in second] == ["c"]
+    assert [row.key for row in ledger.claim(FILL, holder="worker:2", limit=2)] == ["c"]
     assert first[0].lease_until == machine() + timedelta(seconds=60)
-    ledger.complete(first[0])
-    assert ledger.get(first[0].id).status == "completed"
-
-
-def test_claim__same_worker_again__counts_each_attempt(ledger, clock):
-    enqueue(ledger, "a")
-    for attempt in (1, 2, 3):
-        row = claimed(ledger)
-        assert row.attempts == attempt
-        ledger.defer(row, "busy")
-        clock.advance(hours=1)
 
 
 def test_claim__tenant_or_keys__claims_only_those(ledger):
     enqueue(ledger, "a", "b", tenant="t1")
     enqueue(ledger, "c", tenant="t2")
-    assert [row.key for row in ledger.claim(FILL, holder="worker:1", limit=9, keys=["b"])] == ["b"]
-    assert [row.key for row in ledger.claim(FILL, holder="worker:1", limit=9, tenant="t2")] == ["c"]
-    assert [row.key for row in ledger.claim(FILL, holder="worker:1", limit=9)] == ["a"]
+    assert claimed(ledger, keys=["b"]).key == "b"
+    assert claimed(ledger, tenant="t2").key == "c"
 
 
 def test_claim__without_attempt__counts_nothing_and_leaves_no_event_while_polling(ledger, clock):
     enqueue(ledger, "job", kind=FINITE)
-    row = claimed(ledger, kind=FINITE)
-    ledger.defer(row, not_before=clock() + timedelta(seconds=2), reason_code="polling")
-    for _ in range(20):
-        clock.advance(seconds=2)
-        row = claimed(ledger, kind=FINITE, attempt=False)
+    for attempt in (True, False, False, False):
+        row = claimed(ledger, FINITE, attempt=attempt)
         assert (row.status, row.attempts) == ("running", 1)
         ledger.defer(row, not_before=clock() + timedelta(seconds=2), reason_code="polling")
-    clock.advance(seconds=2)
-    row = claimed(ledger, kind=FINITE, attempt=False)
-    ledger.complete(row)
-    history = [(e.event, e.status, e.attempt) for e in ledger.events(row.id)]
-    assert history == [
+        clock.advance(seconds=2)
+    ledger.defer(claimed(ledger, FINITE, attempt=False), TransientResourceError("cluster busy"))
+    clock.advance(hours=1)
+    ledger.complete(claimed(ledger, FINITE, attempt=False))
+    assert [(e.event, e.status, e.attempt) for e in ledger.events(row.id)] == [
         ("created", "queued", 0),
         ("claimed", "running", 1),
         ("deferred", "deferred", 1),
+        ("deferred", "deferred", 1),
         ("completed", "completed", 1),
     ]
-
-
-def test_claim__poll_meets_an_error__leaves_an_event(ledger, clock):
-    enqueue(ledger, "job", kind=FINITE)
-    row = claimed(ledger, kind=FINITE, attempt=False)
-    ledger.defer(row, TransientResourceError("cluster busy"))
-    assert [e.event for e in ledger.events(row.id)] == ["created", "deferred"]
-    assert ledger.get(row.id).error == "cluster busy"
-
-
-def test_sweep__poller_died_on_the_last_attempt__queues_the_row_again(ledger, machine, clock):
-    enqueue(ledger, "job", kind=FINITE)
-    for _ in range(3):
-        row = claimed(ledger, kind=FINITE)
-        ledger.defer(row, not_before=clock())
-    row = claimed(ledger, kind=FINITE, attempt=False)
-    machine.advance(seconds=61)
-    (swept,) = ledger.sweep(finished_runs=())
-    assert (swept.status, swept.attempts, swept.crash_count) == ("queued", 3, 1)
 
 
 def test_claim__unknown_kind__is_refused(ledger):
@@ -112,8 +68,20 @@ def test_renew__leased_row__prolongs_and_a_stale_fence_changes_nothing(ledger, m
     assert ledger.renew(row)
     assert ledger.get(row.id).lease_until == machine() + timedelta(seconds=60)
     assert not ledger.renew(replace(row, fence=row.fence - 1))
+
+
+def test_answer__stale_fence__changes_nothing_and_raises(ledger):
+    enqueue(ledger, "a")
+    row = claimed(ledger)
     ledger.release(row)
-    assert not ledger.renew(row)
+    again = claimed(ledger)
+    for answer in (ledger.complete, ledger.defer, ledger.release):
+        with pytest.raises(LeaseLost, match=f"work {row.id} "):
+            answer(row)
+    assert ledger.get(row.id) == again
+
+
+# Tenants
 
 
 @pytest.mark.parametrize("idle", ["a", "c", "e"])
@@ -125,13 +93,10 @@ def test_claim__a_tenant_has_nothing_due__the_others_share_alike(ledger, clock, 
 
 
 def test_claim__unequal_tenants__takes_all_there_is_up_to_the_limit(ledger):
-    sizes = {"a": 1, "b": 7, "c": 2, "d": 5}
-    for tenant, size in sizes.items():
+    for tenant, size in {"a": 1, "b": 7, "c": 2, "d": 5}.items():
         enqueue(ledger, *[f"{tenant}{n}" for n in range(size)], tenant=tenant)
-    rows = ledger.claim(FILL, holder="worker:1", limit=11)
-    assert tenants(rows) == {"a": 1, "b": 4, "c": 2, "d": 4}
-    assert tenants(ledger.claim(FILL, holder="worker:2", limit=11)) == {"b": 3, "d": 1}
-    assert ledger.claim(FILL, holder="worker:3", limit=11) == []
+    rows = [ledger.claim(FILL, holder=f"worker:{n}", limit=11) for n in range(3)]
+    assert list(map(tenants, rows)) == [{"a": 1, "b": 4, "c": 2, "d": 4}, {"b": 3, "d": 1}, {}]
 
 
 def test_claim__priorities_of_a_tenant__go_in_order(ledger):
@@ -157,40 +122,29 @@ def pulled(ledger):
     return ledger.with_kinds([replace(FILL_KIND, pulled=True)])
 
 
-def test_lease_due__more__leases_further_keys_and_completes_all(pulled):
+def test_lease_due__more__leases_further_keys_and_those_due_again(pulled, clock):
     enqueue(pulled, "a", "b", "c")
-    with pulled.lease_due(FILL, "run 1", 2, heartbeat=False) as lease:
-        assert lease.keys == ("a", "b")
-        lease.complete("a")
-        assert lease.more(5) == ("c",)
-        assert lease.more(5) == ()
-        lease.fail("b", "no")
-    statuses = {row.key: (row.status, row.attempts, row.run_id) for row in pulled.find()}
-    assert statuses == {
-        "a": ("completed", 1, "run 1"),
+    with pulled.lease_due(FILL, "run 1", 2, heartbeat=False) as held:
+        assert held.keys == ("a", "b")
+        held.defer("a", "busy", not_before=clock() + timedelta(seconds=5))
+        held.fail("b", "no")
+        assert held.more(5) == ("c",)
+        clock.advance(seconds=5)
+        assert held.more(5) == ("a",)
+    assert {row.key: (row.status, row.attempts, row.run_id) for row in pulled.find()} == {
+        "a": ("completed", 2, "run 1"),
         "b": ("failed", 1, "run 1"),
         "c": ("completed", 1, "run 1"),
     }
 
 
-def test_lease_due__deferred_key_is_due_again__is_leased_by_more(pulled, clock):
-    enqueue(pulled, "a")
-    with pulled.lease_due(FILL, "run 1", 1, heartbeat=False) as lease:
-        lease.defer("a", "busy", not_before=clock() + timedelta(seconds=5))
-        assert lease.more(1) == ()
-        clock.advance(seconds=5)
-        assert lease.more(1) == ("a",)
-        lease.complete("a")
-    assert [(row.status, row.attempts) for row in pulled.find()] == [("completed", 2)]
-
-
 def test_lease_due__swept_meanwhile__raises_lease_lost(pulled):
     enqueue(pulled, "a")
-    lease = pulled.lease_due(FILL, "run 1", 1, heartbeat=False)
-    lease.__enter__()
+    held = pulled.lease_due(FILL, "run 1", 1, heartbeat=False)
+    held.__enter__()
     assert len(pulled.sweep(finished_runs={"run 1"})) == 1
     with pytest.raises(LeaseLost):
-        lease.check()
+        held.check()
 
 
 def test_backlog__every_state__is_counted_by_tenant_without_marking_rows(ledger, clock):
@@ -202,6 +156,65 @@ def test_backlog__every_state__is_counted_by_tenant_without_marking_rows(ledger,
     before = ledger.find()
     assert ledger.backlog(FILL) == {"a": Backlog(2, 3, 0, born), "b": Backlog(1, 1, 0, clock())}
     assert ledger.find() == before
-    ledger.claim(FILL, holder="worker:1", limit=1, tenant="b")
+    claimed(ledger, tenant="b")
     assert ledger.backlog(FILL)["b"] == Backlog(0, 0, 1, None)
     assert ledger.backlog(FINITE) == {}
+
+
+# The sweep
+
+
+def test_sweep__finished_run__queues_its_rows_with_their_attempts_once(ledger, clock):
+    row = die(ledger, "run")
+    (swept,) = ledger.sweep(finished_runs={"run", "other"})
+    assert swept == ledger.get(row.id)
+    assert (swept.status, swept.run_id, swept.reason_code) == ("queued", "run", "run_finished")
+    assert (swept.attempts, swept.not_before, swept.lease_until) == (1, clock(), None)
+    assert ledger.sweep(finished_runs={"run"}) == []
+
+
+def test_sweep__renewed_lease__is_never_stolen_and_an_expired_one_is(ledger, machine):
+    swept: list[Work] = []
+
+    def run() -> None:
+        with lease(ledger, "a") as held:
+            for _ in range(3):
+                machine.advance(seconds=50)
+                held.check()
+                assert ledger.sweep(finished_runs=()) == []
+            machine.advance(seconds=61)
+            swept.extend(ledger.sweep(finished_runs=()))
+
+    with pytest.raises(LeaseLost):
+        run()
+    assert [(row.reason_code, row.run_id) for row in swept] == [("lease_expired", "run")]
+    assert ledger.get(swept[0].id) == swept[0], "the late holder wrote nothing"
+
+
+def test_sweep__worker__is_judged_by_its_lease_alone(ledger, machine):
+    enqueue(ledger, "a")
+    row = claimed(ledger)
+    assert ledger.sweep(finished_runs={"worker:1"}) == []
+    assert [one.id for one in ledger.sweep(finished_runs=(), now=machine() + timedelta(seconds=61))] == [
+        row.id
+    ]
+
+
+@pytest.mark.parametrize("kind", [FILL, FINITE])
+def test_sweep__third_death__abandons_the_row(ledger, kind):
+    for attempt in range(3):
+        die(ledger, f"run {attempt}", kind=kind)
+        (swept,) = ledger.sweep(finished_runs={f"run {attempt}"})
+    assert (swept.status, swept.error_kind, swept.reason_code) == ("failed", "abandoned", "abandoned")
+    assert ledger.events(swept.id)[-1].event == "abandoned"
+
+
+def test_sweep__newer_request_waits__supersedes_the_orphan_and_inherits_its_pipelines(ledger, machine):
+    enqueue(ledger, "a", pipelines=("p",))
+    old = claimed(ledger)
+    (new,) = ledger.enqueue([WorkRequest(FILL, "a", "f2", pipelines=("q",))]).created
+    machine.advance(minutes=5)
+    (swept,) = ledger.sweep(finished_runs=())
+    assert (swept.id, swept.status) == (old.id, "superseded")
+    assert ledger.get(new.id).attempts == 1
+    assert ledger.pipelines.of([old.id, new.id]) == {old.id: ("p",), new.id: ("p", "q")}

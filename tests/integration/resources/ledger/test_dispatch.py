@@ -7,14 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from domain.shared.work import WorkRequest
 from tests.integration.conftest import FILL as FILL_KIND
-
-FILL = FILL_KIND.name
-
-
-def enqueue(ledger, *keys: str, **more: object) -> None:
-    ledger.enqueue([WorkRequest(FILL, key, "f", **more) for key in keys])
+from tests.integration.resources.ledger.steps import FILL, enqueue
 
 
 def day_of(row) -> str:
@@ -25,8 +19,9 @@ def keys(dispatches) -> list[tuple[str, ...]]:
     return [sent.keys for sent in dispatches]
 
 
-def test_dispatch__limit__sends_the_oldest_first(ledger):
+def test_dispatch__limit__sends_the_most_urgent_then_the_oldest(ledger, clock):
     enqueue(ledger, "b", "a", "c")
+    enqueue(ledger, "later", not_before=clock() + timedelta(minutes=10))
     enqueue(ledger, "urgent", priority=5)
     assert keys(ledger.dispatch(FILL, limit=2)) == [("urgent",), ("b",)]
     assert keys(ledger.dispatch(FILL, limit=9)) == [("a",), ("c",)]
@@ -34,26 +29,12 @@ def test_dispatch__limit__sends_the_oldest_first(ledger):
 
 def test_dispatch__group__sends_its_rows_together_and_limits_groups(ledger):
     enqueue(ledger, "daily:17", "basic:17", "daily:18", "basic:18", "daily:16")
-    sent = ledger.dispatch(FILL, limit=2, group=day_of, order="newest")
-    assert [(one.group, one.keys) for one in sent] == [
-        ("18", ("daily:18", "basic:18")),
-        ("17", ("daily:17", "basic:17")),
-    ]
-    assert all(row.dispatch_id == s.id for s in sent for row in s.rows)
-    assert [[row.id for row in ledger.sent(s.id)] for s in sent] == [[row.id for row in s.rows] for s in sent]
-
-
-def test_dispatch__only__leaves_other_rows_out_of_the_limit(ledger):
-    enqueue(ledger, "daily:17", "basic:17", "daily:18", "basic:18", "daily:16")
     sent = ledger.dispatch(FILL, limit=2, group=day_of, order="newest", only=lambda row: day_of(row) < "18")
-    assert keys(sent) == [("daily:17", "basic:17"), ("daily:16",)]
-
-
-def test_dispatch__not_due_yet__sends_nothing(ledger, clock):
-    enqueue(ledger, "a", not_before=clock() + timedelta(minutes=10))
-    assert ledger.dispatch(FILL, limit=9) == []
-    clock.advance(minutes=10)
-    assert keys(ledger.dispatch(FILL, limit=9)) == [("a",)]
+    assert [(one.group, one.keys) for one in sent] == [
+        ("17", ("daily:17", "basic:17")),
+        ("16", ("daily:16",)),
+    ]
+    assert [ledger.sent(one.id) for one in sent] == [list(one.rows) for one in sent]
 
 
 def test_dispatch__run_ended_without_claiming__waits_from_the_end_of_the_run(ledger, clock):
@@ -84,24 +65,13 @@ def test_dispatch__run_not_known_yet__waits_for_it(ledger, clock):
     assert ledger.find()[0].dispatch_id is not None
 
 
-def test_dispatch__busy__leaves_rows_of_live_runs_out(ledger, clock):
-    enqueue(ledger, "a", "b")
-    first, second = ledger.dispatch(FILL, limit=2)
-    clock.advance(hours=1)
-    ledger.dispatch(FILL, limit=9, busy={first.id})
-    clock.advance(hours=1)
-    assert keys(ledger.dispatch(FILL, limit=9, busy={first.id})) == [second.keys]
-
-
 def test_dispatch__after_a_claim__counts_its_waits_anew(ledger, clock):
     enqueue(ledger, "a")
-    for _ in range(3):
+    for _ in range(4):
         ledger.dispatch(FILL, limit=1)
         clock.advance(hours=1)
-        ledger.dispatch(FILL, limit=1)
-        clock.advance(hours=1)
-    with ledger.lease(FILL, ["a"], "run", heartbeat=False) as lease:
-        lease.defer("a", "later")
+    with ledger.lease(FILL, ["a"], "run", heartbeat=False) as held:
+        held.defer("a", "later")
     clock.advance(hours=1)
     (sent,) = ledger.dispatch(FILL, limit=1)
     assert sent.rows[0].dispatches == 1
