@@ -23,7 +23,7 @@ from tests.chaos.rounds import Findings, Round
 MOMENT_SECONDS = 60.0
 """How long a moment to kill is waited for: with nothing left to do, it never comes."""
 COMMAND_TAKES = 6.0
-MOMENTS = ("at_time", "at_commit", "at_claim", "at_completion")
+MOMENTS = ("at_time", "at_commit", "at_claim")
 KINDS = (FACTOR_INGEST, DATA_INGEST, RECALCULATION, AGGREGATION)
 
 
@@ -86,7 +86,7 @@ def _is_killed(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _moment(app: CarbonHome, luck: random.Random) -> tuple[str, Callable[[], bool]]:
-    """When to kill: after some time, some commit, some claim, or some completed work."""
+    """When to kill: after some time, some commit, or some claim."""
     kind = luck.choice(MOMENTS)
     grace = luck.choice((0.0, luck.uniform(0, 0.05), luck.uniform(0, 0.5)))
     if kind == "at_time":
@@ -94,12 +94,8 @@ def _moment(app: CarbonHome, luck: random.Random) -> tuple[str, Callable[[], boo
     if kind == "at_commit":
         commit = commits(app.home, "carbon") + luck.randint(1, 5)
         return kind, after(grace, lambda: commits(app.home, "carbon") >= commit)
-    ledger = app.home.carbon.ledger
-    if kind == "at_claim":
-        work = luck.choice(KINDS)
-        return kind, after(grace, lambda: any(row.kind == work for row in ledger.running()))
-    done = len(ledger.find(status="completed", limit=None)) + luck.randint(1, 4)
-    return kind, after(grace, lambda: len(ledger.find(status="completed", limit=None)) >= done)
+    ledger, work = app.home.carbon.ledger, luck.choice(KINDS)
+    return kind, after(grace, lambda: any(row.kind == work for row in ledger.running()))
 
 
 def _wrong_after_death(app: CarbonHome) -> Iterator[str]:
