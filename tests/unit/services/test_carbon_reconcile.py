@@ -255,7 +255,7 @@ def test_work_of_a_type_that_the_catalogue_lost_is_taken_back(halfway: Desk) -> 
 
 def test_a_calculation_whose_entries_were_hurt_is_taken_back_until_they_are_whole(halfway: Desk) -> None:
     halfway.reconcile()
-    halfway.world.damage(ENTRIES, "train|2025")
+    halfway.world.corrupt(ENTRIES, "train|2025")
     halfway.reconcile()
     assert halfway.waiting() == {f"{ENTRIES}:train|2025"}
     halfway.do(f"{ENTRIES}:train|2025")

@@ -344,7 +344,7 @@ class CarbonPlanModel(PlanModel):
     # Accidents
 
     @precondition(lambda self: self.oracle.known)
-    @rule(pick=PICK, how=st.sampled_from(["lose", "damage", "edit"]), words=WORDS)
+    @rule(pick=PICK, how=st.sampled_from(["lose", "corrupt", "edit"]), words=WORDS)
     def something_is_hurt(self, pick: int, how: str, words: str) -> None:
         places = sorted(self.oracle.known)
         self._hurt(places[pick % len(places)], how, words)
@@ -355,7 +355,7 @@ class CarbonPlanModel(PlanModel):
         else:
             getattr(self.world, how)(*place)
         edited = (("plane", words),) if place[0] in (VALUES, PAST) else ("edited", words)
-        self.oracle.now_holds(place, {"lose": EMPTY, "damage": BROKEN, "edit": edited}[how])
+        self.oracle.now_holds(place, {"lose": EMPTY, "corrupt": BROKEN, "edit": edited}[how])
 
     # Work
 
@@ -431,7 +431,7 @@ class CarbonPlanModel(PlanModel):
 
     @rule(
         pick=PICK,
-        hurt=st.sampled_from(["lose", "damage", "edit", None, None]),
+        hurt=st.sampled_from(["lose", "corrupt", "edit", None, None]),
         table=st.sampled_from([TREE, VALUES, PAST, ENTRIES, MASSES, MASSES]),
         how=st.sampled_from(["queued", "running", "deferred", "failed", "called off", "dies"]),
     )

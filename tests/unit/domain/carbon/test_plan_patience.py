@@ -59,7 +59,7 @@ def test_a_report_that_waits_no_longer_names_the_types_that_are_old(world: World
     assert world.report_state().notes[0].startswith("old in this report: ")
 
 
-@pytest.mark.parametrize("how", ["lose", "damage"])
+@pytest.mark.parametrize("how", ["lose", "corrupt"])
 def test_what_is_lost_is_waited_for_however_long(world: World, how: str) -> None:
     edit_for(world, PATIENCE, "plane")
     getattr(world, how)(MASSES, "train|2025")

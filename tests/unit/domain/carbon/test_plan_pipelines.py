@@ -60,7 +60,7 @@ def test_plan__report_waits__names_its_pipelines(world: World) -> None:
 
 def test_plan__corrupt_partitions__belong_to_no_pipeline(world: World) -> None:
     for table, partition in ((VALUES, "2025"), (ENTRIES, PLANE), (MASSES, TRAIN), (REPORT, "2025")):
-        world.damage(table, partition)
+        world.corrupt(table, partition)
     assert {v.pipelines for v in world.plan.verdicts} == {()}
 
 
@@ -105,7 +105,7 @@ def test_plan__locked_mid_pipeline__continues_after_unlock(world: World, done: i
 @pytest.mark.parametrize(
     "hurt", [(VALUES, "2025"), (ENTRIES, PLANE), (TREE, "2025")], ids=lambda place: place[0]
 )
-@pytest.mark.parametrize("how", ["lose", "damage", "edit"])
+@pytest.mark.parametrize("how", ["lose", "corrupt", "edit"])
 def test_plan__input_corrupt__pipeline_is_unfinished(world: World, hurt: tuple[str, str], how: str) -> None:
     chain = world.upload("plane", says="corrected").pipeline_id
     world.work(world.verdict(ENTRIES, PLANE))

@@ -122,7 +122,7 @@ def test_waiting_factors__outdate_no_type_by_name(world: World) -> None:
 
 
 @pytest.mark.parametrize("locked", [False, True])
-@pytest.mark.parametrize("how", ["lose", "damage", "edit"])
+@pytest.mark.parametrize("how", ["lose", "corrupt", "edit"])
 @pytest.mark.parametrize("partition", PARTITIONS, ids=lambda partition: partition[0])
 def test_corrupt_partition__is_an_issue_in_a_locked_year_too(
     world: World, partition: tuple[str, str], how: str, locked: bool

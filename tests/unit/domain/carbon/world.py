@@ -160,7 +160,7 @@ class World:
     def edit(self, table: str, partition: object = 2025, words: Any = "by hand") -> None:
         self.put(table, partition, {"plane": words} if table in (VALUES, PAST) else words)
 
-    def damage(self, table: str, partition: object = 2025) -> None:
+    def corrupt(self, table: str, partition: object = 2025) -> None:
         place = table, str(partition)
         self.contents[place] = None
         self.states[place] = replace(self.states[place], version=BROKEN)
