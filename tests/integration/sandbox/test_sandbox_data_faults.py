@@ -15,7 +15,7 @@ DAY = date(2026, 11, 17)
 PARAMS = {"trade_date": "20261117"}
 
 
-def test_a_partial_day_is_partial_until_it_is_cleared(
+def test_partial_day__set_and_cleared__is_partial_and_whole(
     server: SandboxServer, ask: Ask, exchange: Exchange
 ) -> None:
     whole = ask("daily", PARAMS)["data"]["items"]
@@ -28,7 +28,7 @@ def test_a_partial_day_is_partial_until_it_is_cleared(
     assert len(whole) == true_rows(exchange, "daily", DAY).num_rows
 
 
-def test_a_revised_day_differs_in_some_rows_until_it_is_cleared(server: SandboxServer, ask: Ask) -> None:
+def test_revised_day__set_and_cleared__differs_and_is_restored(server: SandboxServer, ask: Ask) -> None:
     before = ask("adj_factor", PARAMS)["data"]["items"]
     server.faults.set("adj_factor", "revised_day", day="2026-11-17")
     after = ask("adj_factor", PARAMS)["data"]["items"]
@@ -39,7 +39,7 @@ def test_a_revised_day_differs_in_some_rows_until_it_is_cleared(server: SandboxS
     assert ask("adj_factor", PARAMS)["data"]["items"] == before
 
 
-def test_duplicate_rows(server: SandboxServer, ask: Ask) -> None:
+def test_duplicate_rows__set__doubles_rows(server: SandboxServer, ask: Ask) -> None:
     server.faults.set("daily", "duplicate_rows")
     items = ask("daily", PARAMS)["data"]["items"]
     assert len(items) > len({row[0] for row in items})

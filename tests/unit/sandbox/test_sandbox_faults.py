@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+import yaml
 
 from domain.shared.error import InvalidInput
 from sandbox import faults
@@ -25,40 +26,20 @@ def kinds(rules: Faults, asked: Query) -> list[str]:
     return [rule.kind for rule in rules.strike(asked)]
 
 
-def test_a_rule_fires_as_often_as_it_says() -> None:
-    rules = Faults([Fault("daily", "http_500", times=2)])
-    assert [kinds(rules, query()) for _ in range(3)] == [["http_500"], ["http_500"], []]
-
-
-def test_a_rule_without_times_fires_until_it_is_cleared() -> None:
-    rules = Faults([Fault("daily", "stall")])
-    assert all(kinds(rules, query()) for _ in range(20))
+def test_strike__rules_with_times__fire_one_after_another_as_often_as_they_say() -> None:
+    script = [Fault("*", "http_502", times=2), Fault("daily", "reset", times=1), Fault("daily", "stall")]
+    rules = Faults(script)
+    assert [kinds(rules, query()) for _ in range(4)] == [["http_502"], ["http_502"], ["reset"], ["stall"]]
     assert rules.clear("daily", "stall") == 1
     assert kinds(rules, query()) == []
 
 
-def test_rules_are_a_script() -> None:
-    script = [
-        Fault("*", "http_502", times=2),
-        Fault("daily", "reset", times=1),
-        Fault("daily", "truncate", times=1),
-    ]
-    rules = Faults(script)
-    assert [kinds(rules, query()) for _ in range(5)] == [
-        ["http_502"],
-        ["http_502"],
-        ["reset"],
-        ["truncate"],
-        [],
-    ]
-
-
-def test_data_faults_strike_together_and_before_one_other() -> None:
+def test_strike__data_faults__come_together_and_before_another() -> None:
     rules = Faults([Fault("daily", "partial_day"), Fault("daily", "revised_day"), Fault("daily", "reset")])
     assert kinds(rules, query()) == ["partial_day", "revised_day", "reset"]
 
 
-def test_a_rule_leaves_other_apis_and_days_alone() -> None:
+def test_strike__other_api_or_day__is_left_alone() -> None:
     rules = Faults([Fault("daily", "http_500", day=DAY)])
     assert kinds(rules, query("adj_factor")) == []
     assert kinds(rules, query(trade_date="20261116")) == []
@@ -66,7 +47,7 @@ def test_a_rule_leaves_other_apis_and_days_alone() -> None:
     assert kinds(rules, query(ts_code="000001.SZ", end_date="20261101")) == []
 
 
-def test_a_rate_fires_the_same_calls_for_the_same_seed() -> None:
+def test_strike__rate__hits_the_same_calls_for_the_same_seed() -> None:
     def pattern(seed: int) -> list[bool]:
         rules = Faults([Fault("daily", "http_503", rate=0.3, seed=seed)])
         return [bool(rules.strike(query())) for _ in range(400)]
@@ -88,30 +69,23 @@ def test_a_rate_fires_the_same_calls_for_the_same_seed() -> None:
         "daily",
     ],
 )
-def test_a_rule_that_makes_no_sense_is_refused_with_a_remedy(raw: object) -> None:
+def test_from_json__wrong_rule__is_refused_with_a_remedy(raw: object) -> None:
     with pytest.raises(InvalidInput) as caught:
         Fault.from_json(raw)
     assert caught.value.remedy
 
 
-def test_a_rule_survives_json() -> None:
+def test_from_json__to_json__is_the_same_rule() -> None:
     rule = Fault("daily", "partial_day", day=DAY, times=3, keep=0.25, seed=9)
     assert Fault.from_json(rule.to_json()) == rule
 
 
-@pytest.mark.parametrize("name", ["script.json", "script.yaml"])
-def test_a_script_is_read_from_json_and_yaml(tmp_path: Path, name: str) -> None:
-    text = {
-        "script.json": json.dumps(
-            [
-                {"api": "daily", "kind": "stall", "seconds": 1},
-                {"api": "*", "kind": "html", "day": "2026-11-17"},
-            ]
-        ),
-        "script.yaml": "- {api: daily, kind: stall, seconds: 1}\n- {api: '*', kind: html, day: 2026-11-17}\n",
-    }
-    (tmp_path / name).write_text(text[name])
-    assert faults.load_script(tmp_path / name) == [
+@pytest.mark.parametrize("suffix", ["json", "yaml"])
+def test_load_script__json_or_yaml__reads_the_rules(tmp_path: Path, suffix: str) -> None:
+    rules = [{"api": "daily", "kind": "stall", "seconds": 1}, {"api": "*", "kind": "html", "day": str(DAY)}]
+    file = tmp_path / f"script.{suffix}"
+    file.write_text((json.dumps if suffix == "json" else yaml.safe_dump)(rules))
+    assert faults.load_script(file) == [
         Fault("daily", "stall", seconds=1.0),
         Fault("*", "html", day=DAY),
     ]
