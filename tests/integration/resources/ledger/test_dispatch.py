@@ -65,18 +65,6 @@ def test_dispatch__run_not_known_yet__waits_for_it(ledger, clock):
     assert ledger.find()[0].dispatch_id is not None
 
 
-def test_dispatch__after_a_claim__counts_its_waits_anew(ledger, clock):
-    enqueue(ledger, "a")
-    for _ in range(4):
-        ledger.dispatch(FILL, limit=1)
-        clock.advance(hours=1)
-    with ledger.lease(FILL, ["a"], "run", heartbeat=False) as held:
-        held.defer("a", "later")
-    clock.advance(hours=1)
-    (sent,) = ledger.dispatch(FILL, limit=1)
-    assert sent.rows[0].dispatches == 1
-
-
 def test_dispatch__pulled_kind__is_refused(ledger):
     with pytest.raises(ValueError, match="pulled"):
         ledger.with_kinds([replace(FILL_KIND, pulled=True)]).dispatch(FILL, limit=1)

@@ -62,13 +62,6 @@ def test_enqueue__deferred_row__keeps_its_backoff_and_reason(ledger, clock):
     assert (updated.attempts, updated.reason_code) == (1, "transient")
 
 
-def test_enqueue__dispatched_row__leaves_its_run_alone(ledger, clock):
-    ledger.enqueue([request()])
-    (sent,) = ledger.dispatch(FILL, limit=1)
-    (updated,) = ledger.enqueue([request(fingerprint="f2")]).updated
-    assert (updated.dispatch_id, updated.not_before) == (sent.id, clock() + timedelta(seconds=120))
-
-
 def test_enqueue__running_row__absorbs_the_same_and_queues_another_request(ledger):
     with lease(ledger, "day", fingerprints={"day": "f1"}):
         assert ledger.enqueue([request()]).counts["absorbed"] == 1

@@ -110,15 +110,6 @@ def test_lease__between_two_passes__frees_the_keys_for_nobody_else(ledger, clock
     assert events == ["created", "dispatched", "claimed", "pass_failed", "claimed", "completed"]
 
 
-def test_lease__process_died_between_two_passes__is_dispatched_again(ledger, clock):
-    enqueue(ledger, "a")
-    ledger.dispatch(FILL, limit=1)
-    leave_with(ledger, DOWN, "a", retry_in=RETRY_IN)
-    clock.advance(seconds=100)
-    [again] = ledger.dispatch(FILL, limit=1)
-    assert (again.keys, again.rows[0].crash_count) == (("a",), 0)
-
-
 def test_lease__earlier_pass_answered_for_keys__are_done_or_settled(ledger):
     def answer(held: Lease) -> None:
         held.complete("a")
@@ -136,20 +127,6 @@ def test_lease__cancelled_between_two_passes__is_not_revived(ledger):
     ledger.cancel(the(ledger, "a").id)
     with lease(ledger, "a") as second:
         assert (second.keys, second.done, second.settled["a"].status) == ((), (), "cancelled")
-
-
-def test_lease__same_run_while_a_pass_still_lives__takes_its_fence(ledger):
-    with pytest.raises(LeaseLost), lease(ledger, "a") as zombie, lease(ledger, "a"), pytest.raises(LeaseLost):
-        zombie.check()
-    assert the(ledger, "a").status == "completed"
-
-
-def test_lease__worker_completed_the_key_before__leases_it_again(ledger):
-    """A worker goes from row to row under one name: what it did before is no earlier pass."""
-    for _ in range(2):
-        with lease(ledger, "a", run="worker:1") as held:
-            assert (held.keys, held.done) == (("a",), ())
-    assert [row.status for row in ledger.find(key_prefix="a")] == ["completed", "completed"]
 
 
 # Leaving
@@ -191,13 +168,6 @@ def test_lease__same_error_with_each_run__backs_off_or_fails(ledger, clock, erro
             found.append((row.not_before - clock()).total_seconds())
             clock.now = row.not_before
     assert (found, row.status) == (waits, status)
-
-
-def test_lease__deferred_to_a_known_moment__has_no_maximum(ledger, clock):
-    for attempt in range(5):
-        with lease(ledger, "a", run=f"run {attempt}", kind=FINITE) as held:
-            held.defer("a", "rate limit", not_before=clock() + timedelta(minutes=1))
-    assert the(ledger, "a").status == "deferred"
 
 
 @pytest.mark.parametrize(

@@ -80,13 +80,6 @@ def test_retry__two_finished_rows_of_a_key__takes_the_named_one_if_it_counts(led
     assert ledger.retry(failed.id).parent_id == failed.id
 
 
-def test_retry__row_that_counts_no_more__takes_what_came_after(ledger):
-    fail(ledger, "f1")
-    old = ledger.find()[0].id
-    fail(ledger, "f2", "second")
-    assert ledger.retry(old).fingerprint == "f2"
-
-
 def test_cancel__waiting_and_running_rows__ends_them_for_their_holders_too(ledger):
     (waiting,) = enqueue(ledger, "w")
     assert ledger.cancel(waiting.id).status == "cancelled"
@@ -139,14 +132,6 @@ def test_enqueue__cancelled_behind_a_run_that_then_failed__refuses_both(ledger):
     assert shown(ledger) == {"f1": "failed", "f2": "cancelled"}
 
 
-@pytest.mark.parametrize("end", [fail, succeed])
-def test_enqueue__tried_to_the_end_since__refuses_nothing_older(ledger, end):
-    fail(ledger, "f1")
-    cancel(ledger, "f2")
-    end(ledger, "f3")
-    assert ledger.enqueue([request("f2")]).counts["created"] == 1
-
-
 def test_enqueue__superseded_row__refuses_nothing_and_takes_no_refusal_back(ledger, clock):
     fail(ledger, "f0")
     ledger.retry(ledger.find()[0].id)
@@ -158,17 +143,6 @@ def test_enqueue__superseded_row__refuses_nothing_and_takes_no_refusal_back(ledg
     clock.advance(days=100)
     assert ledger.purge(clock()) == 1, "the superseded row"
     assert is_refused(ledger, "f0", "f2")
-
-
-@pytest.mark.parametrize("meanwhile", ["f1", "f2"])
-def test_lease__run_completed_the_key_and_more_happened_since__is_done(ledger, meanwhile):
-    succeed(ledger, "f1", "run")
-    if meanwhile == "f1":
-        cancel(ledger, "f1")
-    else:
-        succeed(ledger, "f2", "another run")
-    with lease(ledger, "day") as again:
-        assert (again.keys, again.done) == ((), ("day",))
 
 
 def test_purge__old_rows__keeps_every_refusal_that_counts_and_no_other(ledger, clock):
