@@ -12,7 +12,7 @@ from domain.market.completeness import Judgement, judge
 from domain.market.trading import calendar_owed, published_at, shanghai
 from domain.shared.error import TransientResourceError
 
-PATIENCE = timedelta(hours=3)
+OVERDUE_AFTER = timedelta(hours=3)
 """How long after publication an empty answer is only early."""
 EARLY = "empty_answer"
 """Reason code of an empty answer that may still be filled: no failure of the source."""
@@ -33,7 +33,7 @@ def check_answer(
     _check_rows(endpoint, day, frame, where)
     judgement = judge(endpoint, frame.num_rows, expected)
     if judgement.status == "empty":
-        overdue = now > published_at(endpoint, day) + PATIENCE
+        overdue = now > published_at(endpoint, day) + OVERDUE_AFTER
         due = f"{shanghai(published_at(endpoint, day)):%H:%M}"
         raise NotYetData(
             f"{where}: empty answer for an open day"

@@ -50,8 +50,7 @@ def _definitions(settings: Settings) -> dg.Definitions:
     from assets.policies.partitions import weekdays
     from domain.market.catalogue import catalogue
     from sensors.market.freshness import market_freshness_sensor
-    from sensors.market.gap_fill import daily_schedule, gap_fill_sensor
-    from sensors.market.history import history_schedule
+    from sensors.market.gap_fill import daily_schedule, gap_fill_sensor, history_schedule
     from services.market.resource import MarketResource
     from services.resource import resource_text
 
@@ -101,7 +100,7 @@ DOMAIN = Domain(
     pools=constant("assets.market.pools:LIMITS"),
     findings=function("services.market.findings:find_problems"),
     watch=function("services.market.findings:watch_market"),
-    checks=constant("services.market.checks:CHECKS"),
+    checks=constant("services.market.findings:CHECKS"),
     commands=constant("orchestration.cli.market:app"),
     demo=function("orchestration.cli.market_demo:show_market"),
     sandbox=_sandbox,

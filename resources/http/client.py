@@ -69,7 +69,6 @@ class HttpClient:
         secret_field: str | None = None,
         transport: Callable[[], BaseAdapter] | None = None,
         clock: Clock = machine_clock,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._url = url.rstrip("/")
         self.shown_url = without_credentials(self._url)
@@ -79,7 +78,6 @@ class HttpClient:
         self._secret_field = secret_field
         self._transport = transport or _one_connection
         self._clock = clock
-        self.monotonic = monotonic
         self._idle: deque[requests.Session] = deque()
 
     def __repr__(self) -> str:
@@ -96,7 +94,7 @@ class HttpClient:
 
     def stream(self, call: Call) -> Iterator[bytes]:
         """The body of a successful answer, piece by piece, within the call's limits."""
-        deadline = self.monotonic() + call.timeouts.total
+        deadline = time.monotonic() + call.timeouts.total
         session = self._session()
         try:
             response = self._open(session, call)
@@ -191,7 +189,7 @@ class HttpClient:
             part: bytes = response.raw.read1(_CHUNK, decode_content=True)
         except WIRE_FAULTS as error:
             return self._fault(call, error)
-        if part and self.monotonic() > deadline:
+        if part and time.monotonic() > deadline:
             text = f"the answer was not complete after {call.timeouts.total:g} s"
             return self._errors.down(self._text(call.path, text))
         return part

@@ -7,14 +7,12 @@ came back full is asked for again in narrower parts, because the source cuts its
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pyarrow as pa
-from requests.adapters import BaseAdapter
 
 from domain.shared.clock import Clock, machine_clock
 from resources.http.address import is_loopback, with_scheme, without_credentials
@@ -31,13 +29,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Params = Mapping[str, str]
-Narrow = Callable[[Params], Sequence[Params]]
-"""Narrower parameter sets that together cover the given one; empty if there are none."""
+Narrow = Callable[[], Sequence[Params]]
+"""Narrower parameters that together cover those of the request."""
 
 OFFICIAL_URL = "https://api.tushare.pro/dataapi"
 """The base address of the stock client's own server, over https."""
 _OFFICIAL_HOSTS = ("api.tushare.pro", "api.waditu.com")
-_DEEPEST = 12
 
 
 class TushareClient:
@@ -52,7 +49,6 @@ class TushareClient:
         pacer: Pacer,
         timeout: Timeouts = DEFAULT_TIMEOUTS,
         clock: Clock = machine_clock,
-        transport: Callable[[], BaseAdapter] | None = None,
     ) -> None:
         if not token.strip():
             raise TokenRefused("There is no Tushare token")
@@ -65,54 +61,40 @@ class TushareClient:
             errors=HTTP_ERRORS,
             secret=token.strip(),
             secret_field="token",  # noqa: S106 - the name of the field
-            transport=transport,
             clock=clock,
         )
-        self._api_lock = threading.Lock()
-        self._lazy_api: CheckedDataApi | None = None
 
     def __repr__(self) -> str:
         return f"TushareClient(url={self._http.shown_url!r}, points={self._points})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Closes the idle connections."""
         self._http.close()
 
     def fetch(self, request: Request, *, narrow: Narrow | None = None) -> pa.Table:
-        """The whole answer. A full page is replaced by the pages of `narrow(params)`, as deep as needed."""
-        return self._fetch_whole(request, dict(request.params), narrow, path=())
-
-    def _fetch_whole(
-        self, request: Request, params: Params, narrow: Narrow | None, path: tuple[Params, ...]
-    ) -> pa.Table:
-        rows = self._api().rows(request.api_name, request.fields, params)
-        page = to_table(request, rows, self._http.clean)
-        if rows.count < request.cap and not rows.has_more:
+        """The whole answer. A full page is replaced by the pages of `narrow()`, which must not be full."""
+        page, full = self._page(request, request.params)
+        if not full:
             return page
-        path = (*path, params)
-        parts = [
-            self._fetch_whole(request, dict(narrower), narrow, path)
-            for narrower in _narrower(request, params, narrow, path)
-        ]
-        return _union(request, params, page, parts)
+        parts = [self._page(request, params) for params in (narrow() if narrow else ())]
+        if not parts or any(full for _, full in parts):
+            raise Truncated(
+                f"{request.api_name}: the answer to {dict(request.params)} is full ({request.cap} rows or"
+                " more) and there is no narrower way to ask"
+            )
+        return _union(request, page, [part for part, _ in parts])
 
+    def _page(self, request: Request, params: Params) -> tuple[pa.Table, bool]:
+        """One answer, and whether it is full, so that rows may be missing."""
+        rows = self._api.rows(request.api_name, request.fields, params)
+        return to_table(request, rows, self._http.clean), rows.count >= request.cap or rows.has_more
+
+    @cached_property
     def _api(self) -> CheckedDataApi:
-        with self._api_lock:
-            if self._lazy_api is None:
-                from resources.tushare.data_api import CheckedDataApi
+        """Made at the first call: the package and its pandas take 0.6 to 1 second to import."""
+        from resources.tushare.data_api import CheckedDataApi
 
-                self._lazy_api = CheckedDataApi(
-                    http=self._http, timeouts=self._timeouts, pacer=self._pacer, clock=self._clock
-                )
-            return self._lazy_api
+        return CheckedDataApi(http=self._http, timeouts=self._timeouts, pacer=self._pacer, clock=self._clock)
 
 
 def server_address(url: str | None) -> str:
@@ -128,30 +110,11 @@ def server_address(url: str | None) -> str:
     return base
 
 
-def _narrower(
-    request: Request, params: Params, narrow: Narrow | None, path: tuple[Params, ...]
-) -> list[Params]:
-    parts: list[Params] = []
-    for part in narrow(params) if narrow else ():
-        if part in path:  # asking the same again cannot help
-            parts = []
-            break
-        if part not in parts:
-            parts.append(part)
-    if not parts or len(path) > _DEEPEST:
-        raise Truncated(
-            f"{request.api_name}: the answer to {dict(params)} is full ({request.cap} rows or more)"
-            " and there is no narrower way to ask"
-        )
-    return parts
-
-
-def _union(request: Request, params: Params, page: pa.Table, parts: Iterable[pa.Table]) -> pa.Table:
-    """The parts without duplicates. The rows of the cut-off page must be among them."""
+def _union(request: Request, page: pa.Table, parts: Sequence[pa.Table]) -> pa.Table:
+    """The parts without duplicates. The rows of the full page must be among them."""
     whole = _distinct(pa.concat_tables(parts))
-    lost = _distinct(pa.concat_tables([whole, page])).num_rows - whole.num_rows
-    if lost:
-        asked = f"{request.api_name}: the full answer to {dict(params)}"
+    if lost := _distinct(pa.concat_tables([whole, page])).num_rows - whole.num_rows:
+        asked = f"{request.api_name}: the full answer to {dict(request.params)}"
         raise BadAnswer(f"{asked} has {lost} rows that its narrower parts lack")
     return whole
 

@@ -3,7 +3,7 @@
 The stock `query` turns any HTTP error into an empty frame, loses the code of a refusal and sends the
 token over plain http. Everything else about the class, `api.daily(trade_date=…)` included, works as
 its users know it. It is constructed directly: `pro_api` and `set_token` write the token to a file in
-the home folder. Import this module where it is used: the package and its pandas take 0.6 to 1 second.
+the home folder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from resources.http.faults import Timeouts
 from resources.http.secret import MASK
 from resources.tushare.decode import Rows, read_answer, read_rows
 from resources.tushare.errors import RateLimited
-from resources.tushare.messages import MINUTE, Refusals
+from resources.tushare.messages import MINUTE, refusal
 from resources.tushare.pace import Pacer
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ class CheckedDataApi(DataApi):  # type: ignore[misc]  # the package has no types
         self._timeouts = timeouts
         self._pacer = pacer
         self._clock = clock
-        self._refusals = Refusals()
 
     def query(self, api_name: str, fields: str | Sequence[str] = "", **kwargs: Any) -> pd.DataFrame:
         """One call as a pandas frame of the source's raw values, as the package's users expect it."""
@@ -74,7 +73,7 @@ class CheckedDataApi(DataApi):  # type: ignore[misc]  # the package has no types
         # The body gets no name here: a frame that holds it could show a token that the server echoed.
         answer = read_answer(api_name, self._http.send(call), self._http.clean)
         if answer.code != 0:
-            raise self._refusals.classify(api_name, answer.code, answer.message, self._clock())
+            raise refusal(api_name, answer.code, answer.message, self._clock())
         return read_rows(api_name, answer.data, self._http.clean)
 
     def _unclassified(self, api_name: str, error: Exception) -> InfrastructureError:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 import re
-import threading
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -66,34 +65,26 @@ MEANINGS: dict[str, tuple[type[InfrastructureError], str]] = {
 _COMPILED = tuple((re.compile(pattern, re.IGNORECASE), meaning) for pattern, meaning in MESSAGES)
 
 
-class Refusals:
-    """Turns a code and a message into an error; remembers which unknown codes it has already logged."""
+_logged: set[str] = set()
+"""The unknown codes that this process has logged."""
 
-    def __init__(self) -> None:
-        self._logged: set[str] = set()
-        self._lock = threading.Lock()
 
-    def classify(self, api_name: str, code: object, message: str, now: datetime) -> InfrastructureError:
-        """The error to raise. `message` must be redacted already: it becomes the error's text."""
-        text = f"{api_name}: Tushare refused with code {code}: {message or 'no message'}"
-        meaning = _meaning_of(message) or (CODES.get(code) if isinstance(code, int) else None)
-        if meaning is None:
-            self._log_once(str(code), text)
-            return UnknownRefusal(text)
-        kind, english = MEANINGS[meaning]
-        text = f"{text} ({english})"
-        if issubclass(kind, TransientResourceError):
-            return kind(text, retry_after=_wait(meaning, now))
-        return kind(text)
-
-    def _log_once(self, code: str, text: str) -> None:
-        with self._lock:
-            if code in self._logged:
-                return
-            self._logged.add(code)
-        logger.warning(
-            "Unknown refusal, treated as transient (extend resources/tushare/messages.py): %s", text
-        )
+def refusal(api_name: str, code: object, message: str, now: datetime) -> InfrastructureError:
+    """The error to raise. `message` must be redacted already: it becomes the error's text."""
+    text = f"{api_name}: Tushare refused with code {code}: {message or 'no message'}"
+    meaning = _meaning_of(message) or (CODES.get(code) if isinstance(code, int) else None)
+    if meaning is None:
+        if str(code) not in _logged:
+            _logged.add(str(code))
+            logger.warning(
+                "Unknown refusal, treated as transient (extend resources/tushare/messages.py): %s", text
+            )
+        return UnknownRefusal(text)
+    kind, english = MEANINGS[meaning]
+    text = f"{text} ({english})"
+    if issubclass(kind, TransientResourceError):
+        return kind(text, retry_after=_wait(meaning, now))
+    return kind(text)
 
 
 def _meaning_of(message: str) -> str | None:

@@ -26,7 +26,7 @@ _KEPT = timedelta(minutes=10)
 _BLOCK = 10
 _GUARD = timedelta(milliseconds=250)
 """No call starts this close to a window's end: the server would count it in the next one."""
-_PATIENCE = 2 * WINDOW
+_LONGEST = 2 * WINDOW
 """How long one call waits, at most."""
 
 pace = sa.Table(
@@ -80,8 +80,8 @@ class Pacer:
         waited = timedelta(0)
         while (pause := self._try(self._engine)) is not None:
             waited += pause
-            if waited > _PATIENCE:
-                text = f"{self._source}: none of {self._limit} calls per minute became free in {_PATIENCE}"
+            if waited > _LONGEST:
+                text = f"{self._source}: none of {self._limit} calls per minute became free in {_LONGEST}"
                 raise RateLimited(text, retry_after=WINDOW)
             self._sleep(pause.total_seconds())
 

@@ -9,7 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -21,12 +20,10 @@ from domain.market.trading import published_at, shanghai
 from domain.shared.error import InvalidInput, PerennialError, TransientResourceError
 from domain.shared.state import PartitionState
 from resources.tushare.errors import QuotaUsedUp, RateLimited
+from resources.tushare.request import Request as Call
 from services.market.days import days_to_write
 from services.market.service import MarketService
 from services.partitions import Batch, Built, NotBuilt, PartitionReport, Pass, Report, Request
-
-if TYPE_CHECKING:
-    from resources.tushare.request import Request as Call
 
 CODES_PER_CALL = 500
 MINUTES_WAITED = 3
@@ -115,25 +112,18 @@ class _Fetch:
     def _ask(self, day: date) -> pa.Table:
         """One call. In a range, one refused for the minute waits for the next: deferred in the ledger, days
         by the hundred would come back as a run each."""
-        call = self._call(day)
+        params = {"trade_date": f"{day:%Y%m%d}"}
+        call = Call(self.endpoint.endpoint, params, schema=self.endpoint.source_schema)
         for patience in reversed(range(MINUTES_WAITED)):
             try:
-                return self.market.source.fetch(call, narrow=lambda params: self._narrow(day, params))
+                return self.market.source.fetch(call, narrow=lambda: self._narrow(day, params))
             except RateLimited:
                 if not patience or self.alone:
                     raise
         raise AssertionError("unreachable")
 
-    def _call(self, day: date) -> Call:
-        from resources.tushare.request import Request as Call
-
-        params = {"trade_date": f"{day:%Y%m%d}"}
-        return Call(self.endpoint.endpoint, params, schema=self.endpoint.source_schema)
-
     def _narrow(self, day: date, params: Mapping[str, str]) -> list[dict[str, str]]:
         """A page was full: ask for the listed stocks, some hundred codes at a time."""
-        if "ts_code" in params:
-            return []
         codes = self.market.listed_codes(day)
         return [
             {**params, "ts_code": ",".join(codes[i : i + CODES_PER_CALL])}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from domain.market import health
 from domain.market.plan import FILL, REFRESH
+from domain.market.trading import shanghai
 from domain.market.watchdog import Watch, watch
 from domain.shared.clock import machine_clock
+from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.health import Finding, unobserved
 from resources.lake.error import DataUnavailable
+from resources.tushare.request import Request as Call
 from services.market.service import MarketService
 
 
@@ -42,3 +45,20 @@ def watch_market(market: MarketService) -> Watch:
     """Whether the newest day is near and complete, and the sources answer."""
     now = market.clock()
     return watch(market.catalogue, market.observe(now), market.source_freshness(), now, market.rules)
+
+
+def check_source(market: MarketService) -> str:
+    """One small call, which also proves the token."""
+    year = shanghai(market.clock()).year
+    schema = market.catalogue.calendar.source_schema
+    params = {"exchange": "SSE", "start_date": f"{year}0101", "end_date": f"{year}0131"}
+    try:
+        rows = market.source.fetch(Call("trade_cal", params, schema=schema)).num_rows
+    except TransientResourceError as error:
+        remedy = error.remedy or "see that TUSHARE_URL is right and the source runs"
+        raise PerennialError(error.message, remedy=remedy) from error
+    return f"the source answers ({rows} calendar days of January {year})"
+
+
+CHECKS = {"source": check_source}
+"""What `perennial doctor` examines of the market."""

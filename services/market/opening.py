@@ -25,17 +25,25 @@ def open_service(settings: MarketSettings, *, write: bool = False) -> MarketServ
         ledger.check_source(settings.source)
 
     def connect() -> TushareClient:
-        from resources.tushare.connect import connect
+        from resources.http.faults import Timeouts
+        from resources.tushare.client import TushareClient
+        from resources.tushare.pace import Pacer, calls_per_minute
+        from resources.tushare.sandbox_process import ensure_sandbox
 
-        return connect(
-            home=settings.home,
-            source=settings.source,
+        url, seconds = settings.tushare_url, settings.tushare_timeout_seconds
+        if not url and settings.source == "sandbox":
+            url = ensure_sandbox(settings.home)
+        pace = settings.tushare_calls_per_minute or calls_per_minute(settings.tushare_points)
+        return TushareClient(
+            url=url or None,
             token=settings.token,
-            url=settings.tushare_url,
             points=settings.tushare_points,
-            calls_per_minute=settings.tushare_calls_per_minute or 0,
-            timeout_seconds=settings.tushare_timeout_seconds,
-            engine=ledger.engine,
+            pacer=Pacer(
+                None if settings.source_is_unlimited else ledger.engine,
+                per_minute=pace,
+                source=settings.source,
+            ),
+            timeout=Timeouts(connect=min(10.0, seconds), read=seconds),
         )
 
     return MarketService(

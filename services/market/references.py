@@ -11,6 +11,7 @@ from domain.market.catalogue import Endpoint
 from domain.market.plan import REFRESH
 from domain.market.trading import OPENED
 from domain.shared.table import ALL
+from resources.tushare.request import Request as Call
 from services.market.service import MarketService
 from services.partitions import Built, NotBuilt, Pass, Report, Request, one_at_a_time
 
@@ -77,8 +78,6 @@ def _calendar_of(market: MarketService, endpoint: Endpoint, exchange: str, year:
 
 
 def _ask(market: MarketService, endpoint: Endpoint, **params: str) -> pa.Table:
-    from resources.tushare.request import Request as Call
-
     return market.source.fetch(Call(endpoint.endpoint, params, schema=endpoint.source_schema))
 
 

@@ -26,6 +26,8 @@ from services.settings import PREFIX, StorageSettings, setting
 TUSHARE_API = "https://api.tushare.pro"
 SANDBOX_TOKEN = "sandbox-token"  # noqa: S105 - known to everybody, opens nothing but the sandbox
 
+SANDBOX_UNLIMITED = "sandbox-unlimited"
+
 
 def _not_in_clear_text(url: str) -> str:
     official = (urlsplit(url).hostname or "").endswith(("tushare.pro", "waditu.com"))
@@ -89,6 +91,11 @@ class MarketSettings(StorageSettings):
     @property
     def token(self) -> str:
         return self.tushare_token.get_secret_value() or SANDBOX_TOKEN
+
+    @property
+    def source_is_unlimited(self) -> bool:
+        """Whether the source counts no calls: the sandbox with its token for benchmarks."""
+        return self.source == "sandbox" and self.token == SANDBOX_UNLIMITED
 
     @property
     def starts_sandbox(self) -> bool:

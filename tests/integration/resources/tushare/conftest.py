@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -36,12 +37,12 @@ def client_of(server: WireServer, timeouts: Timeouts, pacer: Pacer | None = None
 
 @pytest.fixture
 def client(server: WireServer) -> Iterator[TushareClient]:
-    with client_of(server, PATIENT) as client:
+    with closing(client_of(server, PATIENT)) as client:
         yield client
 
 
 @pytest.fixture
 def hasty_client(server: WireServer) -> Iterator[TushareClient]:
     """For servers that fall silent: it waits 0.3 s for a byte and 0.6 s for an answer."""
-    with client_of(server, HASTY) as client:
+    with closing(client_of(server, HASTY)) as client:
         yield client

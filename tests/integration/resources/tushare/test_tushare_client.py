@@ -1,6 +1,7 @@
 """Calls of the Tushare client: what is sent, what comes back, and which type each failure has."""
 
 import copy
+from contextlib import closing
 from datetime import date
 from typing import Any
 
@@ -93,7 +94,7 @@ def test_query__rows__are_the_frame_that_users_of_the_package_know(
     server: WireServer, client: TushareClient
 ) -> None:
     server.answer = lambda _: rows_reply(FIELDS, ITEMS)
-    api = client._api()
+    api = client._api
     frame = api.query("daily", fields=FIELDS, trade_date="20261117", limit=5, day=date(2026, 11, 17))
     assert list(frame.columns) == FIELDS
     assert frame["trade_date"].tolist() == ["20261117", "20261117"]
@@ -113,7 +114,7 @@ def test_package_api__http_error__raises_instead_of_an_empty_frame(
 ) -> None:
     from tushare.pro.client import DataApi
 
-    api = client._api()
+    api = client._api
     assert isinstance(api, DataApi)
     server.answer = lambda _: rows_reply(FIELDS, ITEMS)
     assert len(api.daily(trade_date="20261117")) == 2
@@ -134,7 +135,7 @@ def test_fetch__rate_limit_of_the_minute__closes_the_minute_for_every_process(se
         def mark_used_up(self) -> None:
             closed.append(True)
 
-    with client_of(server, PATIENT, ClosedMinutes(None, per_minute=1)) as client:
+    with closing(client_of(server, PATIENT, ClosedMinutes(None, per_minute=1))) as client:
         for reply in (
             refusal_reply(40203, "抱歉，您每分钟最多访问该接口50次"),
             Reply(status="429 Slow Down"),

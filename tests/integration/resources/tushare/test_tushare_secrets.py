@@ -86,5 +86,5 @@ def test_fetch__traceback_with_local_variables__shows_no_token(
 
 
 def test_package_api__attributes__hold_no_token(client: TushareClient) -> None:
-    api = client._api()
+    api = client._api
     assert SECRET not in repr(vars(api)) + repr(api) + repr(vars(client))

@@ -1,6 +1,6 @@
 """A page that came back full is never believed: narrower calls replace it, or the fetch fails loudly."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -30,67 +30,54 @@ def capped_source(stocks: Sequence[str] = STOCKS) -> Any:
     return answer
 
 
-def by_next_digit(params: Mapping[str, str]) -> list[dict[str, str]]:
-    prefix = params.get("prefix", "")
-    return [{**params, "prefix": f"{prefix}{digit}"} for digit in range(10)] if len(prefix) < 2 else []
+def parts(*prefixes: str) -> list[dict[str, str]]:
+    return [{**REQUEST.params, "prefix": prefix} for prefix in prefixes]
 
 
-def test_a_full_page_is_split_until_no_page_is_full(server: WireServer, client: TushareClient) -> None:
-    server.answer = capped_source()
-    table = client.fetch(REQUEST, narrow=by_next_digit)
+def test_fetch__full_page__is_replaced_by_its_parts(server: WireServer, client: TushareClient) -> None:
+    stocks = [f"{code:02d}" for code in range(27) if code % 10 < 9]
+    server.answer = capped_source(stocks)
+    table = client.fetch(REQUEST, narrow=lambda: parts("0", "1", "2"))
     assert table.schema.equals(SCHEMA)
-    assert table["ts_code"].to_pylist() == STOCKS
-    assert len(server.calls) == 1 + 10 + 3 * 10, (
-        "prefixes 0, 1 and 2 hold ten stocks each, so they are full too"
-    )
+    assert table["ts_code"].to_pylist() == stocks
     assert all(call.payload["params"]["trade_date"] == "20261117" for call in server.calls)
 
 
-def test_a_source_that_says_it_has_more_is_believed(server: WireServer, client: TushareClient) -> None:
+@pytest.mark.parametrize("narrower", [[], ["0"], ["0", "1"]])
+def test_fetch__full_page_and_no_narrower_way__is_permanent(
+    server: WireServer, client: TushareClient, narrower: list[str]
+) -> None:
+    server.answer = capped_source()
+    with pytest.raises(Truncated, match=r"daily: the answer to .*20261117.* is full \(10 rows or more\)"):
+        client.fetch(REQUEST, narrow=lambda: parts(*narrower))
+
+
+def test_fetch__source_has_more__is_a_full_page(server: WireServer, client: TushareClient) -> None:
     def answer(call: Any) -> Any:
         prefix = call.payload["params"].get("prefix")
         return rows_reply(FIELDS, [[prefix or "1", 1.0]], has_more=prefix is None)
 
     server.answer = answer
-    table = client.fetch(REQUEST, narrow=lambda _: [{"prefix": "1"}, {"prefix": "2"}])
+    table = client.fetch(REQUEST, narrow=lambda: parts("1", "2"))
     assert table["ts_code"].to_pylist() == ["1", "2"]
 
 
-def test_a_full_page_without_a_way_to_narrow_it_is_permanent(
-    server: WireServer, client: TushareClient
-) -> None:
-    server.answer = capped_source()
-    with pytest.raises(Truncated, match=r"daily: the answer to .*20261117.* is full \(10 rows or more\)"):
-        client.fetch(REQUEST)
-    with pytest.raises(Truncated, match="no narrower way to ask"):
-        client.fetch(REQUEST, narrow=lambda _: [])
-
-
-def test_asking_the_same_again_is_not_narrower(server: WireServer, client: TushareClient) -> None:
-    server.answer = capped_source()
-    with pytest.raises(Truncated):
-        client.fetch(REQUEST, narrow=lambda params: [dict(params)])
-    assert len(server.calls) == 1
-    with pytest.raises(Truncated):
-        client.fetch(REQUEST, narrow=lambda params: [{**params, "n": params.get("n", "") + "x"}])
-    assert len(server.calls) < 30, "nor is a way that never gets smaller"
-
-
-def test_overlapping_parts_leave_no_duplicates(server: WireServer, client: TushareClient) -> None:
+def test_fetch__parts_overlap__has_no_duplicates(server: WireServer, client: TushareClient) -> None:
     def answer(call: Any) -> Any:
         part = call.payload["params"].get("part")
         rows = [["00", 1.0], ["01", None], *[[f"{n:02d}", float(n)] for n in range(2, CAP)]]
         return rows_reply(FIELDS, {"a": rows[:6], "b": rows[1:7], "c": rows[6:]}.get(part, rows))
 
     server.answer = answer
-    parts = [{"part": "a"}, {"part": "b"}, {"part": "b"}, {"part": "c"}]
-    table = client.fetch(REQUEST, narrow=lambda _: parts)
+    table = client.fetch(REQUEST, narrow=lambda: [{"part": part} for part in "abc"])
     assert table["ts_code"].to_pylist() == [f"{n:02d}" for n in range(CAP)]
     assert table["close"].null_count == 1
     assert len(server.calls) == 4
 
 
-def test_parts_that_miss_rows_of_the_full_page_are_refused(server: WireServer, client: TushareClient) -> None:
+def test_fetch__parts_lack_rows_of_the_full_page__is_refused(
+    server: WireServer, client: TushareClient
+) -> None:
     server.answer = capped_source()
     with pytest.raises(BadAnswer, match="has 5 rows that its narrower parts lack"):
-        client.fetch(REQUEST, narrow=lambda _: [{"prefix": f"0{digit}"} for digit in range(5)])
+        client.fetch(REQUEST, narrow=lambda: parts("00", "01", "02", "03", "04"))

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from domain.market.answer import PATIENCE, NotYetData, check_answer, check_calendar
+from domain.market.answer import OVERDUE_AFTER, NotYetData, check_answer, check_calendar
 from domain.market.catalogue import Endpoint
 from domain.shared.error import TransientResourceError
 from tests.unit.domain.market.world import CATALOGUE, TUESDAY, shanghai_time
@@ -52,8 +52,8 @@ def test_what_is_not_data_yet_is_transient_and_not_for_this_run() -> None:
     ("after", "reason"),
     [
         (timedelta(0), "empty_answer"),
-        (PATIENCE, "empty_answer"),
-        (PATIENCE + timedelta(microseconds=1), "empty_overdue"),
+        (OVERDUE_AFTER, "empty_answer"),
+        (OVERDUE_AFTER + timedelta(microseconds=1), "empty_overdue"),
     ],
 )
 def test_an_empty_answer_is_early_for_three_hours_and_then_reported(after: timedelta, reason: str) -> None:

@@ -6,7 +6,6 @@ from datetime import date
 import pyarrow as pa
 import pytest
 
-from domain.shared.error import InvalidInput
 from resources.tushare.decode import read_answer, read_rows, to_table
 from resources.tushare.errors import BadAnswer, SourceDown
 from resources.tushare.request import Request
@@ -153,9 +152,3 @@ def test_a_body_that_is_no_json_means_the_source_is_down(body: bytes, what: str)
         read_answer("daily", body, as_is)
     assert what in caught.value.message
     assert caught.value.__context__ is None
-
-
-@pytest.mark.parametrize("wanted", [pa.timestamp("us"), pa.float32(), pa.list_(pa.string())])
-def test_a_request_for_a_type_that_is_not_read_is_refused_at_once(wanted: pa.DataType) -> None:
-    with pytest.raises(InvalidInput, match="field x cannot be read as"):
-        Request("daily", {}, pa.schema([("x", wanted)]))

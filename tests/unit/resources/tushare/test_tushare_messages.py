@@ -15,14 +15,14 @@ from resources.tushare.errors import (
     TokenRefused,
     UnknownRefusal,
 )
-from resources.tushare.messages import Refusals
+from resources.tushare.messages import refusal
 
 NOW = datetime(2026, 11, 17, 10, 40, 30, tzinfo=UTC)  # 18:40:30 in Shanghai
 DETAILS = "，权限的具体详情访问：https://tushare.pro/document/1?doc_id=108。"
 
 
 def classified(code: object, message: str, now: datetime = NOW) -> InfrastructureError:
-    return Refusals().classify("daily", code, message, now)
+    return refusal("daily", code, message, now)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def classified(code: object, message: str, now: datetime = NOW) -> Infrastructur
         (["x"], "", UnknownRefusal),
     ],
 )
-def test_refusals_are_classified_by_message_then_by_code(
+def test_refusal__message_and_code__decide_its_type_in_this_order(
     code: object, message: str, kind: type[InfrastructureError]
 ) -> None:
     error = classified(code, message)
@@ -72,7 +72,7 @@ def test_refusals_are_classified_by_message_then_by_code(
         ("?", True),
     ],
 )
-def test_only_what_a_short_wait_can_help_is_retried_inside_the_run(message: str, in_run: bool) -> None:
+def test_refusal__transient__is_retried_in_the_run_only_if_seconds_help(message: str, in_run: bool) -> None:
     error = classified(1, message)
     assert isinstance(error, TransientResourceError)
     assert error.retry_in_run is in_run
@@ -92,17 +92,18 @@ def test_only_what_a_short_wait_can_help_is_retried_inside_the_run(message: str,
         (datetime(2026, 11, 17, 15, 59, 59, tzinfo=UTC), "每天最多访问", timedelta(seconds=1)),
     ],
 )
-def test_a_used_up_window_says_when_the_next_one_starts(now: datetime, message: str, wait: timedelta) -> None:
+def test_refusal__window_used_up__says_when_the_next_one_starts(
+    now: datetime, message: str, wait: timedelta
+) -> None:
     error = classified(40203, message, now)
     assert isinstance(error, RateLimited | QuotaUsedUp)
     assert error.retry_after == wait
 
 
-def test_an_unknown_code_is_logged_once_with_its_text(caplog: pytest.LogCaptureFixture) -> None:
-    refusals = Refusals()
+def test_refusal__unknown_code__is_logged_once_with_its_text(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         for code in (777, 777, 778, 777):
-            refusals.classify("daily", code, "未知", NOW)
+            refusal("daily", code, "未知", NOW)
     assert [record.getMessage().split(": ", 1)[1] for record in caplog.records] == [
         "daily: Tushare refused with code 777: 未知",
         "daily: Tushare refused with code 778: 未知",
