@@ -51,7 +51,7 @@ def show_market(settings: Settings, *, shown: bool) -> Demonstrated:
         run_until_idle(MarketReconciler(market), run, hurry=lambda row: row.key.endswith(again))
     tables = _tables(market, [str(d) for d in days])
     if shown:
-        table(["table", "days", "rows", "content", "damaged days"], [list(row.values()) for row in tables])
+        table(["table", "days", "rows", "content", "corrupt days"], [list(row.values()) for row in tables])
     return Demonstrated(filled.ok, {"tables": tables})
 
 
@@ -72,7 +72,7 @@ def _tables(market: MarketService, days: list[str]) -> list[dict[str, Any]]:
                 "days": sum(1 for v in whole if v.rows),
                 "rows": sum(v.rows for v in whole),
                 "content": digest({day: str(v) for day, v in versions.items()}),
-                "damaged": len(versions) - len(whole),
+                "corrupt": len(versions) - len(whole),
             }
         )
     return rows

@@ -53,6 +53,8 @@ TEXT = {
     r"\blying\b": "waiting",
     r"\bovertaken\b": "superseded",
     r"\bheld back\b": "blocked",
+    r"\bdamaged\b": "corrupt",
+    r"\bunread\b": "unavailable",
     r"\bmend(s|ed)?\b": "heal, correct",
     r"\bstrangers?\b": "another program",
     r"\bwhoever\b": "the name of the one",
@@ -66,7 +68,7 @@ TEXT = {
 """What messages, docstrings, comments and documents do not say, with what they do."""
 PACKAGES = ("domain", "resources", "services", "assets", "sensors", "orchestration", "sandbox")
 CODE = (*PACKAGES, "tests", "benchmarks")
-HISTORY = ("CHANGELOG.md", "docs/adr/", "resources/database/migrations/versions/")
+HISTORY = ("CHANGELOG.md", "docs/adr/", "resources/database/migrations/")
 """Documents that name what was, and migrations of old columns."""
 
 
