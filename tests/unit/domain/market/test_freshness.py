@@ -27,28 +27,18 @@ NOW = shanghai_time("2026-11-19 12:00")
 HOUR = timedelta(hours=1)
 
 
-def test_a_source_nobody_asked_is_never_ingested() -> None:
-    assert status_and_reason(Source(), NOW) == ("never_ingested", "no successful fetch yet")
-
-
-def test_a_source_that_only_ever_failed_is_an_error() -> None:
-    assert status_and_reason(Source(last_failure=NOW - HOUR, last_error="HTTP 502"), NOW) == (
-        "error",
-        "HTTP 502",
-    )
-
-
-def test_a_failure_after_the_last_success_is_an_error_however_fresh_the_success() -> None:
-    source = Source(last_success=NOW - HOUR, last_failure=NOW - HOUR + INSTANT, last_error="HTTP 502")
-    assert status_and_reason(source, NOW) == ("error", "HTTP 502")
-
-
-def test_freshness__failure_without_message__has_a_reason() -> None:
-    assert status_and_reason(Source(last_failure=NOW), NOW) == ("error", "the last attempt failed")
-
-
-def test_a_success_after_a_failure_heals_and_the_old_error_is_not_shown() -> None:
-    assert status_and_reason(Source(NOW - HOUR, NOW - 2 * HOUR, "HTTP 502"), NOW) == ("healthy", "")
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (Source(), ("never_ingested", "no successful fetch yet")),
+        (Source(last_failure=NOW - HOUR, last_error="HTTP 502"), ("error", "HTTP 502")),
+        (Source(NOW - HOUR, NOW - HOUR + INSTANT, "HTTP 502"), ("error", "HTTP 502")),
+        (Source(last_failure=NOW), ("error", "the last attempt failed")),
+        (Source(NOW - HOUR, NOW - 2 * HOUR, "HTTP 502"), ("healthy", "")),
+    ],
+)
+def test_freshness__last_success_and_failure__decide(source: Source, expected: tuple[str, str]) -> None:
+    assert status_and_reason(source, NOW) == expected
 
 
 @pytest.mark.parametrize(
@@ -61,7 +51,7 @@ def test_a_success_after_a_failure_heals_and_the_old_error_is_not_shown() -> Non
         (timedelta(days=7) + INSTANT, "error"),
     ],
 )
-def test_age_decides_in_open_days(age: timedelta, status: str) -> None:
+def test_freshness__age__decides_the_status(age: timedelta, status: str) -> None:
     always_open = TradingCalendar.of([NOW.date() - timedelta(days=n) for n in range(30)], [2026])
     fresh = freshness(Source(last_success=NOW - age), always_open, NOW)
     assert fresh.status == status
@@ -81,18 +71,18 @@ def test_age_decides_in_open_days(age: timedelta, status: str) -> None:
         ("2026-12-31 18:40", "2027-01-03 18:40", "healthy"),  # over the turn of the year
     ],
 )
-def test_weekends_and_holidays_make_nothing_stale(success: str, now: str, status: str) -> None:
+def test_freshness__weekend_or_holiday__makes_nothing_stale(success: str, now: str, status: str) -> None:
     assert status_and_reason(Source(last_success=shanghai_time(success)), shanghai_time(now))[0] == status
 
 
-def test_silence_is_an_error_after_seven_open_days_not_seven_days() -> None:
+def test_freshness__silent_for_seven_open_days__is_an_error() -> None:
     source = Source(last_success=shanghai_time("2026-11-02 18:40"))
     assert status_and_reason(source, shanghai_time("2026-11-10 18:40"))[0] == "stale"
     assert status_and_reason(source, shanghai_time("2026-11-11 18:40"))[0] == "stale"  # exactly seven
     assert status_and_reason(source, shanghai_time("2026-11-11 18:41")) == ("error", "silent")
 
 
-def test_where_the_calendar_says_nothing_weekdays_count() -> None:
+def test_due_age__no_calendar__counts_weekdays() -> None:
     success = shanghai_time("2026-11-13 12:00")
     assert due_age(NO_CALENDAR, success, shanghai_time("2026-11-16 12:00")) == timedelta(days=1)
 
@@ -102,7 +92,7 @@ def test_where_the_calendar_says_nothing_weekdays_count() -> None:
     st.integers(0, 60 * 24 * 20),
 )
 @settings(max_examples=25, deadline=None)
-def test_the_age_is_the_sum_of_the_open_minutes(since: datetime, minutes: int) -> None:
+def test_due_age__any_time__is_the_sum_of_open_minutes(since: datetime, minutes: int) -> None:
     since = since.replace(second=0, microsecond=0, tzinfo=UTC)
     counted = sum(
         CALENDAR.is_open((since + timedelta(minutes=n)).astimezone(SHANGHAI).date()) for n in range(minutes)

@@ -1,8 +1,7 @@
-"""The watchdog's one line: near, whole, and no source failing. Otherwise it barks, and says why."""
+"""The one line of the watchdog: the newest day is near and complete, and no source fails; else why not."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 
@@ -10,16 +9,8 @@ import pytest
 
 from domain.market.trading import TradingCalendar
 from domain.market.watchdog import Watch, watch
-from domain.shared.state import PartitionState
-from tests.unit.domain.market.world import (
-    CATALOGUE,
-    DAILY,
-    TUESDAY,
-    Market,
-    corrupt,
-    shanghai_time,
-    unavailable,
-)
+from domain.shared.table import ABSENT, Version
+from tests.unit.domain.market.world import CATALOGUE, DAILY, TUESDAY, Market, content, shanghai_time
 from tests.unit.domain.rows import Source
 
 PRICES = "normalized_daily"
@@ -27,7 +18,7 @@ EVENING = "2026-11-17 20:00"
 
 
 def watched(market: Market, *sources: Source) -> Watch:
-    return watch(CATALOGUE, market.observed, sources, market.now, market.rules)
+    return watch(market.catalogue, market.observed, sources, market.now, market.rules)
 
 
 @pytest.fixture
@@ -35,16 +26,15 @@ def market() -> Market:
     return Market.healthy(EVENING)
 
 
-def test_a_healthy_market_is_one_line(market: Market) -> None:
+def test_watch__healthy_market__is_one_line(market: Market) -> None:
     seen = watched(market, Source(market.now))
     assert (seen.ok, seen.latest_day, seen.problems) == (True, TUESDAY, ())
     assert seen.line == "OK market: newest day 2026-11-17 is complete, all sources answered"
 
 
-def test_an_alert_is_one_line_too_and_names_everything(market: Market) -> None:
+def test_watch__several_problems__one_line_names_them_all(market: Market) -> None:
     market.drop(PRICES, TUESDAY)
-    failing = Source(None, market.now, "daily failed after 3 retries: HTTP 502\ntry later")
-    seen = watched(market, failing)
+    seen = watched(market, Source(None, market.now, "daily failed after 3 retries: HTTP 502\ntry later"))
     assert not seen.ok
     assert seen.line == (
         "ALERT market: normalized_daily of 2026-11-17 is missing (0 of 1,000 rows); "
@@ -52,118 +42,93 @@ def test_an_alert_is_one_line_too_and_names_everything(market: Market) -> None:
     )
 
 
-# Near
-
-
-def behind(market: Market, newest_held: str) -> Market:
-    states = {k: c for k, c in market.states.items() if k[0] not in DAILY or k[1] <= newest_held}
-    return replace(market, states=states)
-
-
 @pytest.mark.parametrize(
-    ("newest", "ok"),
-    [("2026-11-17", True), ("2026-11-12", True), ("2026-11-11", False), ("2026-11-10", False)],
+    ("healthy_at", "now", "ok"),
+    [
+        ("2026-11-12 20:00", "2026-11-17 20:00", True),  # three trading days behind
+        ("2026-11-11 20:00", "2026-11-17 18:29", True),  # three days behind Monday
+        ("2026-11-11 20:00", "2026-11-17 18:30", False),  # four behind Tuesday
+        ("2026-09-30 20:00", "2026-10-08 20:00", True),  # a week of holidays
+        ("2026-09-30 20:00", "2026-10-09 18:29", True),
+    ],
 )
-def test_the_newest_day_may_be_three_trading_days_behind_and_no_more(
-    market: Market, newest: str, ok: bool
-) -> None:
-    seen = watched(behind(market, newest))
-    assert (seen.ok, seen.latest_day) == (ok, date.fromisoformat(newest))
+def test_watch__days_behind__may_be_three(healthy_at: str, now: str, ok: bool) -> None:
+    seen = watched(Market.healthy(healthy_at).at(now))
+    assert (seen.ok, seen.latest_day) == (ok, date.fromisoformat(healthy_at[:10]))
 
 
-@pytest.mark.parametrize("now", ["2026-10-08 20:00", "2026-10-09 18:29"])
-def test_a_week_of_holidays_puts_nothing_behind(now: str) -> None:
-    assert watched(Market.healthy("2026-09-30 20:00").at(now)).ok
-
-
-def test_today_counts_from_the_daily_pass_on() -> None:
-    market = Market.healthy("2026-11-11 20:00")
-    assert watched(market.at("2026-11-17 18:29")).ok, "three days behind Monday"
-    assert not watched(market.at("2026-11-17 18:30")).ok, "four behind Tuesday"
-
-
-def test_an_empty_warehouse_is_an_alert() -> None:
+def test_watch__empty_warehouse__is_an_alert() -> None:
     seen = watched(Market(shanghai_time(EVENING)))
     assert seen.problems == ("no day in the gap window has data",)
     assert seen.latest_day is None
 
 
-def test_a_missing_calendar_is_an_alert(market: Market) -> None:
-    without = replace(market, calendar=TradingCalendar.of(market.calendar.open_days, [2025]))
-    assert watched(without).problems == ("the trading calendar of 2026 is missing",)
-
-
-def test_on_new_year_s_morning_the_new_year_s_calendar_is_asked_for() -> None:
+def test_watch__calendar_of_this_year_missing__is_an_alert() -> None:
     market = Market.healthy("2026-12-31 20:00")
     assert watched(market.at("2027-01-01 00:00")).ok
-    last_year = replace(market, calendar=replace(market.calendar, years=frozenset({2026})))
-    assert not watched(last_year.at("2027-01-01 00:00")).ok
-    assert watched(last_year.at("2026-12-31 23:59")).ok
-
-
-# Whole
+    calendar = TradingCalendar.of(market.calendar.open_days, [2026])
+    without = replace(market, calendar=calendar)
+    assert watched(without.at("2026-12-31 23:59")).ok
+    assert watched(without.at("2027-01-01 00:00")).problems == ("the trading calendar of 2027 is missing",)
 
 
 @pytest.mark.parametrize("table", DAILY)
-def test_a_missing_table_of_the_newest_day_is_an_alert(market: Market, table: str) -> None:
-    market.forget(table, TUESDAY)
-    assert watched(market).problems[0].startswith(f"{table} of 2026-11-17 is missing")
+@pytest.mark.parametrize(
+    ("version", "status"),
+    [
+        (ABSENT, "missing"),
+        (Version(0, "", corrupt=True), "corrupt"),
+        (Version(0, "", unavailable="cannot be read"), "unavailable"),
+    ],
+)
+def test_watch__table_of_newest_day_is_not_there__is_an_alert(
+    market: Market, table: str, version: Version, status: str
+) -> None:
+    market.change(table, TUESDAY, version=version, recorded=None)
+    seen = watched(market)
+    assert seen.latest_day == TUESDAY
+    assert seen.problems[0].startswith(f"{table} of 2026-11-17 is {status} (")
 
 
 @pytest.mark.parametrize(
-    ("rows", "seen", "word"),
+    ("rows", "seen", "status"),
     [(990, 1, ""), (989, 1, "partial"), (900, 1, "partial"), (899, 1, "incomplete"), (989, 2, "")],
 )
-def test_a_completeness_warning_is_an_alert_until_it_is_explained(
-    market: Market, rows: int, seen: int, word: str
+def test_watch__incomplete_day__is_an_alert_until_it_is_explained(
+    market: Market, rows: int, seen: int, status: str
 ) -> None:
     market.put(PRICES, TUESDAY, rows, seen=seen)
-    expected = (f"{PRICES} of 2026-11-17 is {word} ({rows:,} of 1,000 rows)",) if word else ()
+    expected = (f"{PRICES} of 2026-11-17 is {status} ({rows:,} of 1,000 rows)",) if status else ()
     assert watched(market).problems == expected
 
 
-@pytest.mark.parametrize(("hurt", "word"), [(corrupt, "corrupt"), (unavailable, "unavailable")])
-def test_an_unreadable_day_is_the_newest_day_all_the_same(
-    market: Market, hurt: Callable[[PartitionState], PartitionState], word: str
-) -> None:
-    for table in DAILY:
-        market.states[table, str(TUESDAY)] = hurt(market.states[table, str(TUESDAY)])
-    seen = watched(market)
-    assert seen.latest_day == TUESDAY
-    assert [p.split()[0] for p in seen.problems] == list(DAILY)
-    assert all(f"is {word}" in p for p in seen.problems)
-
-
-def test_only_the_newest_day_must_be_complete(market: Market) -> None:
+def test_watch__older_day_missing__is_left_to_status(market: Market) -> None:
     market.drop(PRICES, "2026-11-16")
     assert watched(market).ok
 
 
-def test_without_a_stock_list_nobody_can_say_that_a_day_is_complete(market: Market) -> None:
+def test_watch__no_stock_list__is_an_alert(market: Market) -> None:
     seen = watched(replace(market, listed=None))
-    assert not seen.ok
     assert f"{PRICES} of 2026-11-17 is unjudged (1,000 rows)" in seen.problems
 
 
-def test_what_was_fetched_before_its_hour_alarms_nobody() -> None:
+def test_watch__fetched_before_its_hour__is_no_alert() -> None:
     """Somebody materialised the factors at noon: today is not due, yesterday is complete."""
     market = Market.healthy("2026-11-16 20:00").at("2026-11-17 12:00")
-    market.put("normalized_adj_factor", TUESDAY, 1_000)
+    market.states["normalized_adj_factor", str(TUESDAY)] = replace(
+        market.states["normalized_adj_factor", "2026-11-16"], version=content(1_000)
+    )
     seen = watched(market)
     assert (seen.ok, seen.latest_day) == (True, date(2026, 11, 16))
 
 
-def test_a_table_published_after_the_daily_pass_is_not_missed_before() -> None:
+def test_watch__table_published_late__is_due_from_then() -> None:
     late = replace(CATALOGUE.daily[2], published=shanghai_time("2026-11-17 21:00").time())
     catalogue = replace(CATALOGUE, daily=(*CATALOGUE.daily[:2], late, CATALOGUE.daily[3]))
     market = Market.healthy(EVENING, catalogue=catalogue)
     assert (late.name, str(TUESDAY)) not in market.states
-    assert watch(catalogue, market.observed, (), market.now, market.rules).ok
-    later = market.at("2026-11-17 21:00")
-    assert not watch(catalogue, later.observed, (), later.now, later.rules).ok
-
-
-# Sources
+    assert watched(market).ok
+    assert not watched(market.at("2026-11-17 21:00")).ok
 
 
 @pytest.mark.parametrize(
@@ -172,13 +137,12 @@ def test_a_table_published_after_the_daily_pass_is_not_missed_before() -> None:
         ("2026-11-17 18:31", None, True),
         ("2026-11-17 18:31", "2026-11-17 18:31", True),
         ("2026-11-17 18:31", "2026-11-17 18:32", False),
-        (None, "2026-11-17 18:31", False),
         (None, None, False),  # never asked
         ("2026-11-13 18:31", None, False),  # stale
         ("2026-10-09 18:31", None, False),  # silent
     ],
 )
-def test_a_source_that_failed_last_or_fell_silent_is_an_alert(
+def test_watch__source_not_fresh__is_an_alert(
     market: Market, success: str | None, failure: str | None, ok: bool
 ) -> None:
     last_success, last_failure = (shanghai_time(text) if text else None for text in (success, failure))
