@@ -1,4 +1,4 @@
-"""A pass at carbon over a real ledger: what it wishes for, holds back, takes back, and sends."""
+"""A reconcile pass of carbon over a real ledger: what it enqueues, withdraws and dispatches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from domain.shared.verdict import Plan
 from resources.ledger.client import Ledger
 from resources.ledger.model import Work
 from services.carbon.reconcile import CarbonReconciler
-from services.carbon.service import CarbonService
 from services.reconcile import Reconciliation, RunStart, Unfinished, reconcile
 from tests.unit.domain.carbon.world import ENTRIES, MASSES, MODULES, REPORT, TYPES, VALUES, World, a_catalogue
 
@@ -29,7 +28,7 @@ SUMS = {f"{MODULES}:travel|2025", f"{REPORT}:2025"}
 
 @dataclass
 class Desk:
-    """What a pass needs of the domain: a real ledger, beside a lake of values."""
+    """What a pass needs of the domain: a real ledger, and a lake in memory."""
 
     ledger: Ledger
     world: World = field(default_factory=lambda: World.reported(2025))
@@ -88,13 +87,7 @@ def halfway(desk: Desk) -> Desk:
     return desk
 
 
-def test_a_desk_has_what_a_pass_needs_of_the_domain() -> None:
-    assert {"ledger", "catalogue"} <= set(CarbonService.__dataclass_fields__)
-    assert callable(CarbonService.observe)
-    assert callable(CarbonService.plan_of)
-
-
-def test_what_is_due_is_sent_in_one_run_for_each_table_and_year(desk: Desk) -> None:
+def test_reconcile__several_due__one_run_for_each_table_and_year(desk: Desk) -> None:
     chain = desk.world.upload("plane", 2024, 2025, says="corrected").pipeline_id
     desk.world.upload("train", says="corrected")
     starts = {start.partitions: start for start in desk.reconcile().starts}
@@ -103,13 +96,13 @@ def test_what_is_due_is_sent_in_one_run_for_each_table_and_year(desk: Desk) -> N
     assert starts["plane|2024",].tables == (ENTRIES,)
 
 
-def test_what_is_on_its_way_is_not_sent_again(desk: Desk) -> None:
+def test_reconcile__already_dispatched__is_not_dispatched_again(desk: Desk) -> None:
     desk.world.upload("plane", says="corrected")
     [start] = desk.reconcile().starts
     assert desk.reconcile(start.dispatch_id).starts == ()
 
 
-def test_a_whole_chain_is_sent_phase_by_phase_and_then_nothing(desk: Desk) -> None:
+def test_reconcile__factors_uploaded__dispatches_phase_by_phase(desk: Desk) -> None:
     chain = desk.world.upload("factors", says=dict.fromkeys(TYPES, 2)).pipeline_id
     sent = []
     while starts := desk.reconcile().starts:
@@ -121,7 +114,7 @@ def test_a_whole_chain_is_sent_phase_by_phase_and_then_nothing(desk: Desk) -> No
     assert {row.status for row in members} == {"completed"}
 
 
-def test_what_a_run_has_in_its_hands_is_not_wished_for(desk: Desk) -> None:
+def test_reconcile__leased_by_a_run__is_not_enqueued(desk: Desk) -> None:
     """Between its commit and its record the plan sees a change that nobody recorded."""
     desk.world.upload("plane", says="corrected")
     key = f"{ENTRIES}:plane|2025"
@@ -131,8 +124,8 @@ def test_what_a_run_has_in_its_hands_is_not_wished_for(desk: Desk) -> None:
         assert desk.waiting() == set()
 
 
-def test_work_that_begins_or_ends_during_a_pass_is_left_to_the_next_one(desk: Desk) -> None:
-    """Facts and lake are not read at one moment: what changed hands may have been seen half done."""
+def test_reconcile__work_ends_during_the_pass__is_left_to_the_next(desk: Desk) -> None:
+    """Records and lake are not read at one moment: the work may be observed half done."""
     desk.world.upload("plane", says="corrected")
     desk.reconcile()
     key = f"{ENTRIES}:plane|2025"
@@ -151,8 +144,8 @@ def test_work_that_begins_or_ends_during_a_pass_is_left_to_the_next_one(desk: De
     assert {start.tables[0] for start in desk.reconcile().starts} == {MASSES}
 
 
-def test_what_is_wished_for_during_a_pass_is_not_taken_back(desk: Desk) -> None:
-    """A file of a year that the look has not seen: whoever uploaded it was told the number of its work."""
+def test_reconcile__enqueued_during_the_pass__is_not_withdrawn(desk: Desk) -> None:
+    """A file of a year that the pass has not seen; its receipt names the work."""
     seen_before_it_came = desk.observe()
     observe = desk.observe
 
@@ -167,7 +160,7 @@ def test_what_is_wished_for_during_a_pass_is_not_taken_back(desk: Desk) -> None:
     assert desk.waiting() == {f"{ENTRIES}:plane|2031"}
 
 
-def test_sums_are_wished_for_when_the_last_recalculation_is_done(halfway: Desk) -> None:
+def test_reconcile__last_recalculation_done__enqueues_sums(halfway: Desk) -> None:
     halfway.reconcile()
     assert halfway.waiting() == {TRAIN}
     halfway.do(TRAIN)
@@ -175,9 +168,9 @@ def test_sums_are_wished_for_when_the_last_recalculation_is_done(halfway: Desk) 
     assert halfway.waiting() == SUMS
 
 
-@pytest.mark.parametrize("called_off", [False, True])
-def test_sums_do_not_wait_for_what_failed_or_was_called_off(halfway: Desk, called_off: bool) -> None:
-    if called_off:
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_reconcile__recalculation_failed_or_cancelled__enqueues_sums(halfway: Desk, cancelled: bool) -> None:
+    if cancelled:
         halfway.ledger.cancel(halfway.newest(TRAIN).id)
     else:
         halfway.fails(TRAIN)
@@ -185,7 +178,7 @@ def test_sums_do_not_wait_for_what_failed_or_was_called_off(halfway: Desk, calle
     assert halfway.waiting() == SUMS
 
 
-def test_sums_wait_again_when_what_failed_is_wanted_for_another_reason(halfway: Desk) -> None:
+def test_reconcile__failed_work_due_for_another_reason__sums_wait(halfway: Desk) -> None:
     halfway.fails(TRAIN)
     halfway.world.upload("factors", says={"train": 3})
     halfway.reconcile()
@@ -194,7 +187,7 @@ def test_sums_wait_again_when_what_failed_is_wanted_for_another_reason(halfway: 
     assert halfway.waiting() == {TRAIN}
 
 
-def test_sums_that_were_wished_for_are_taken_back_while_more_is_to_be_recalculated(halfway: Desk) -> None:
+def test_reconcile__more_to_recalculate__withdraws_sums(halfway: Desk) -> None:
     halfway.do(TRAIN)
     halfway.reconcile()
     halfway.world.upload("power", says="corrected")
@@ -208,7 +201,7 @@ def test_sums_that_were_wished_for_are_taken_back_while_more_is_to_be_recalculat
     assert halfway.waiting() == {*SUMS, f"{MODULES}:buildings|2025"}
 
 
-def test_sums_whose_run_is_on_its_way_are_let_go(halfway: Desk) -> None:
+def test_reconcile__sums_dispatched__are_not_withdrawn(halfway: Desk) -> None:
     halfway.do(TRAIN)
     on_their_way = [start.dispatch_id for start in halfway.reconcile().starts]
     halfway.world.upload("power", says="corrected")
@@ -216,7 +209,7 @@ def test_sums_whose_run_is_on_its_way_are_let_go(halfway: Desk) -> None:
     assert halfway.waiting() >= SUMS
 
 
-def test_work_of_a_year_that_was_locked_is_taken_back_and_done_when_it_is_unlocked(halfway: Desk) -> None:
+def test_reconcile__year_locked__withdraws_its_work_until_it_is_unlocked(halfway: Desk) -> None:
     halfway.reconcile()
     halfway.world.locked[2025] = "published"
     assert halfway.reconcile().starts == ()
@@ -226,7 +219,7 @@ def test_work_of_a_year_that_was_locked_is_taken_back_and_done_when_it_is_unlock
     assert halfway.waiting() == {TRAIN}
 
 
-def test_what_begins_to_run_while_it_is_taken_back_goes_on(
+def test_reconcile__starts_while_it_is_withdrawn__goes_on(
     halfway: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     halfway.reconcile()
@@ -246,14 +239,14 @@ def test_what_begins_to_run_while_it_is_taken_back_goes_on(
     assert halfway.newest(TRAIN).status == "completed"
 
 
-def test_work_of_a_type_that_the_catalogue_lost_is_taken_back(halfway: Desk) -> None:
+def test_reconcile__type_removed__withdraws_its_work(halfway: Desk) -> None:
     halfway.reconcile()
     halfway.world.catalogue = a_catalogue(lost=frozenset({"train"}))
     halfway.reconcile()
     assert halfway.waiting() == {f"{MODULES}:buildings|2025", *SUMS}
 
 
-def test_a_calculation_whose_entries_were_hurt_is_taken_back_until_they_are_whole(halfway: Desk) -> None:
+def test_reconcile__entries_corrupt__withdraws_their_calculation(halfway: Desk) -> None:
     halfway.reconcile()
     halfway.world.corrupt(ENTRIES, "train|2025")
     halfway.reconcile()
@@ -263,16 +256,7 @@ def test_a_calculation_whose_entries_were_hurt_is_taken_back_until_they_are_whol
     assert halfway.waiting() == {TRAIN}
 
 
-def test_what_a_person_asked_for_again_is_not_taken_back(halfway: Desk) -> None:
-    halfway.fails(TRAIN)
-    halfway.world.locked[2025] = "published"
-    halfway.reconcile()
-    halfway.ledger.retry(halfway.newest(TRAIN).id)
-    halfway.reconcile()
-    assert halfway.waiting() == {TRAIN}
-
-
-def test_what_a_person_asked_for_is_not_taken_back_after_a_hiccup(halfway: Desk) -> None:
+def test_reconcile__retried_by_a_person_and_deferred__is_not_withdrawn(halfway: Desk) -> None:
     halfway.fails(TRAIN)
     halfway.world.locked[2025] = "published"
     halfway.reconcile()
@@ -293,7 +277,7 @@ def test_what_a_person_asked_for_is_not_taken_back_after_a_hiccup(halfway: Desk)
         (("train|2024", "plane|2025"), ("plane|2024", "train|2025")),
     ],
 )
-def test_a_run_spans_the_smallest_range_that_holds_its_partitions(
+def test_span__of_partitions__is_the_smallest_range_that_holds_them(
     partitions: tuple[str, ...], corners: tuple[str, str]
 ) -> None:
     assert RunStart("id", "toy", ("any",), partitions, 0, "missing: 1").span == corners

@@ -58,32 +58,7 @@ def test_plan__report_waits__names_its_pipelines(world: World) -> None:
     assert (verdict.state, verdict.pipelines) == ("waiting", (chain,))
 
 
-def test_plan__corrupt_partitions__belong_to_no_pipeline(world: World) -> None:
-    for table, partition in ((VALUES, "2025"), (ENTRIES, PLANE), (MASSES, TRAIN), (REPORT, "2025")):
-        world.corrupt(table, partition)
-    assert {v.pipelines for v in world.plan.verdicts} == {()}
-
-
 # Locks
-
-
-@pytest.mark.parametrize(
-    ("table", "partition"),
-    [
-        (TREE, "2025"),
-        (VALUES, "2025"),
-        (ENTRIES, PLANE),
-        (MASSES, PLANE),
-        (MODULES, TRAVEL),
-        (REPORT, "2025"),
-    ],
-)
-def test_plan__year_locked__nothing_is_due(world: World, table: str, partition: str) -> None:
-    world.edit(table, partition)
-    world.locked[2025] = "published in May"
-    verdict = world.verdict(table, partition)
-    assert (verdict.state, verdict.reason_code, verdict.due) == ("waiting", "year_locked", False)
-    assert world.due() == set()
 
 
 @pytest.mark.parametrize("done", [0, 1, 2])
