@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from resources.lake.client import Lake
-from tests.unit.resources.lake.behaviour import LakeBehaviour
+from tests.unit.resources.lake.behaviour import CatalogBehaviour
 from tests.unit.resources.lake.frames import TABLES, Lakes
 from tests.unit.resources.lake.races import LakeRaces
 
 
-class TestLakeOnPostgres(LakeBehaviour):
+class TestLakeOnPostgres(CatalogBehaviour):
     @pytest.fixture
     def lakes(self, tmp_path: Path, postgres_database: str) -> Lakes:
         def make(fresh_home: bool = False, tables: Any = TABLES) -> Lake:

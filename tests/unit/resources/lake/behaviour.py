@@ -44,8 +44,8 @@ def close_of(lake: Lake, as_of: datetime | dict[str, int] | None = None) -> floa
     return rows[0]["close"] if rows else None
 
 
-class LakeBehaviour:
-    # --- replace
+class CatalogBehaviour:
+    """What depends on the catalog: commits, moments, evolution, maintenance."""
 
     def test_replace__partition_has_rows__holds_exactly_the_frame_in_one_snapshot(self, lakes: Lakes) -> None:
         lake = lakes()
@@ -55,6 +55,134 @@ class LakeBehaviour:
         assert stored.sort_by("ts_code").to_pylist() == prices(MON, scale=2, codes=CODES[:2]).to_pylist()
         assert (first.parent_id, second.parent_id) == (None, first.snapshot_id)
         assert lake.snapshot_id(PRICES) == second.snapshot_id
+
+    def test_replace_range__over_months__is_one_snapshot(self, lakes: Lakes) -> None:
+        lake, days = lakes(), days_from("2026-09-28", 40)
+        commit = lake.replace_range(PRICES, days, prices(*days))
+        assert commit.parent_id is None
+        assert lake.partitions(PRICES) == days == sorted(commit.versions)
+        assert commit.versions == lakes(fresh_home=True).versions(PRICES, days)
+
+    def test_replace__guard_raises__commits_nothing(self, lakes: Lakes) -> None:
+        lake = lakes()
+        first = lake.replace(PRICES, MON, prices(MON))
+
+        def lost_lease() -> None:
+            raise InvalidInput("lease lost")
+
+        with pytest.raises(InvalidInput, match="lease lost"):
+            lake.replace(PRICES, MON, prices(MON, scale=2), guard=lost_lease)
+        assert lake.snapshot_id(PRICES) == first.snapshot_id
+        assert lake.versions(PRICES, [MON]) == first.versions
+
+    def test_merge__rows_of_one_partition__leaves_the_others(self, lakes: Lakes) -> None:
+        lake = lakes()
+        lake.replace(ENTRIES, "plane|2025", entries("plane", 2025, 1.0, 2.0))
+        other = lake.replace(ENTRIES, "train|2025", entries("train", 2025, 5.0))
+        lakes().merge(ENTRIES, entries("plane", 2025, 9.0))
+        rows = lakes().sql(f"SELECT amount FROM {ENTRIES} ORDER BY kind, id").to_pylist()
+        assert [row["amount"] for row in rows] == [9.0, 2.0, 5.0]
+        assert lakes().versions(ENTRIES, ["train|2025"]) == other.versions
+
+    def test_holdings__written_meanwhile__are_of_one_moment(
+        self, lakes: Lakes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        lake = lakes()
+        lake.replace_range(PRICES, [MON, TUE], prices(MON, TUE))
+        lake.merge(STOCKS, stocks(a="Ping An"))
+        before = {PRICES: lake.versions(PRICES, [MON, TUE]), STOCKS: lake.versions(STOCKS, [ALL])}
+        versions = VersionReader.versions
+
+        def meanwhile(*given: object) -> object:
+            monkeypatch.undo()
+            lakes().replace(PRICES, MON, prices(MON, scale=2))
+            lakes().merge(STOCKS, stocks(a="another"))
+            return versions(*given)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(VersionReader, "versions", meanwhile)
+        found = lakes().holdings({PRICES: [WED], STOCKS: []}, and_present=True)
+        assert found == {**before, PRICES: {**before[PRICES], WED: ABSENT}}
+        after = lakes().holdings({PRICES: [WED, MON], STOCKS: []})
+        assert (after[STOCKS], list(after[PRICES])) == ({}, [MON, WED])
+        assert after[PRICES][MON] != before[PRICES][MON]
+
+    def test_read__nothing_was_written__is_empty(self, lakes: Lakes) -> None:
+        lake = lakes()
+        empty = lake.sql("SELECT * FROM market.prices p LEFT JOIN refs.papers r ON p.volume = r.id")
+        assert (empty.num_rows, empty.schema.types) == (0, [*DAILY.schema.types, *BY_KIND.schema.types])
+        assert lake.versions(PRICES, [MON, TUE]) == {MON: ABSENT, TUE: ABSENT}
+        assert lake.partitions(PRICES) == []
+        report = lake.maintain(PRICES, now=datetime.now(UTC), compact_before="2026-11")
+        assert (report.deleted_files, report.expired_snapshots) == (0, 0)
+
+    def test_sql__as_of_a_moment_or_a_snapshot__reads_the_rows_of_then(self, lakes: Lakes) -> None:
+        lake = lakes()
+        empty = datetime.now(UTC) - timedelta(seconds=1)
+        first = lake.replace(PRICES, MON, prices(MON))
+        moment = datetime.now(UTC)
+        while datetime.now(UTC) - moment < timedelta(milliseconds=2):
+            pass  # Iceberg counts in milliseconds
+        lake.replace(PRICES, MON, prices(MON, scale=2))
+        asked = (None, moment, {PRICES: first.snapshot_id}, {STOCKS: 1}, empty)
+        assert [close_of(lakes(), as_of) for as_of in asked] == [20.32, 10.16, 10.16, 20.32, None]
+        with pytest.raises(SnapshotGone):
+            close_of(lake, {PRICES: 7})
+        for wrong in (datetime(2026, 1, 1), {"market.nothing": 1}):  # noqa: DTZ001
+            with pytest.raises(InvalidInput):
+                close_of(lake, wrong)
+
+    def test_read__column_added_to_the_definition__is_null_in_old_rows(self, lakes: Lakes) -> None:
+        first = lakes().replace_range(PRICES, [MON, TUE], prices(MON, TUE))
+        lake = lakes(tables=(WIDER, WHOLE))
+        query = f"SELECT trade_date AS d, sum(turnover) AS t FROM {PRICES} GROUP BY 1 ORDER BY 1"
+        assert [r["t"] for r in lake.sql(query).to_pylist()] == [None, None]
+        for day, turnover in ((WED, [1.5, 2.5, math.inf, None]), (TUE, [9.0] * 4)):
+            lake.replace(PRICES, day, prices(day).append_column("turnover", pa.array(turnover)))
+        again = lakes(tables=(WIDER, WHOLE))
+        assert [r["t"] for r in again.sql(query).to_pylist()] == [None, 36.0, math.inf]
+        assert again.sql(query, as_of={PRICES: first.snapshot_id}).column("t").null_count == 2
+        assert again.version(PRICES, MON) == first.versions[MON], "a column that is NULL changes no version"
+
+    def test_read__column_renamed_by_another_engine__keeps_its_values(self, lakes: Lakes) -> None:
+        lake = lakes()
+        lake.replace(STOCKS, ALL, stocks(a="Ping An"))
+        with lake._writer.catalog.load(STOCKS).update_schema() as update:
+            update.rename_column("name", "title")
+        renamed = with_columns(WHOLE, WHOLE.columns[0], Column("title", pa.string(), "title"))
+        assert rows_of(lakes(tables=(renamed,)), STOCKS).to_pylist() == [{"ts_code": "a", "title": "Ping An"}]
+
+    def test_maintain__closed_month__is_one_file_and_keeps_every_version(self, lakes: Lakes) -> None:
+        lake = lakes()
+        days = [*days_from("2026-10-29", 5), MON]
+        for day in days:
+            lake.replace(PRICES, day, prices(day))
+        before = lake.versions(PRICES, days)
+        reports = [lake.maintain(PRICES, now=datetime.now(UTC), compact_before="2026-11") for _ in range(2)]
+        assert [report.compacted_files for report in reports] == [3, 0]
+        assert lake.versions(PRICES, days) == before
+        assert lakes(fresh_home=True).versions(PRICES, days) == before
+
+    def test_maintain__snapshots_past_their_time__keeps_the_current_and_the_pinned(
+        self, lakes: Lakes
+    ) -> None:
+        lake = lakes()
+        made = [lake.replace(PRICES, MON, prices(MON, scale=n)).snapshot_id for n in range(1, 5)]
+        between = datetime.now(UTC)
+        made.append(lake.replace(PRICES, MON, prices(MON, scale=5)).snapshot_id)
+        later = datetime.now(UTC) + timedelta(days=8)
+        report = lake.maintain(PRICES, now=later, compact_before=None, keep_snapshots=[made[1], 12345])
+        assert report.expired_snapshots == 3
+        other = lakes(fresh_home=True)
+        assert close_of(other, {PRICES: made[1]}) == pytest.approx(20.32)
+        assert close_of(other) == pytest.approx(50.8)
+        # At the last moment an expired one was current, not the pinned one.
+        for gone in ({PRICES: made[0]}, datetime.now(UTC) - timedelta(hours=1), between):
+            with pytest.raises(SnapshotGone):
+                close_of(other, gone)
+
+
+class LakeBehaviour(CatalogBehaviour):
+    """All the rest: partitions, frames, keys and SQL."""
 
     def test_replace__same_content_in_any_order__makes_no_snapshot(self, lakes: Lakes) -> None:
         first = lakes().replace(PRICES, MON, prices(MON))
@@ -72,13 +200,6 @@ class LakeBehaviour:
         assert after[TUE] != before[TUE]
         assert lake.partitions(PRICES) == [MON, TUE, WED]
 
-    def test_replace_range__over_months__is_one_snapshot(self, lakes: Lakes) -> None:
-        lake, days = lakes(), days_from("2026-09-28", 40)
-        commit = lake.replace_range(PRICES, days, prices(*days))
-        assert commit.parent_id is None
-        assert lake.partitions(PRICES) == days == sorted(commit.versions)
-        assert commit.versions == lakes(fresh_home=True).versions(PRICES, days)
-
     def test_replace__empty_frame__is_refused_unless_allowed(self, lakes: Lakes) -> None:
         lake = lakes()
         lake.replace_range(PRICES, [MON, TUE], prices(MON, TUE))
@@ -91,20 +212,6 @@ class LakeBehaviour:
         assert lake.replace(PRICES, MON, prices(), allow_empty=True).versions == {MON: ABSENT}
         assert lake.partitions(PRICES) == []
 
-    def test_replace__guard_raises__commits_nothing(self, lakes: Lakes) -> None:
-        lake = lakes()
-        first = lake.replace(PRICES, MON, prices(MON))
-
-        def lost_lease() -> None:
-            raise InvalidInput("lease lost")
-
-        with pytest.raises(InvalidInput, match="lease lost"):
-            lake.replace(PRICES, MON, prices(MON, scale=2), guard=lost_lease)
-        assert lake.snapshot_id(PRICES) == first.snapshot_id
-        assert lake.versions(PRICES, [MON]) == first.versions
-
-    # --- merge
-
     def test_merge__some_keys_are_there__inserts_and_updates(self, lakes: Lakes) -> None:
         lake = lakes()
         lake.merge(STOCKS, stocks(a="Ping An", b="Vanke"))
@@ -114,21 +221,10 @@ class LakeBehaviour:
         assert commit.versions == {ALL: lake.version(STOCKS, ALL)}
         assert not lake.merge(STOCKS, stocks(b="China Vanke")).changed
 
-    def test_merge__rows_of_one_partition__leaves_the_others(self, lakes: Lakes) -> None:
-        lake = lakes()
-        lake.replace(ENTRIES, "plane|2025", entries("plane", 2025, 1.0, 2.0))
-        other = lake.replace(ENTRIES, "train|2025", entries("train", 2025, 5.0))
-        lakes().merge(ENTRIES, entries("plane", 2025, 9.0))
-        rows = lakes().sql(f"SELECT amount FROM {ENTRIES} ORDER BY kind, id").to_pylist()
-        assert [row["amount"] for row in rows] == [9.0, 2.0, 5.0]
-        assert lakes().versions(ENTRIES, ["train|2025"]) == other.versions
-
     def test_merge__key_that_does_not_name_the_partition__is_refused(self, lakes: Lakes) -> None:
         by_id = replace(BY_KIND, key=("id",))
         with pytest.raises(InvalidInput, match="cannot be merged"):
             lakes(tables=(by_id,)).merge("refs.papers", papers((1, "draft", "one")))
-
-    # --- partitions of every kind
 
     def test_replace__tables_of_every_kind__are_replaced_by_partition(self, lakes: Lakes) -> None:
         lake = lakes()
@@ -168,32 +264,6 @@ class LakeBehaviour:
             with pytest.raises(InvalidInput, match="partition key"):
                 lakes().versions(table, [key])
 
-    # --- versions
-
-    def test_holdings__written_meanwhile__are_of_one_moment(
-        self, lakes: Lakes, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        lake = lakes()
-        lake.replace_range(PRICES, [MON, TUE], prices(MON, TUE))
-        lake.merge(STOCKS, stocks(a="Ping An"))
-        before = {PRICES: lake.versions(PRICES, [MON, TUE]), STOCKS: lake.versions(STOCKS, [ALL])}
-        versions = VersionReader.versions
-
-        def meanwhile(*given: object) -> object:
-            monkeypatch.undo()
-            lakes().replace(PRICES, MON, prices(MON, scale=2))
-            lakes().merge(STOCKS, stocks(a="another"))
-            return versions(*given)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(VersionReader, "versions", meanwhile)
-        found = lakes().holdings({PRICES: [WED], STOCKS: []}, and_present=True)
-        assert found == {**before, PRICES: {**before[PRICES], WED: ABSENT}}
-        after = lakes().holdings({PRICES: [WED, MON], STOCKS: []})
-        assert (after[STOCKS], list(after[PRICES])) == ({}, [MON, WED])
-        assert after[PRICES][MON] != before[PRICES][MON]
-
-    # --- frames
-
     @pytest.mark.parametrize(
         ("frame", "said"),
         [
@@ -227,8 +297,6 @@ class LakeBehaviour:
         assert stored.schema.types == DAILY.schema.types
         assert stored.column("ts_code").to_pylist() == ["a", "b"], "sorted by the table's order"
 
-    # --- reading
-
     def test_sql__tables_and_extra_relations__are_joined(self, lakes: Lakes) -> None:
         lake = lakes()
         lake.replace(PRICES, MON, prices(MON))
@@ -241,15 +309,6 @@ class LakeBehaviour:
         ).to_pylist()
         assert rows == [{"name": "Ping An", "close": 10.16, "age": 3}]
 
-    def test_read__nothing_was_written__is_empty(self, lakes: Lakes) -> None:
-        lake = lakes()
-        empty = lake.sql("SELECT * FROM market.prices p LEFT JOIN refs.papers r ON p.volume = r.id")
-        assert (empty.num_rows, empty.schema.types) == (0, [*DAILY.schema.types, *BY_KIND.schema.types])
-        assert lake.versions(PRICES, [MON, TUE]) == {MON: ABSENT, TUE: ABSENT}
-        assert lake.partitions(PRICES) == []
-        report = lake.maintain(PRICES, now=datetime.now(UTC), compact_before="2026-11")
-        assert (report.deleted_files, report.expired_snapshots) == (0, 0)
-
     def test_sql__about_the_catalogue__knows_every_table(self, lakes: Lakes) -> None:
         lake = lakes()
         lake.replace(PRICES, MON, prices(MON))
@@ -261,46 +320,6 @@ class LakeBehaviour:
             lake.sql("DESCRIBE market.prices").num_rows == lake.sql("SUMMARIZE market.prices").num_rows == 4
         )
 
-    # --- as of
-
-    def test_sql__as_of_a_moment_or_a_snapshot__reads_the_rows_of_then(self, lakes: Lakes) -> None:
-        lake = lakes()
-        empty = datetime.now(UTC) - timedelta(seconds=1)
-        first = lake.replace(PRICES, MON, prices(MON))
-        moment = datetime.now(UTC)
-        while datetime.now(UTC) - moment < timedelta(milliseconds=2):
-            pass  # Iceberg counts in milliseconds
-        lake.replace(PRICES, MON, prices(MON, scale=2))
-        asked = (None, moment, {PRICES: first.snapshot_id}, {STOCKS: 1}, empty)
-        assert [close_of(lakes(), as_of) for as_of in asked] == [20.32, 10.16, 10.16, 20.32, None]
-        with pytest.raises(SnapshotGone):
-            close_of(lake, {PRICES: 7})
-        for wrong in (datetime(2026, 1, 1), {"market.nothing": 1}):  # noqa: DTZ001
-            with pytest.raises(InvalidInput):
-                close_of(lake, wrong)
-
-    # --- evolution
-
-    def test_read__column_added_to_the_definition__is_null_in_old_rows(self, lakes: Lakes) -> None:
-        first = lakes().replace_range(PRICES, [MON, TUE], prices(MON, TUE))
-        lake = lakes(tables=(WIDER, WHOLE))
-        query = f"SELECT trade_date AS d, sum(turnover) AS t FROM {PRICES} GROUP BY 1 ORDER BY 1"
-        assert [r["t"] for r in lake.sql(query).to_pylist()] == [None, None]
-        for day, turnover in ((WED, [1.5, 2.5, math.inf, None]), (TUE, [9.0] * 4)):
-            lake.replace(PRICES, day, prices(day).append_column("turnover", pa.array(turnover)))
-        again = lakes(tables=(WIDER, WHOLE))
-        assert [r["t"] for r in again.sql(query).to_pylist()] == [None, 36.0, math.inf]
-        assert again.sql(query, as_of={PRICES: first.snapshot_id}).column("t").null_count == 2
-        assert again.version(PRICES, MON) == first.versions[MON], "a column that is NULL changes no version"
-
-    def test_read__column_renamed_by_another_engine__keeps_its_values(self, lakes: Lakes) -> None:
-        lake = lakes()
-        lake.replace(STOCKS, ALL, stocks(a="Ping An"))
-        with lake._writer.catalog.load(STOCKS).update_schema() as update:
-            update.rename_column("name", "title")
-        renamed = with_columns(WHOLE, WHOLE.columns[0], Column("title", pa.string(), "title"))
-        assert rows_of(lakes(tables=(renamed,)), STOCKS).to_pylist() == [{"ts_code": "a", "title": "Ping An"}]
-
     def test_read__definition_contradicts_the_stored_table__is_refused(self, lakes: Lakes) -> None:
         lakes().replace(PRICES, MON, prices(MON))
         for columns, said in (
@@ -310,34 +329,3 @@ class LakeBehaviour:
         ):
             with pytest.raises(InvalidInput, match=said):
                 rows_of(lakes(tables=(with_columns(DAILY, *columns),)), PRICES)
-
-    # --- maintenance
-
-    def test_maintain__closed_month__is_one_file_and_keeps_every_version(self, lakes: Lakes) -> None:
-        lake = lakes()
-        days = [*days_from("2026-10-29", 5), MON]
-        for day in days:
-            lake.replace(PRICES, day, prices(day))
-        before = lake.versions(PRICES, days)
-        reports = [lake.maintain(PRICES, now=datetime.now(UTC), compact_before="2026-11") for _ in range(2)]
-        assert [report.compacted_files for report in reports] == [3, 0]
-        assert lake.versions(PRICES, days) == before
-        assert lakes(fresh_home=True).versions(PRICES, days) == before
-
-    def test_maintain__snapshots_past_their_time__keeps_the_current_and_the_pinned(
-        self, lakes: Lakes
-    ) -> None:
-        lake = lakes()
-        made = [lake.replace(PRICES, MON, prices(MON, scale=n)).snapshot_id for n in range(1, 5)]
-        between = datetime.now(UTC)
-        made.append(lake.replace(PRICES, MON, prices(MON, scale=5)).snapshot_id)
-        later = datetime.now(UTC) + timedelta(days=8)
-        report = lake.maintain(PRICES, now=later, compact_before=None, keep_snapshots=[made[1], 12345])
-        assert report.expired_snapshots == 3
-        other = lakes(fresh_home=True)
-        assert close_of(other, {PRICES: made[1]}) == pytest.approx(20.32)
-        assert close_of(other) == pytest.approx(50.8)
-        # At the last moment an expired one was current, not the pinned one.
-        for gone in ({PRICES: made[0]}, datetime.now(UTC) - timedelta(hours=1), between):
-            with pytest.raises(SnapshotGone):
-                close_of(other, gone)

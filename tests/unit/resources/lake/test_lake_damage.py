@@ -74,15 +74,24 @@ def restore(path: Path) -> None:
     path.with_suffix(".whole").replace(path)
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """November's first five days in one file, a day of December in another."""
-    lake = on_files(tmp_path)
+    home = tmp_path_factory.mktemp("damage") / "home"
+    lake = on_files(home)
     many = tuple(f"{n:06d}.SZ" for n in range(500))
     lake.replace_range("market.prices", DAYS, prices(*DAYS, codes=many))
     lake.replace("market.prices", LATE, prices(LATE))
     lake.replace("market.stocks", ALL, stocks(a="x"))
-    return tmp_path
+    return home.rename(home.with_name("template"))
+
+
+@pytest.fixture
+def home(template: Path) -> Path:
+    """The lake anew at its one address, to be hurt."""
+    home = template.with_name("home")
+    shutil.rmtree(home, ignore_errors=True)
+    return Path(shutil.copytree(template, home))
 
 
 def november(home: Path) -> Path:

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from domain.shared.table import ABSENT, ALL
+from domain.shared.table import ABSENT
 from tests.tools.break_lake import main as break_lake
-from tests.unit.resources.lake.frames import CODES, on_files, papers, prices, rows_of, stocks
+from tests.unit.resources.lake.frames import CODES, on_files, prices, rows_of
 
 MON, TUE, WED = "2026-11-16", "2026-11-17", "2026-11-18"
 
@@ -43,26 +43,6 @@ def test_versions__days_dropped_halved_and_falsified__differ_until_replaced(home
 def test_versions__file_rotted__are_corrupt(home: Path) -> None:
     hand(home, "--rot-file", TUE)
     assert all(v.corrupt for v in on_files(home).versions("market.prices", [MON, TUE, WED]).values())
-
-
-def test_break_lake__tables_of_other_kinds__changes_them(home: Path) -> None:
-    lake = on_files(home)
-    lake.replace("market.stocks", ALL, stocks(a="x", b="y"))
-    lake.merge("refs.papers", papers((1, "a", "x"), (2, "b", "y")))
-    before = lake.version("market.stocks", ALL)
-    hand(home, "--corrupt-day", ALL, table="market.stocks")
-    hand(home, "--drop-day", "a", table="refs.papers")
-    assert lake.version("market.stocks", ALL) != before
-    assert lake.partitions("refs.papers") == ["b"]
-
-
-@pytest.mark.parametrize(
-    "words", [["--drop-half", "2020-01-01"], ["--table", "market.nothing", "--drop-day", MON]]
-)
-def test_break_lake__nothing_there__is_refused(home: Path, words: list[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        break_lake(["--home", str(home), "--table", "market.prices", *words])
-    assert caught.value.code
 
 
 def test_replace__another_engine_commits_first__is_computed_anew(home: Path) -> None:

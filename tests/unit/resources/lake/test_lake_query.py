@@ -18,13 +18,15 @@ THREE_THOUSAND = b"\xf0\x2e"
 """As the footer of a file has it."""
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    on_files(tmp_path).replace("market.prices", MON, prices(MON))
-    return tmp_path
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Only read: what hurts files has a lake of its own."""
+    home = tmp_path_factory.mktemp("lake")
+    on_files(home).replace("market.prices", MON, prices(MON))
+    return home
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def lake(home: Path) -> Lake:
     return on_files(home)
 
@@ -145,11 +147,10 @@ def miscount(path: Path) -> None:
 
 
 @pytest.mark.parametrize("hurt", [cut, miscount, Path.unlink])
-def test_sql__file_is_corrupt__names_its_partition(home: Path, hurt: Callable[[Path], None]) -> None:
-    lake = on_files(home)
+def test_sql__file_is_corrupt__names_its_partition(tmp_path: Path, hurt: Callable[[Path], None]) -> None:
+    lake = on_files(tmp_path)
     lake.replace("market.prices", MON, prices(MON, codes=[f"{n:06d}.SZ" for n in range(3000)]))
-    path = max(data_files(home), key=lambda p: p.stat().st_size)
-    hurt(path)
+    hurt(data_files(tmp_path)[0])
     with pytest.raises(DataCorrupt, match=MON):
         lake.sql("SELECT * FROM market.prices")
 
