@@ -119,7 +119,7 @@ def _queries(home: Path, days: int) -> dict[str, float]:
     lake = opened(home)
     for first in range(0, days, 20):
         numbers = range(first, min(first + 20, days))
-        lake.replace_range(PRICES.name, [str(day(n)) for n in numbers], frame(*numbers))
+        lake.replace(PRICES.name, [str(day(n)) for n in numbers], frame(*numbers))
     files = [str(p) for p in (home / "lake").rglob("*.parquet")]
     bare = duckdb.connect(":memory:", config={"threads": 2})
     some = day(days // 2)

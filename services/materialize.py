@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -71,6 +71,8 @@ class Materialization:
     committed: dict[str, Version] = field(default_factory=dict)
     failures: dict[str, Exception] = field(default_factory=dict)
     """By partition, what was put off or given up in the ledger."""
+    before: dict[tuple[str, str], PartitionState] = field(default_factory=dict)
+    """By table and partition, what was there when the work was leased."""
     later: dict[str, TransientResourceError] = field(default_factory=dict)
     """What another pass of this run tries again."""
 
@@ -121,7 +123,12 @@ class Materialization:
         """The leased partitions, without those whose rows are there and cannot be read now: these wait, as
         the lake would refuse all that share their commit."""
         leased = sorted(key.split(":", 1)[1] for key in lease.keys)
-        held = self.lake.holdings({table.name: leased for table in self.tables})
+        names = [table.name for table in self.tables]
+        records = self.provenance.records(names, leased)
+        held = self.lake.holdings(dict.fromkeys(names, leased))
+        self.before = {
+            (n, p): state_of(v, records.get((n, p))) for n, of in held.items() for p, v in of.items()
+        }
         unavailable = {p: v.unavailable for of in held.values() for p, v in of.items() if v.unavailable}
         for partition, why in unavailable.items():
             self._refuse(lease, NotBuilt(partition, DataUnavailable(why)))
@@ -164,11 +171,10 @@ class Materialization:
 
     def _commit(self, lease: Lease, built: Sequence[Built]) -> None:
         began = time.monotonic()
-        before = self._states(built)
         commits = {name: self._replace(self.lake.tables[name], built, lease) for name in built[0].frames}
         each = (time.monotonic() - began) / len(built)
         reports = [
-            self._reported(name, commit, one, before[name, one.partition], lease, one.seconds + each)
+            self._reported(name, commit, one, lease, one.seconds + each)
             for name, commit in commits.items()
             for one in built
         ]
@@ -180,12 +186,6 @@ class Materialization:
         # Writes the answers: a killed run must not leave finished work behind as unfinished.
         lease.check()
 
-    def _states(self, built: Sequence[Built]) -> dict[tuple[str, str], PartitionState]:
-        partitions = [one.partition for one in built]
-        records = self.provenance.records(list(built[0].frames), partitions)
-        held = self.lake.holdings(dict.fromkeys(built[0].frames, partitions))
-        return {(n, p): state_of(v, records.get((n, p))) for n, of in held.items() for p, v in of.items()}
-
     def _replace(self, table: Table, built: Sequence[Built], lease: Lease) -> Commit:
         frames = [one.frames[table.name] for one in built]
         partitions = [one.partition for one in built]
@@ -195,20 +195,17 @@ class Materialization:
             [f.select(table.schema.names) for f in frames if not isinstance(f, WrittenPartition)]
         )
         if built[0].merge:
-            return self._merge(table, partitions, rows, lease)
-        return self.lake.replace_range(
+            if rows.num_rows:
+                commit = self.lake.merge(table.name, rows, guard=lease.check)
+            else:
+                commit = Commit(None, None, {}, False)
+            return replace(commit, versions=self.lake.versions(table.name, partitions))
+        return self.lake.replace(
             table.name, partitions, rows, allow_empty=self.allow_empty, guard=lease.check
         )
 
-    def _merge(self, table: Table, partitions: Sequence[str], rows: pa.Table, lease: Lease) -> Commit:
-        if not rows.num_rows:
-            return Commit(None, None, self.lake.versions(table.name, partitions), False)
-        merged = self.lake.merge(table.name, rows, guard=lease.check)
-        versions = self.lake.versions(table.name, partitions)
-        return Commit(merged.snapshot_id, merged.parent_id, versions, merged.changed)
-
     def _reported(
-        self, name: str, commit: Commit, one: Built, before: PartitionState, lease: Lease, seconds: float
+        self, name: str, commit: Commit, one: Built, lease: Lease, seconds: float
     ) -> PartitionReport:
         work = lease.work[self._key(one.partition)]
         return PartitionReport(
@@ -216,7 +213,7 @@ class Materialization:
             partition=one.partition,
             outcome="committed",
             version=commit.versions[one.partition],
-            before=before,
+            before=self.before[name, one.partition],
             snapshot_id=commit.snapshot_id,
             seconds=seconds,
             attempts=work.attempts + self.this.retry,
@@ -273,19 +270,13 @@ class Materialization:
 
     def _given_up(self, error: TransientResourceError) -> TransientResourceError:
         """The error after the last pass, in the words people search for."""
-        text = f"{self.source} failed after {self.this.retry} retries: {error.message}"
-        final = TransientResourceError(text, reason_code=error.reason_code, remedy=error.remedy)
-        final.__cause__ = error
-        return final
+        return _reworded(error, f"{self.source} failed after {self.this.retry} retries: {error.message}")
 
     def _another_pass(self) -> TransientResourceError:
         partition, error = next(iter(self.later.items()))
         which = partition if len(self.later) == 1 else f"{len(self.later)} partitions from {partition}"
         passes = f"pass {self.this.retry + 1}, again in {self.this.wait:g} s"
-        text = f"{self.source}: {error.message} ({which}; {passes})"
-        again = TransientResourceError(text, reason_code=error.reason_code, remedy=error.remedy)
-        again.__cause__ = error
-        return again
+        return _reworded(error, f"{self.source}: {error.message} ({which}; {passes})")
 
     def _raise_failures(self, asked: int) -> None:
         if not self.failures:
@@ -298,6 +289,12 @@ class Materialization:
         words = f"{self._name}: {count}; {cause.error.splitlines()[0]}"
         remedy = first.remedy if isinstance(first, PerennialError) else ""
         raise PartlyDone(words, reason_code=cause.reason_code, remedy=remedy) from first
+
+
+def _reworded(error: TransientResourceError, text: str) -> TransientResourceError:
+    again = TransientResourceError(text, reason_code=error.reason_code, remedy=error.remedy)
+    again.__cause__ = error
+    return again
 
 
 def _another_pass_may_help(error: Exception | None) -> TypeGuard[TransientResourceError]:

@@ -5,9 +5,8 @@ Readers need no lock and no pyiceberg; writers hold one lock per table and commi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Unpack
 
@@ -23,7 +22,7 @@ from resources.lake.iceberg_read import read_file_list
 from resources.lake.layout import check_table
 from resources.lake.location import CATALOG_NAME, LakeLocation
 from resources.lake.locks import table_locks
-from resources.lake.maintenance import Maintenance, MaintenanceReport
+from resources.lake.maintenance import Maintenance, MaintenanceReport, Upkeep
 from resources.lake.partition_writer import PartitionWriter, WrittenPartition, partition_writer
 from resources.lake.query import How, Query
 from resources.lake.version_cache import VersionCache
@@ -87,43 +86,32 @@ class Lake:
     def replace(
         self,
         table: str,
-        partition: str,
+        partitions: str | Sequence[str],
         data: pa.Table,
         *,
         allow_empty: bool = False,
         guard: Guard | None = None,
     ) -> Commit:
-        """Make these rows the whole content of one partition, in one snapshot."""
-        return self.replace_range(table, [partition], data, allow_empty=allow_empty, guard=guard)
+        """Make these rows the whole content of one partition or many, in one snapshot.
 
-    def replace_range(
-        self,
-        table: str,
-        partitions: Sequence[str],
-        data: pa.Table,
-        *,
-        allow_empty: bool = False,
-        guard: Guard | None = None,
-    ) -> Commit:
-        """Replace many partitions in one snapshot; those without rows are emptied only if `allow_empty`."""
-        definition = self._table(table)
-        return self._writer.replace(definition, partitions, data, allow_empty=allow_empty, guard=guard)
+        Partitions without rows are emptied only if `allow_empty`.
+        """
+        wanted = [partitions] if isinstance(partitions, str) else partitions
+        return self._writer.replace(self._table(table), wanted, data, allow_empty=allow_empty, guard=guard)
 
     def merge(self, table: str, data: pa.Table, *, guard: Guard | None = None) -> Commit:
         """Insert rows; they replace rows with the same key."""
         return self._writer.merge(self._table(table), data, guard)
 
-    @contextmanager
     def partition_writer(
         self, table: str, partition: str, *, source: str, name: str
-    ) -> Iterator[PartitionWriter]:
+    ) -> AbstractContextManager[PartitionWriter]:
         """Write a partition's next file by SQL over the same partition of `source`, the relation `name`.
 
         What was written is deleted if the block raises.
         """
         target, view = self._writer.ready(self._table(table)), self._views.of(self._table(source))
-        with partition_writer(self._engine, view, name, target, partition) as writer:
-            yield writer
+        return partition_writer(self._engine, view, name, target, partition)
 
     def put(self, table: str, written: Sequence[WrittenPartition], *, guard: Guard | None = None) -> Commit:
         """Make written files the whole content of their partitions, in one snapshot."""
@@ -178,30 +166,9 @@ class Lake:
         metadata = self._views.of(self._table(table)).metadata
         return None if metadata is None else metadata.current_id
 
-    def maintain(
-        self,
-        table: str,
-        *,
-        now: datetime,
-        compact_before: str | None,
-        keep_snapshots: Collection[int] = (),
-        expire_after: timedelta | None = None,
-        orphan_age: timedelta = timedelta(days=1),
-    ) -> MaintenanceReport:
-        """Compact one table, expire its snapshots, delete its orphans.
-
-        `now` is the machine's real time. A snapshot goes when it has been past for `expire_after`, by default
-        the table's `history`. `compact_before` is a month or a day: months that end before it are closed and
-        become one file each.
-        """
-        return self._maintenance.run(
-            self._table(table),
-            now=now,
-            compact_before=compact_before,
-            keep_snapshots=keep_snapshots,
-            expire_after=self._table(table).history if expire_after is None else expire_after,
-            orphan_age=orphan_age,
-        )
+    def maintain(self, table: str, **how: Unpack[Upkeep]) -> MaintenanceReport:
+        """Compact one table, expire its snapshots, delete its orphans."""
+        return self._maintenance.run(self._table(table), how)
 
     def _table(self, name: str) -> Table:
         return check_known(self.tables, name)

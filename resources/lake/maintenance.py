@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from domain.shared.error import InfrastructureError, InvalidInput
 from domain.shared.table import Table
@@ -27,7 +27,22 @@ MANY_FILES = 32
 MAX_ROWS = 4_000_000
 """Rows held in memory by one compaction."""
 
+ORPHAN_AGE = timedelta(days=1)
+"""A younger file may be part of a commit under way."""
+
 log = logging.getLogger(__name__)
+
+
+class Upkeep(TypedDict):
+    """What is done to a table. `now` is the machine's real time."""
+
+    now: datetime
+    compact_before: str | None
+    """A month or a day: months that end before it are closed and become one file each."""
+    keep_snapshots: NotRequired[Collection[int]]
+    expire_after: NotRequired[timedelta]
+    """How long a snapshot stays after another took its place; by default the table's `history`."""
+    orphan_age: NotRequired[timedelta]
 
 
 @dataclass
@@ -44,31 +59,23 @@ class MaintenanceReport:
 class Maintenance:
     writer: Writer
 
-    def run(
-        self,
-        table: Table,
-        *,
-        now: datetime,
-        compact_before: str | None,
-        keep_snapshots: Collection[int],
-        expire_after: timedelta,
-        orphan_age: timedelta,
-    ) -> MaintenanceReport:
+    def run(self, table: Table, how: Upkeep) -> MaintenanceReport:
+        now, expire_after = how["now"], how.get("expire_after", table.history)
         if now.tzinfo is None:
             raise InvalidInput("the moment of maintenance has no time zone")
         report = MaintenanceReport(table.name)
         if self.writer.views.of(table).metadata is None:
             return report
         with storage_errors(table.name), catalog_errors(table.name):
-            self._compact(table, compact_before, report)
+            self._compact(table, how["compact_before"], report)
             # The lock keeps our own writers from adding a file between listing and deleting; a writer that
             # knows no locks is protected by the age below which no file is deleted.
             with self.writer.locks.lease(table.name):
                 stored = self.writer.catalog.load(table.name)
-                report.expired_snapshots = _expire(stored, now - expire_after, keep_snapshots)
+                report.expired_snapshots = _expire(stored, now - expire_after, how.get("keep_snapshots", ()))
             with self.writer.locks.lease(table.name):
                 stored = self.writer.catalog.load(table.name)
-                report.deleted_files = self._delete_orphans(stored, now - orphan_age)
+                report.deleted_files = self._delete_orphans(stored, now - how.get("orphan_age", ORPHAN_AGE))
         return report
 
     def _compact(self, table: Table, compact_before: str | None, report: MaintenanceReport) -> None:

@@ -106,7 +106,7 @@ class SteppedLake(Lake):
 
     def replace_range(self, *arguments: Any, **named: Any) -> Commit:
         stop("before it commits")
-        made = super().replace_range(*arguments, **named)
+        made = super().replace(*arguments, **named)
         stop("committed")
         return made
 

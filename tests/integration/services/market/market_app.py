@@ -160,7 +160,7 @@ class MarketApp:
         """Take days away behind the platform's back."""
         lake = self.market.lake
         nothing = lake.tables[f"market.{table}"].schema.empty_table()
-        lake.replace_range(f"market.{table}", list(days), nothing, allow_empty=True)
+        lake.replace(f"market.{table}", list(days), nothing, allow_empty=True)
 
     def content(self, tables: Sequence[str] = (*FETCHED, *DERIVED)) -> dict[tuple[str, str], str]:
         """The content hash of every partition, by table and partition."""

@@ -40,9 +40,9 @@ def lake(tmp_path: Path) -> Lake:
 
 def fill(lake: Lake) -> None:
     days = [str(d) for d in DAYS]
-    lake.replace_range("market.normalized_daily", days, table("normalized_daily", "close", CLOSES))
+    lake.replace("market.normalized_daily", days, table("normalized_daily", "close", CLOSES))
     factors = table("normalized_adj_factor", "adj_factor", FACTORS)
-    lake.replace_range("market.normalized_adj_factor", days, factors)
+    lake.replace("market.normalized_adj_factor", days, factors)
 
 
 def test_forward_adjusted_prices_are_scaled_to_the_newest_factor(lake: Lake) -> None:

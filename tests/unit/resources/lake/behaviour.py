@@ -56,9 +56,9 @@ class CatalogBehaviour:
         assert (first.parent_id, second.parent_id) == (None, first.snapshot_id)
         assert lake.snapshot_id(PRICES) == second.snapshot_id
 
-    def test_replace_range__over_months__is_one_snapshot(self, lakes: Lakes) -> None:
+    def test_replace__over_months__is_one_snapshot(self, lakes: Lakes) -> None:
         lake, days = lakes(), days_from("2026-09-28", 40)
-        commit = lake.replace_range(PRICES, days, prices(*days))
+        commit = lake.replace(PRICES, days, prices(*days))
         assert commit.parent_id is None
         assert lake.partitions(PRICES) == days == sorted(commit.versions)
         assert commit.versions == lakes(fresh_home=True).versions(PRICES, days)
@@ -88,7 +88,7 @@ class CatalogBehaviour:
         self, lakes: Lakes, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         lake = lakes()
-        lake.replace_range(PRICES, [MON, TUE], prices(MON, TUE))
+        lake.replace(PRICES, [MON, TUE], prices(MON, TUE))
         lake.merge(STOCKS, stocks(a="Ping An"))
         before = {PRICES: lake.versions(PRICES, [MON, TUE]), STOCKS: lake.versions(STOCKS, [ALL])}
         versions = VersionReader.versions
@@ -132,7 +132,7 @@ class CatalogBehaviour:
                 close_of(lake, wrong)
 
     def test_read__column_added_to_the_definition__is_null_in_old_rows(self, lakes: Lakes) -> None:
-        first = lakes().replace_range(PRICES, [MON, TUE], prices(MON, TUE))
+        first = lakes().replace(PRICES, [MON, TUE], prices(MON, TUE))
         lake = lakes(tables=(WIDER, WHOLE))
         query = f"SELECT trade_date AS d, sum(turnover) AS t FROM {PRICES} GROUP BY 1 ORDER BY 1"
         assert [r["t"] for r in lake.sql(query).to_pylist()] == [None, None]
@@ -192,7 +192,7 @@ class LakeBehaviour(CatalogBehaviour):
 
     def test_replace__one_day_of_a_month__leaves_the_others(self, lakes: Lakes) -> None:
         lake = lakes()
-        lake.replace_range(PRICES, [MON, TUE, WED], prices(MON, TUE, WED))
+        lake.replace(PRICES, [MON, TUE, WED], prices(MON, TUE, WED))
         before = lake.versions(PRICES, [MON, TUE, WED])
         lake.replace(PRICES, TUE, prices(TUE, scale=2))
         after = lakes().versions(PRICES, [MON, TUE, WED])
@@ -202,12 +202,12 @@ class LakeBehaviour(CatalogBehaviour):
 
     def test_replace__empty_frame__is_refused_unless_allowed(self, lakes: Lakes) -> None:
         lake = lakes()
-        lake.replace_range(PRICES, [MON, TUE], prices(MON, TUE))
+        lake.replace(PRICES, [MON, TUE], prices(MON, TUE))
         for days, frame in (([MON], prices()), ([TUE, WED], prices(TUE))):
             with pytest.raises(InvalidInput) as caught:
-                lake.replace_range(PRICES, days, frame)
+                lake.replace(PRICES, days, frame)
             assert caught.value.reason_code == "empty_frame"
-        lake.replace_range(PRICES, [MON, TUE], prices(MON, scale=3), allow_empty=True)
+        lake.replace(PRICES, [MON, TUE], prices(MON, scale=3), allow_empty=True)
         assert lake.partitions(PRICES) == [MON]
         assert lake.replace(PRICES, MON, prices(), allow_empty=True).versions == {MON: ABSENT}
         assert lake.partitions(PRICES) == []
@@ -232,7 +232,7 @@ class LakeBehaviour(CatalogBehaviour):
         lake.replace("carbon.factors", "2026", factors(2026, coal="2.5"))
         lake.replace("carbon.factors", "2025", factors(2025, coal="2.4"))
         kinds = ["with space", "a/b=c", "50%?#*", "中文", "it's", '"quoted"', "[x]"]
-        lake.replace_range("refs.papers", kinds, papers(*((n, kind, "one") for n, kind in enumerate(kinds))))
+        lake.replace("refs.papers", kinds, papers(*((n, kind, "one") for n, kind in enumerate(kinds))))
         commit = lake.replace("refs.papers", "a/b=c", papers((9, "a/b=c", "two")))
         assert lake.partitions("carbon.factors") == ["2025", "2026"]
         assert lakes(fresh_home=True).partitions("refs.papers") == sorted(kinds)
@@ -243,7 +243,7 @@ class LakeBehaviour(CatalogBehaviour):
     def test_replace__partition_of_two_dimensions__leaves_its_neighbours(self, lakes: Lakes) -> None:
         keys = ["plane|2024", "plane|2025", "train|2024", "train|2025"]
         rows = [entries(kind, int(year), 1.0, 2.0) for kind, year in (key.split("|") for key in keys)]
-        before = lakes().replace_range(ENTRIES, keys, pa.concat_tables(rows)).versions
+        before = lakes().replace(ENTRIES, keys, pa.concat_tables(rows)).versions
         commit = lakes().replace(ENTRIES, "plane|2025", entries("plane", 2025, 3.0))
         assert lakes().partitions(ENTRIES) == keys
         assert lakes().versions(ENTRIES, keys) == before | commit.versions

@@ -80,7 +80,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("damage") / "home"
     lake = on_files(home)
     many = tuple(f"{n:06d}.SZ" for n in range(500))
-    lake.replace_range("market.prices", DAYS, prices(*DAYS, codes=many))
+    lake.replace("market.prices", DAYS, prices(*DAYS, codes=many))
     lake.replace("market.prices", LATE, prices(LATE))
     lake.replace("market.stocks", ALL, stocks(a="x"))
     return home.rename(home.with_name("template"))

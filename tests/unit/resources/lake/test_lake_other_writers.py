@@ -18,7 +18,7 @@ MON, TUE, WED = "2026-11-16", "2026-11-17", "2026-11-18"
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    on_files(tmp_path).replace_range("market.prices", [MON, TUE, WED], prices(MON, TUE, WED))
+    on_files(tmp_path).replace("market.prices", [MON, TUE, WED], prices(MON, TUE, WED))
     return tmp_path
 
 
