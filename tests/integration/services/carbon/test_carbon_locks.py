@@ -26,17 +26,17 @@ def between_check_and_commit(
     monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[str], None]
 ) -> Iterator[None]:
     """Something happens after the guard of each commit; it is told the table."""
-    replace_range = Lake.replace_range
+    replace = Lake.replace
 
     def stepped(self: Lake, table: str, *arguments: Any, guard: Callable[[], None], **named: Any) -> Commit:
         def guard_and_more() -> None:
             guard()
             meanwhile(table)
 
-        return replace_range(self, table, *arguments, guard=guard_and_more, **named)
+        return replace(self, table, *arguments, guard=guard_and_more, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Lake, "replace_range", stepped)
+        patch.setattr(Lake, "replace", stepped)
         yield
 
 

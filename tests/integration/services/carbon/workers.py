@@ -104,7 +104,7 @@ class SteppedLake(Lake):
         stop("has read")
         return found
 
-    def replace_range(self, *arguments: Any, **named: Any) -> Commit:
+    def replace(self, *arguments: Any, **named: Any) -> Commit:
         stop("before it commits")
         made = super().replace(*arguments, **named)
         stop("committed")
