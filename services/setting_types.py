@@ -7,16 +7,17 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+
+from resources.http.address import without_credentials
 
 MARKET_TIMEZONE = timezone(timedelta(hours=8), "Asia/Shanghai")
 """Shanghai has kept UTC+8 without summer time since 1991; a moment set by hand is never older."""
 HIDDEN = "***"
 
 _POSTGRES = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
-_SECRET_PARAMETER = re.compile(r"pass|secret|token|key", re.IGNORECASE)
 
 
 def _from_text(parse: Callable[[str], Any]) -> BeforeValidator:
@@ -90,16 +91,11 @@ def _has_parts(url: str) -> bool:
 
 
 def redacted_url(url: str) -> str:
-    """The URL without its password and secret parameters, for people to read."""
-    scheme, separator, _ = url.partition("://")
-    if not separator or scheme in ("file", "sqlite"):
+    """The URL as it may be shown: without user, password and query."""
+    scheme, _, rest = url.partition("://")
+    if scheme in ("file", "sqlite") or not {"@", "?"} & set(rest):
         return url
-    if not _has_parts(url):
-        return f"{scheme}://{HIDDEN}"
-    parts = urlsplit(url)
-    netloc = re.sub(r":[^@]*@", f":{HIDDEN}@", parts.netloc)
-    query = [(k, HIDDEN if _SECRET_PARAMETER.search(k) else v) for k, v in parse_qsl(parts.query)]
-    return urlunsplit(parts._replace(netloc=netloc, query=urlencode(query, safe="/*")))
+    return without_credentials(url) if _has_parts(url) else f"{scheme}://{HIDDEN}"
 
 
 def as_text(value: object) -> str:

@@ -127,7 +127,7 @@ class StorageSettings(BaseModel):
         return {v: as_text(getattr(self, name)) for v, name in given if name in self.model_fields_set}
 
     def shown(self, name: str) -> str:
-        """A value for people: a secret hidden, a password in a URL blanked out."""
+        """A value for people: a secret hidden, a URL without its login."""
         value = getattr(self, name)
         if isinstance(value, SecretStr):
             return HIDDEN if value.get_secret_value() else ""
