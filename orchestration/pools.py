@@ -6,7 +6,7 @@ default limit is not enforced in a pool's first pass of the queue. Undeclared po
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -39,21 +39,14 @@ def drift(instance: DagsterInstance, desired: Mapping[str, int]) -> list[Drift]:
     ]
 
 
-def ensure_pools(instance: DagsterInstance, desired: Mapping[str, int]) -> None:
-    """Set the limits of pools that have none; a limit that a person set stays."""
-    _apply(instance, [found for found in drift(instance, desired) if found.actual is None])
-
-
-def apply_pools(instance: DagsterInstance, desired: Mapping[str, int]) -> list[Drift]:
-    """Set the limits of these pools; returns what was different."""
-    found = drift(instance, desired)
-    _apply(instance, found)
-    return found
-
-
-def _apply(instance: DagsterInstance, found: Iterable[Drift]) -> None:
+def apply_pools(
+    instance: DagsterInstance, desired: Mapping[str, int], *, only_new: bool = False
+) -> list[Drift]:
+    """Set the limits of these pools; returns what was different. `only_new` keeps limits that are set."""
     from sqlalchemy.exc import IntegrityError
 
+    found = [one for one in drift(instance, desired) if not only_new or one.actual is None]
     for difference in found:
         with suppress(IntegrityError):  # another process has just set the first limit of this pool
             instance.event_log_storage.set_concurrency_slots(difference.pool, difference.desired)
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import typer
@@ -11,6 +12,7 @@ from orchestration.cli.output import Json, answer, document, table
 from orchestration.environments import load_settings
 
 if TYPE_CHECKING:
+    from orchestration.pools import Drift
     from orchestration.settings import Settings
 
 pools_app = typer.Typer(no_args_is_help=True)
@@ -27,14 +29,14 @@ def up() -> None:
 def prepare(settings: Settings) -> None:
     """Bring a home up to date before anything runs: the ledger, the domains' folders, the pools."""
     from orchestration.instance import open_instance
-    from orchestration.pools import ensure_pools
+    from orchestration.pools import apply_pools
     from orchestration.services import open_ledger
 
     open_ledger(settings, write=True)
     for domain in registry.enabled(settings):
         domain.prepare(settings)
     with open_instance(settings) as instance:
-        ensure_pools(instance, registry.pools(settings))
+        apply_pools(instance, registry.pools(settings), only_new=True)
 
 
 def api() -> None:
@@ -89,13 +91,9 @@ def settings(json: Json = False) -> None:
 @pools_app.command("show")
 def show_pools(json: Json = False) -> None:
     """How the instance's limits differ from the declared ones. Exit 1 if they differ."""
-    from orchestration.instance import open_instance
     from orchestration.pools import drift
 
-    settings = load_settings()
-    declared = registry.pools(settings)
-    with open_instance(settings) as instance:
-        found = drift(instance, declared)
+    declared, found = _compare_pools(drift)
     if json:
         document({"declared": declared, "drift": [str(d) for d in found]})
     else:
@@ -106,14 +104,19 @@ def show_pools(json: Json = False) -> None:
 @pools_app.command("apply")
 def apply(json: Json = False) -> None:
     """Set the limits of the declared pools, also where a person set others."""
-    from orchestration.instance import open_instance
     from orchestration.pools import apply_pools
 
-    settings = load_settings()
-    declared = registry.pools(settings)
-    with open_instance(settings) as instance:
-        changed = apply_pools(instance, declared)
+    declared, changed = _compare_pools(apply_pools)
     if json:
         document({"declared": declared, "changed": [str(d) for d in changed]})
     else:
         answer("\n".join(f"changed: {d}" for d in changed) if changed else "nothing to change")
+
+
+def _compare_pools(compare: Callable[..., list[Drift]]) -> tuple[dict[str, int], list[Drift]]:
+    from orchestration.instance import open_instance
+
+    settings = load_settings()
+    declared = registry.pools(settings)
+    with open_instance(settings) as instance:
+        return declared, compare(instance, declared)

@@ -114,39 +114,23 @@ class Runner:
                 # Its events are in the instance; on a terminal they would bury the answer.
                 run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
             )
-        if _interrupted(result):
+        failures = [event.step_failure_data for event in result.all_events if event.is_step_failure]
+        # Steps that were skipped because another one failed have no error.
+        errors = [(error, failure.user_failure_data) for failure in failures if (error := failure.error)]
+        if any(error.cls_name == "DagsterExecutionInterruptedError" for error, _ in errors):
             raise Interrupted
-        return RunEnd(result.run_id, result.success, tuple(_errors(result)))
+        messages = [(data and data.description) or _first_line(error) for error, data in errors]
+        return RunEnd(result.run_id, result.success, tuple(messages))
 
 
 class Interrupted(PerennialError):
-    """Ctrl-C or SIGTERM, which Dagster turns into a failed step: no reason to go on with the next thing."""
+    """Ctrl-C or SIGTERM, which Dagster turns into a failed step: no reason to go on with the next run."""
 
     reason_code = "interrupted"
+    remedy = "give the same command again: it goes on with what is missing"
 
     def __init__(self) -> None:
-        super().__init__(
-            "interrupted; what was committed stays",
-            remedy="give the same command again: it goes on with what is missing",
-        )
-
-
-def _interrupted(result: dg.ExecuteInProcessResult) -> bool:
-    errors = (
-        event.step_failure_data.error
-        for event in result.all_events
-        if event.is_step_failure and event.step_failure_data.error is not None
-    )
-    return any(error.cls_name == "DagsterExecutionInterruptedError" for error in errors)
-
-
-def _errors(result: dg.ExecuteInProcessResult) -> Iterator[str]:
-    """The messages of the errors; steps that were skipped for them have none."""
-    for event in result.all_events:
-        if event.is_step_failure and event.step_failure_data.error is not None:
-            data = event.step_failure_data
-            description = data.user_failure_data.description if data.user_failure_data else None
-            yield description or _first_line(event.step_failure_data.error)
+        super().__init__("interrupted; what was committed stays")
 
 
 def _first_line(error: SerializableErrorInfo) -> str:
@@ -162,12 +146,12 @@ def _first_line(error: SerializableErrorInfo) -> str:
 def runner(settings: Settings) -> Iterator[Runner]:
     from orchestration.environments import prepare_process
     from orchestration.instance import open_instance
-    from orchestration.pools import ensure_pools
+    from orchestration.pools import apply_pools
 
     prepare_process()
     try:
         with open_instance(settings) as instance:
-            ensure_pools(instance, registry.pools(settings))
+            apply_pools(instance, registry.pools(settings), only_new=True)
             yield Runner(settings, instance)
     except KeyboardInterrupt as error:
         raise Interrupted from error

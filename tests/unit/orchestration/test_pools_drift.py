@@ -8,7 +8,7 @@ from dagster import DagsterInstance
 from sqlalchemy.exc import IntegrityError
 
 from orchestration.instance import open_instance
-from orchestration.pools import Drift, apply_pools, drift, ensure_pools
+from orchestration.pools import Drift, apply_pools, drift
 from orchestration.settings import Settings
 
 DESIRED = {"tushare": 3, "trino": 2}
@@ -36,9 +36,9 @@ def test_apply_pools__missing_and_other_limits__sets_them_once(instance: Dagster
     assert apply_pools(instance, DESIRED) == []
 
 
-def test_ensure_pools__person_set_a_limit__sets_only_what_is_missing(instance: DagsterInstance):
+def test_apply_pools__person_set_a_limit__sets_only_what_is_missing(instance: DagsterInstance):
     apply_pools(instance, {"tushare": 5, "of another team": 1})
-    ensure_pools(instance, DESIRED)
+    apply_pools(instance, DESIRED, only_new=True)
     assert limits(instance) == {"tushare": 5, "trino": 2, "of another team": 1}
     assert drift(instance, DESIRED) == [Drift("tushare", 3, 5)]
 
