@@ -268,7 +268,7 @@ def pipelines(
         _show_pipeline(service.find_pipeline(carbon, pipeline), json=json)
     else:
         changing = service.changing_modules(carbon)
-        rows = [one.as_json() for one in service.newest_pipelines(carbon, limit)]
+        rows = [one.as_json() for one in service.list_pipelines(carbon, limit)]
         if json:
             document({"pipelines": rows, "recalculating": changing})
             return

@@ -23,11 +23,9 @@ from domain.carbon.pipelines import newest_pipelines
 from domain.carbon.plan import entries_inputs, factors_inputs, units_inputs
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS, UNITS, year_of
 from domain.shared.compute import packaged, query
-from domain.shared.error import InfrastructureError
 from domain.shared.state import NOTHING, PartitionState
 from domain.shared.table import Table
 from resources.ledger.model import DONE_MEANWHILE
-from resources.objects.staging import LOST
 from services.carbon.figures import figures
 from services.carbon.service import DIGESTS, CarbonService, NotIndexed
 from services.partitions import Built, NotBuilt, Pass, Report, Request
@@ -126,7 +124,7 @@ def _observe_factors(carbon: CarbonService, year: str) -> Observed:
 
 
 def _with_carried(seen: Observed, year: str, by_type: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """By type, the chains that changed its factors last, with those whose change no calculation has seen."""
+    """By type, the pipelines that changed its factors last, with those of changes not calculated yet."""
     state = seen.state(FACTORS.table, year)
     known: Mapping[str, list[str]] = state.detail.get("pipelines_by_type", {})
     digests = seen.factor_digests.get(int(year), {})
@@ -138,7 +136,7 @@ def _with_carried(seen: Observed, year: str, by_type: Mapping[str, list[str]]) -
         has_entries = seen.state(DATA_ENTRIES.table, f"{name}|{year}") != NOTHING
         return name not in by_type or (has_entries and not is_seen(name))
 
-    carried = {name: chains for name, chains in known.items() if is_awaited(name)}
+    carried = {name: names for name, names in known.items() if is_awaited(name)}
     return {
         name: sorted({*newest_pipelines(carried.get(name, ())), *by_type.get(name, ())})
         for name in carried.keys() | by_type.keys()
@@ -207,13 +205,7 @@ def _uploads(carbon: CarbonService, ids: Iterable[int]) -> list[Upload]:
 
 
 def _of_year(carbon: CarbonService, upload: Upload, year: int) -> pa.Table:
-    try:
-        rows = carbon.staging.rows(upload.pipeline_id)
-    except InfrastructureError as error:
-        if error.reason_code != LOST:
-            raise
-        message = f"{upload.name} (upload {upload.id}): {error.message}"
-        raise InfrastructureError(message, reason_code=error.reason_code, remedy=error.remedy) from error
+    rows = carbon.staged_rows(upload)
     return rows.filter(pc.equal(rows.column("year"), year))
 
 

@@ -58,7 +58,7 @@ class UploadPipeline:
         }
 
 
-def newest_pipelines(carbon: CarbonService, limit: int = 20) -> list[UploadPipeline]:
+def list_pipelines(carbon: CarbonService, limit: int = 20) -> list[UploadPipeline]:
     return _pipelines_of(carbon, carbon.store.uploads.find(limit=limit))
 
 

@@ -18,16 +18,17 @@ from domain.carbon.catalogue import Catalogue
 from domain.carbon.factors import digests
 from domain.carbon.feeds import FeedChange, FeedRead
 from domain.carbon.jobs import ALL_KINDS, FEED_ENTRIES, KIND_OF, KINDS
-from domain.carbon.observed import Observed
+from domain.carbon.observed import CurrentUpload, Observed
 from domain.carbon.plan import needs_uploads, plan
 from domain.carbon.tables import FACTORS, TABLES, UNITS
 from domain.shared.clock import Clock
-from domain.shared.error import TransientResourceError
+from domain.shared.error import InfrastructureError, TransientResourceError
 from domain.shared.hashing import digest
 from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, Table, Version
 from domain.shared.verdict import Plan
 from domain.shared.work_findings import fails
+from resources.objects.staging import LOST
 from services.carbon.reindex import not_indexed
 from services.carbon.store import CarbonStore, YearLock, YearLocked, gated
 from services.materialize import Materialization
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from resources.ledger.client import Ledger
     from resources.ledger.provenance import PartitionRecord, Provenance
     from resources.objects.staging import Staging
+    from services.carbon.upload_store import Upload
 
 
 FEED_RECORD = f"carbon.{FEED_ENTRIES}"
@@ -97,11 +99,6 @@ class CarbonService:
         if not needs_uploads(self.catalogue, seen):
             return seen
         return replace(seen, not_indexed=len(not_indexed(self.staging, self.store)))
-
-    def observe_table(self, table: Table) -> Observed:
-        """Observe one table and the uploads: enough to know whether it has them."""
-        uploads = self.store.uploads.current()
-        return Observed(states=self.states([table]), uploads=uploads)
 
     def observe_partitions(self, partitions: Mapping[str, Sequence[str]]) -> Observed:
         """Observe some partitions, by the name of their table: enough for what is made from them."""
@@ -233,6 +230,16 @@ class CarbonService:
             return list(asked)
         keys = {row.key for row in self.ledger.sent(dispatch_id)} or {v.key for v in self.plan().due}
         return [p for p in asked if f"{table}:{p}" in keys]
+
+    def staged_rows(self, upload: Upload | CurrentUpload) -> pa.Table:
+        """The rows of an upload; an error names it."""
+        try:
+            return self.staging.rows(upload.pipeline_id)
+        except InfrastructureError as error:
+            if error.reason_code != LOST:
+                raise
+            named = f"{upload.name} (upload {upload.id}): {error.message}"
+            raise InfrastructureError(named, reason_code=error.reason_code, remedy=error.remedy) from error
 
     def refuse_locked(self, years: Sequence[int]) -> None:
         """Raise if a year may not be changed."""

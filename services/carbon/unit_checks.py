@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from domain.carbon.tables import DATA_ENTRIES, UNITS
+from domain.carbon.observed import Observed
+from domain.carbon.tables import DATA_ENTRIES
 from domain.shared.compute import packaged
 from domain.shared.error import InvalidInput
 from resources.lake.error import DataCorrupt, DataUnavailable
@@ -18,17 +17,9 @@ from services.carbon.service import CarbonService
 _SHOWN = 5
 
 
-class UnitsOfYears(dict[int, frozenset[str]]):
-    """The units of each year, of all institutions, read when they are first asked for."""
-
-    def __init__(self, carbon: CarbonService) -> None:
-        super().__init__()
-        self._carbon = carbon
-
-    def get(self, year: int, default: Any = None) -> Any:  # noqa: ARG002 - a mapping's word
-        if year not in self:
-            self[year] = frozenset().union(*_units_by_institution(self._carbon, year).values())
-        return self[year]
+def units_of(carbon: CarbonService, year: int) -> frozenset[str]:
+    """Return the units of a year, of all institutions."""
+    return frozenset().union(*_units_by_institution(carbon, year).values())
 
 
 def omitted_units(carbon: CarbonService, institution: str, rows: pa.Table) -> Iterator[str]:
@@ -85,20 +76,14 @@ def refuse_taken_units(carbon: CarbonService, name: str, institution: str, rows:
 def _units_by_institution(
     carbon: CarbonService, year: int, without: str | None = None
 ) -> dict[str, frozenset[str]]:
-    """Of the lake if it has the newest uploads and can be read, else of the uploads."""
-    seen = carbon.observe_table(UNITS)
-    state, newest = seen.state(UNITS.table, str(year)), seen.newest_uploads("units", "", year)
-    if not state.version.readable or state.inputs.get("uploads", "") != ",".join(str(u.id) for u in newest):
-        uploads = [upload for upload in newest if upload.institution != without]
-        staged = {
-            upload.institution: dict(_by_year(carbon.staging.rows(upload.pipeline_id))) for upload in uploads
-        }
-        return {institution: units.get(year, frozenset()) for institution, units in staged.items()}
-    rows = carbon.units(year)
-    found: dict[str, set[str]] = defaultdict(set)
-    for institution, unit in zip(rows["institution"].to_pylist(), rows["unit_id"].to_pylist(), strict=True):
-        found[institution].add(unit)
-    return {institution: frozenset(units) for institution, units in found.items() if institution != without}
+    """Of the newest uploads: the table may not have them yet."""
+    uploads = Observed(uploads=carbon.store.uploads.current()).newest_uploads("units", "", year)
+    staged = {
+        upload.institution: dict(_by_year(carbon.staged_rows(upload)))
+        for upload in uploads
+        if upload.institution != without
+    }
+    return {institution: units.get(year, frozenset()) for institution, units in staged.items()}
 
 
 def _by_year(rows: pa.Table) -> Iterator[tuple[int, frozenset[str]]]:

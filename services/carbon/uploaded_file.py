@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Literal
 
 from domain.carbon.intake.entries_file import Scope, read_entries
@@ -16,7 +17,7 @@ from domain.shared.tabular.numbers import Mark
 from domain.shared.tabular.problems import FileRefused
 from domain.shared.tabular.sheet import Parsed
 from services.carbon.service import CarbonService
-from services.carbon.unit_checks import UnitsOfYears, omitted_units, units_of_others
+from services.carbon.unit_checks import omitted_units, units_of, units_of_others
 
 FileKind = Literal["units", "factors", "data"]
 LARGEST = 1 << 30
@@ -67,4 +68,4 @@ def _read(carbon: CarbonService, file: File) -> Parsed:
     if file.kind == "factors":
         return read_factors(source, carbon.catalogue, year=file.year, mark=file.mark)
     scope = Scope(file.institution, file.source, file.year, file.data_entry_type, file.mark)
-    return read_entries(source, carbon.catalogue, UnitsOfYears(carbon), scope)
+    return read_entries(source, carbon.catalogue, partial(units_of, carbon), scope)

@@ -10,7 +10,7 @@ from itertools import pairwise
 from domain.carbon.jobs import AGGREGATION, RECALCULATION, UNIT_SYNC
 from domain.carbon.tables import EMISSIONS, FACTOR_VERSIONS, FACTORS, REPORTS, TABLES, UNITS, year_of
 from resources.ledger.model import Work
-from services.carbon.pipelines import newest_pipelines
+from services.carbon.pipelines import list_pipelines
 from services.carbon.service import CarbonService
 from tests.chaos.carbon_files import YEARS, Sheet
 from tests.chaos.carbon_truth import true_report
@@ -76,7 +76,7 @@ def _unfinished(carbon: CarbonService) -> Iterator[str]:
 
 def _pipelines(carbon: CarbonService, deaths: int) -> Iterator[str]:
     """Every pipeline has ended; one that failed says why, and a process had died."""
-    for one in newest_pipelines(carbon, limit=10_000):
+    for one in list_pipelines(carbon, limit=10_000):
         name, status = f"the pipeline of {one.upload.name} ({one.upload.pipeline_id})", one.state.status
         if status == "SUCCESS":
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
@@ -24,7 +24,8 @@ from domain.shared.tabular.numbers import MOST, Mark
 from domain.shared.tabular.sheet import Parsed, Sheet
 
 Floats = npt.NDArray[np.float64]
-UnitsOf = Mapping[int, Collection[str]]
+UnitsOf = Callable[[int], Collection[str]]
+"""By year, the units that exist."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Scope:
 
 
 def read_entries(source: BinaryIO, catalogue: Catalogue, units: UnitsOf, scope: Scope) -> Parsed:
-    """Entries of one type, of one or more years. `units` are those that exist, by year."""
+    """Entries of one type, of one or more years."""
     known = {*GIVEN, *(c.name for t in catalogue.types.values() for c in t.read_columns)}
     sheet = Sheet.of(source, known)
     kind = _type(sheet, catalogue, scope)
@@ -193,7 +194,7 @@ def _units(sheet: Sheet, years: pa.Array, units: UnitsOf) -> pa.Array:
     for year in pc.unique(years).to_pylist():
         if year < 0:
             continue  # is a problem already
-        known = units.get(year, ())
+        known = units(year)
         in_year = pc.equal(years, year)
         if not known:
             sheet.flag(

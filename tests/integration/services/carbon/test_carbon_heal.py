@@ -11,7 +11,7 @@ from domain.carbon.jobs import DATA_INGEST
 from domain.carbon.tables import DATA_ENTRIES
 from domain.shared.clock import machine_clock
 from resources.ledger.model import Work
-from services.carbon.pipelines import newest_pipelines
+from services.carbon.pipelines import list_pipelines
 from tests.integration.services.carbon.carbon_app import PAPER, TRAIN, YEAR, CarbonApp
 
 KEY = f"{DATA_ENTRIES.table}:paper|{YEAR}"
@@ -58,8 +58,8 @@ def test_heal_waits_for_what_others_hold(app: CarbonApp) -> None:
 
 def test_upload_wait__others_are_unhealthy__fails_only_for_its_own_pipeline(app: CarbonApp) -> None:
     assert app.upload("data", NEWER, "--type", "paper").code == 0
-    for kept in (app.home / "uploads").rglob("rows.parquet"):
-        kept.unlink()
+    [paper, *_] = app.carbon.store.uploads.find()
+    (app.home / "uploads" / paper.pipeline_id / "rows.parquet").unlink()
     before = app.milligrams()
     done = app.upload("data", TRAIN.replace("500", "600"), "--type", "train", "--wait", "--json")
     assert (done.code, done.json["ok"], done.json["failed"]) == (0, True, []), done.err
@@ -79,4 +79,4 @@ def test_upload_wait__others_are_unhealthy__fails_only_for_its_own_pipeline(app:
 
 def test_find_pipelines__work_was_purged__have_not_failed(app: CarbonApp) -> None:
     app.carbon.ledger.purge(machine_clock() + timedelta(days=1))
-    assert {one.failure for one in newest_pipelines(app.carbon)} == {""}
+    assert {one.failure for one in list_pipelines(app.carbon)} == {""}

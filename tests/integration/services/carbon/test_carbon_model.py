@@ -35,7 +35,7 @@ from orchestration.settings import Settings
 from resources.ledger.client import Ledger
 from services.carbon.calculate import calculate_emissions, sum_modules, sum_reports
 from services.carbon.intake import ingest_entries, ingest_factors, ingest_units
-from services.carbon.pipelines import newest_pipelines
+from services.carbon.pipelines import list_pipelines
 from services.carbon.reconcile import CarbonReconciler
 from services.carbon.upload import upload
 from services.carbon.uploaded_file import File
@@ -217,7 +217,7 @@ class Model(RuleBasedStateMachine):
         wrong += [f"{v.key} {v.state}: {v.reason}" for v in carbon.plan().verdicts if v.state != "healthy"]
         wrong += [f"{row.key} is {row.status}" for row in self._open()]
         ends = self._ends()
-        wrong += [one.failure for one in newest_pipelines(carbon, 1000) if one.state.status not in ends]
+        wrong += [one.failure for one in list_pipelines(carbon, 1000) if one.state.status not in ends]
         assert not wrong
 
     def _ends(self) -> tuple[str, ...]:
@@ -382,4 +382,4 @@ def test_a_file_that_another_overtook_before_anybody_looked_ends_with_it(
     else:
         model.crew.alive.append(slow)
     model._all_is_done()
-    assert [one.failure for one in newest_pipelines(model.carbon, 2)] == ["", ""]
+    assert [one.failure for one in list_pipelines(model.carbon, 2)] == ["", ""]

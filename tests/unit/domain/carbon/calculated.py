@@ -77,7 +77,7 @@ def read(files: Files, catalogue: Catalogue) -> dict[str, Parsed]:
         "units": units,
         "factors": read_factors(io.BytesIO(files.factors), catalogue),
         **{
-            name: read_entries(io.BytesIO(content), catalogue, known, scope)
+            name: read_entries(io.BytesIO(content), catalogue, lambda year: known.get(year, ()), scope)
             for name, content in files.data.items()
         },
     }

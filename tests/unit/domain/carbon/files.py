@@ -138,7 +138,7 @@ def entries(
     content: bytes, kind: str | None = "train", *, year: int | None = 2025, mark: Mark | None = None
 ) -> Parsed:
     scope = Scope("main", year=year, data_entry_type=kind, mark=mark)
-    return read_entries(io.BytesIO(content), catalogue(), UNITS, scope)
+    return read_entries(io.BytesIO(content), catalogue(), lambda year: UNITS.get(year, ()), scope)
 
 
 def of_type(kind: str | None, *, year: int | None = 2025, mark: Mark | None = None) -> Beside:
