@@ -12,26 +12,17 @@ from domain.shared.tabular.problems import refused
 _CHUNK = 1 << 20
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 PARQUET = b"PAR1"
 _KNOWN = (
     (b"PK\x03\x04", "a zip archive or an Excel workbook: unpack it, or save the sheet as CSV UTF-8"),
-    (b"PK\x05\x06", "an empty zip archive"),
     (b"\xd0\xcf\x11\xe0", "an old Excel workbook: save the sheet as CSV UTF-8"),
     (b"\x1f\x8b", "compressed with gzip: unpack it first"),
-    (b"BZh", "compressed with bzip2: unpack it first"),
-    (b"\xfd7zXZ", "compressed with xz: unpack it first"),
-    (b"\x28\xb5\x2f\xfd", "compressed with zstd: unpack it first"),
-    (b"7z\xbc\xaf", "a 7-Zip archive: unpack it first"),
     (b"%PDF", "a PDF: its tables have to be copied into a sheet"),
     (b"\x89PNG", "an image"),
     (b"\xff\xd8\xff", "an image"),
-    (b"{\\rtf", "a text document with formats: save the table as CSV UTF-8"),
-    (b"SQLite format 3", "a database"),
 )
 _SAVE = "save it as CSV UTF-8"
 
@@ -54,7 +45,7 @@ def opened(source: BinaryIO) -> io.TextIOWrapper:
 
 
 def encoding_of(source: BinaryIO) -> str:
-    """UTF-8, UTF-16 or UTF-32 by their marks, else UTF-8 or Windows-1252. The whole file is read."""
+    """UTF-8 or UTF-16 by their marks, else UTF-8 or Windows-1252. The whole file is read."""
     source.seek(0)
     head = source.read(16)
     if not head:

@@ -44,7 +44,6 @@ ENCODINGS = (
     unit_file("Windows-1252", NAMES.encode("cp1252"), READ),
     unit_file("UTF-16 LE", b"\xff\xfe" + NAMES.encode("utf-16-le"), READ),
     unit_file("UTF-16 BE", b"\xfe\xff" + NAMES.encode("utf-16-be"), READ),
-    unit_file("UTF-32 LE", b"\xff\xfe\0\0" + NAMES.encode("utf-32-le"), READ),
     unit_file(
         "euro and dashes of Windows-1252", b"unit_id,name\nA,\x80 \x96 \x92\n", Taken({"name": ["€ – ’"]})
     ),
