@@ -89,20 +89,12 @@ def catalogue() -> Catalogue:
 def parse(text: str) -> Catalogue:
     """Read a catalogue; an error names the row and the field."""
     document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe loaders
-    if missing := {"daily", "reference"} - set(document or ()):
-        raise InvalidInput(f"the market catalogue has no section {', '.join(sorted(missing))}")
-    reference = {row.get("endpoint"): row for row in document["reference"]}
-    if missing := {"trade_cal", "stock_basic"} - reference.keys():
-        raise InvalidInput(f"the market catalogue has no reference {', '.join(sorted(missing))}")
-    found = Catalogue(
+    reference = {row["endpoint"]: row for row in document["reference"]}
+    return Catalogue(
         daily=tuple(_endpoint(row, partition="day") for row in document["daily"]),
         calendar=_endpoint(reference["trade_cal"], partition="year"),
         stocks=_endpoint(reference["stock_basic"], partition="none"),
     )
-    names = [e.name for e in found.endpoints]
-    if twice := sorted({n for n in names if names.count(n) > 1}):
-        raise InvalidInput(f"the market catalogue names a table twice: {', '.join(twice)}")
-    return found
 
 
 _REQUIRED = {"endpoint", "table", "title", "description", "published", "points", "key", "columns"}
@@ -119,6 +111,8 @@ def _endpoint(row: Mapping[str, Any], *, partition: Literal["day", "year", "none
     expected = row.get("expected", "unknown")
     if expected not in get_args(Expected):
         raise InvalidInput(f"{where}: expected is {expected!r}", remedy=f"one of {get_args(Expected)}")
+    if outside := set(row["key"]) - row["columns"].keys():
+        raise InvalidInput(f"{where}: key columns {sorted(outside)} are not among its columns")
     table = Table(
         name=f"{NAMESPACE}.{row['table']}",
         description=row["description"],
@@ -127,7 +121,6 @@ def _endpoint(row: Mapping[str, Any], *, partition: Literal["day", "year", "none
         partition_kind=partition,
         partition_columns=_PARTITION_COLUMNS[partition],
     )
-    _check_key(table, expected, where)
     return Endpoint(
         endpoint=row["endpoint"],
         title=row["title"],
@@ -138,16 +131,6 @@ def _endpoint(row: Mapping[str, Any], *, partition: Literal["day", "year", "none
         may_be_empty=bool(row.get("may_be_empty", False)),
         table=table,
     )
-
-
-def _check_key(table: Table, expected: Expected, where: str) -> None:
-    names = {c.name for c in table.columns}
-    if outside := [k for k in table.key if k not in names]:
-        raise InvalidInput(f"{where}: key columns {outside} are not among its columns")
-    if table.partition_kind == "day" and "trade_date" not in table.key:
-        raise InvalidInput(f"{where}: a daily table needs the column trade_date in its key")
-    if expected != "unknown" and "ts_code" not in names:
-        raise InvalidInput(f"{where}: expected {expected} counts stocks, and it has no column ts_code")
 
 
 def _hour(value: Any, where: str) -> time:

@@ -6,7 +6,6 @@ import pyarrow as pa
 
 from domain.market.catalogue import Catalogue
 from domain.shared.compute import packaged
-from domain.shared.error import InvalidInput
 from domain.shared.table import Column, Table
 
 _DAY = Column("trade_date", pa.date32(), "Trading day", nullable=False)
@@ -117,7 +116,4 @@ DERIVED = (ADJUSTED_DAILY, COVERAGE, REVISIONS, HISTORY_GAPS)
 
 
 def all_tables(catalogue: Catalogue) -> tuple[Table, ...]:
-    tables = (*(e.table for e in catalogue.endpoints), *DERIVED)
-    if taken := {e.name for e in catalogue.endpoints} & {t.table for t in DERIVED}:
-        raise InvalidInput(f"the market catalogue names derived tables: {', '.join(sorted(taken))}")
-    return tables
+    return (*(e.table for e in catalogue.endpoints), *DERIVED)

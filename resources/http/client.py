@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import orjson
 import requests
-from requests.adapters import BaseAdapter, HTTPAdapter
+from requests.adapters import HTTPAdapter
 
 from domain.shared.clock import Clock, machine_clock
 from domain.shared.error import InfrastructureError
@@ -57,7 +57,7 @@ class HttpClient:
 
     `secret` is sent as a bearer token, or as `secret_field` of every JSON payload. Sessions are pooled: a
     call takes the most recently used one and a successful call gives it back with its connection open, so
-    there are as many connections as concurrent calls. Tests give another `transport`.
+    there are as many connections as concurrent calls.
     """
 
     def __init__(
@@ -67,7 +67,6 @@ class HttpClient:
         errors: ErrorTypes,
         secret: str = "",
         secret_field: str | None = None,
-        transport: Callable[[], BaseAdapter] | None = None,
         clock: Clock = machine_clock,
     ) -> None:
         self._url = url.rstrip("/")
@@ -76,7 +75,6 @@ class HttpClient:
         self._redactor = Redactor(secret)
         self.clean = self._redactor.clean
         self._secret_field = secret_field
-        self._transport = transport or _one_connection
         self._clock = clock
         self._idle: deque[requests.Session] = deque()
 
@@ -140,7 +138,7 @@ class HttpClient:
         except IndexError:
             pass
         session = requests.Session()
-        adapter = self._transport()
+        adapter = HTTPAdapter(pool_connections=1, pool_maxsize=1, max_retries=0)
         session.mount("https://", adapter)
         session.mount("http://", adapter)
         session.headers["User-Agent"] = "perennial"
@@ -228,7 +226,3 @@ class HttpClient:
 
     def _text(self, path: str, text: str) -> str:
         return f"{path}: {self.clean(text)} ({self.shown_url})"
-
-
-def _one_connection() -> BaseAdapter:
-    return HTTPAdapter(pool_connections=1, pool_maxsize=1, max_retries=0)

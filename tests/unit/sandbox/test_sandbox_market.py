@@ -14,7 +14,7 @@ from sandbox.market.market import Market
 from tests.oracles.exchange import listed_codes, suspended_codes, true_rows
 
 DAY = date(2026, 11, 17)
-LONG_LIVED = (0, 1986, 3641, 5296, 6500)
+LONG_LIVED = (0, 3641, 6500)
 """Positions of stocks of several boards that have been listed for a while."""
 
 SAMPLE_DAYS = [

@@ -10,8 +10,6 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
-import requests
-from requests.adapters import BaseAdapter
 
 from domain.shared.error import PermanentRunnerError, TransientResourceError
 from resources.http.client import Call, HttpClient
@@ -134,18 +132,6 @@ def test_stream__abandoned_half_way__does_not_poison_the_next_call(
         assert part
         break
     assert sum(map(len, client.stream(CALL))) == 10**6
-
-
-def test_send__another_transport__is_used() -> None:
-    class Canned(BaseAdapter):
-        def send(self, request: requests.PreparedRequest, **_: object) -> requests.Response:  # type: ignore[override]
-            raise requests.ConnectTimeout(request=request)
-
-        def close(self) -> None:
-            pass
-
-    with pytest.raises(Down, match=r"no connection within 10 s \(https://far.example/base\)"):
-        HttpClient("https://me:pw@far.example/base/", errors=ERRORS, transport=Canned).send(CALL)
 
 
 FAULTS: dict[str, tuple[Reply, str]] = {

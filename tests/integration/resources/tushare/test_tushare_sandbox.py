@@ -1,18 +1,11 @@
 """The client against the sandbox exchange, over its real socket: every fault and every message it has."""
 
-import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
-import sqlalchemy as sa
 
-from resources.database.engine import open_engine
-from resources.database.migrate import migrate
 from resources.http.faults import Timeouts
 from resources.tushare.client import TushareClient
 from resources.tushare.errors import (
@@ -23,7 +16,7 @@ from resources.tushare.errors import (
     TokenRefused,
     Truncated,
 )
-from resources.tushare.pace import Pacer, calls_per_minute
+from resources.tushare.pace import Pacer
 from resources.tushare.request import Request
 from sandbox.exchange import Exchange
 from sandbox.server import SandboxServer
@@ -143,69 +136,3 @@ def test_fetch__source_asks_to_wait__error_carries_the_wait(connect: Connect, sa
         "hour_quota": timedelta(minutes=59, seconds=55),
         "day_quota": timedelta(hours=5, minutes=59, seconds=55),
     }
-
-
-# Pace ------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("ledger") / "ledger.db"
-    engine = open_engine(f"sqlite:///{path}")
-    migrate(engine)
-    engine.dispose()
-    return path
-
-
-@pytest.fixture
-def engine(migrated: Path, tmp_path: Path) -> Iterator[sa.Engine]:
-    engine = open_engine(f"sqlite:///{shutil.copy(migrated, tmp_path / 'ledger.db')}")
-    yield engine
-    engine.dispose()
-
-
-class Time:
-    def __init__(self) -> None:
-        self.now = MIDDAY_MINUTE
-        self.naps: list[float] = []
-
-    def clock(self) -> datetime:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.naps.append(seconds)
-        self.now += timedelta(seconds=seconds)
-
-
-@pytest.mark.parametrize(("token", "points"), [("sandbox-120", 120), ("sandbox-2000", 2000)])
-def test_pacer__paced_client__never_meets_the_rate_limit(
-    exchange: Exchange, engine: sa.Engine, token: str, points: int
-) -> None:
-    time = Time()
-    pacer = Pacer(engine, per_minute=calls_per_minute(points), clock=time.clock, sleeper=time.sleep)
-    with (
-        SandboxServer(exchange, clock=lambda: EVENING, machine_clock=time.clock) as server,
-        closing(TushareClient(url=server.url, token=token, points=points, pacer=pacer)) as client,
-    ):
-        for _ in range(calls_per_minute(points) + 5):
-            client.fetch(CALENDAR)
-    assert time.naps == [55.0]
-
-
-def test_pacer__rate_limit_met__closes_the_minute_for_all_processes(
-    exchange: Exchange, engine: sa.Engine
-) -> None:
-    time = Time()
-    greedy = Pacer(engine, per_minute=1000, clock=time.clock, sleeper=time.sleep)
-    other: Any = Pacer(engine, per_minute=1000, clock=time.clock, sleeper=time.sleep)
-    with (
-        SandboxServer(exchange, clock=lambda: EVENING, machine_clock=time.clock) as server,
-        closing(TushareClient(url=server.url, token="sandbox-120", points=120, pacer=greedy)) as client,
-    ):
-        for _ in range(50):
-            client.fetch(CALENDAR)
-        with pytest.raises(RateLimited, match="每分钟最多访问该接口50次"):
-            client.fetch(CALENDAR)
-        other.take()
-        assert time.naps == [55.0]
-        assert client.fetch(CALENDAR).num_rows == 31

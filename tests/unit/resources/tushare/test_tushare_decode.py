@@ -33,7 +33,7 @@ def column(wanted: pa.DataType, *values: object) -> list[object]:
     return list(table["x"].to_pylist())
 
 
-def test_a_day_becomes_typed_columns_in_the_order_asked_for() -> None:
+def test_decode__a_day__is_typed_columns_in_the_order_requested() -> None:
     schema = pa.schema([("trade_date", pa.date32()), ("ts_code", pa.string()), ("close", pa.float64())])
     table = table_of(
         schema,
@@ -61,7 +61,9 @@ def test_a_day_becomes_typed_columns_in_the_order_asked_for() -> None:
         (pa.string(), ["平安银行", None, ""], ["平安银行", None, ""]),
     ],
 )
-def test_values_are_read_as_documented(wanted: pa.DataType, raw: list[object], read: list[object]) -> None:
+def test_decode__values__are_read_as_documented(
+    wanted: pa.DataType, raw: list[object], read: list[object]
+) -> None:
     assert column(wanted, *raw) == read
 
 
@@ -84,7 +86,7 @@ def test_values_are_read_as_documented(wanted: pa.DataType, raw: list[object], r
         (pa.string(), "a", 7),
     ],
 )
-def test_a_value_that_cannot_be_read_is_named_with_its_field(
+def test_decode__unreadable_value__is_named_with_its_field(
     wanted: pa.DataType, good: object, bad: object
 ) -> None:
     with pytest.raises(BadAnswer) as caught:
@@ -95,7 +97,7 @@ def test_a_value_that_cannot_be_read_is_named_with_its_field(
     assert caught.value.__context__ is None
 
 
-def test_a_bare_nan_is_no_value_and_a_bare_infinity_is_refused() -> None:
+def test_decode__bare_nan__is_null_and_infinity_is_refused() -> None:
     schema = pa.schema([("x", pa.float64())])
     body = body_of({"fields": ["x"], "items": [[1.5], ["%"]]})
     assert decoded(schema, body.replace(b'"%"', b"NaN"))["x"].to_pylist() == [1.5, None]
@@ -104,7 +106,7 @@ def test_a_bare_nan_is_no_value_and_a_bare_infinity_is_refused() -> None:
             decoded(schema, body.replace(b'"%"', infinity))
 
 
-def test_a_field_that_must_have_a_value_may_not_be_empty() -> None:
+def test_decode__required_field_empty__is_refused() -> None:
     schema = pa.schema([pa.field("ts_code", pa.string(), nullable=False)])
     with pytest.raises(BadAnswer, match="ts_code is empty in 1 of 2 rows"):
         table_of(schema, ["ts_code"], [["600000.SH"], [None]])
@@ -126,13 +128,13 @@ def test_a_field_that_must_have_a_value_may_not_be_empty() -> None:
         {"fields": ["x"], "items": [{"x": 1.0}]},
     ],
 )
-def test_a_wrong_shape_is_a_bad_answer_and_never_an_empty_table(data: object) -> None:
+def test_decode__wrong_shape__is_a_bad_answer(data: object) -> None:
     with pytest.raises(BadAnswer, match=r"^daily: "):
         decoded(pa.schema([("x", pa.float64())]), body_of(data))
 
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b'"x"', b'{"data": {}}'])
-def test_json_that_is_no_envelope_is_a_bad_answer(body: bytes) -> None:
+def test_decode__no_envelope__is_a_bad_answer(body: bytes) -> None:
     with pytest.raises(BadAnswer, match="no Tushare envelope"):
         read_answer("daily", body, as_is)
 
@@ -147,7 +149,7 @@ def test_json_that_is_no_envelope_is_a_bad_answer(body: bytes) -> None:
         (b"[" * 100_000, "no readable JSON"),
     ],
 )
-def test_a_body_that_is_no_json_means_the_source_is_down(body: bytes, what: str) -> None:
+def test_decode__no_json__is_source_down(body: bytes, what: str) -> None:
     with pytest.raises(SourceDown) as caught:
         read_answer("daily", body, as_is)
     assert what in caught.value.message

@@ -1,6 +1,5 @@
 """The pacer never lets a home call more often than its account may, and never waits without an end."""
 
-import threading
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -108,36 +107,3 @@ def test_old_windows_are_deleted_and_other_sources_left_alone(engine: sa.Engine,
     with engine.connect() as connection:
         rows = connection.execute(sa.select(pace.c.source, sa.func.count()).group_by(pace.c.source)).all()
     assert dict(rows) == {"elsewhere": 1, "tushare": 11}
-
-
-def test_a_time_lost_in_the_database_counts_in_the_minute_the_call_starts_in(
-    engine: sa.Engine, time_: Any
-) -> None:
-    slow = iter([True])
-
-    def statement_takes_a_minute(*_: object) -> None:
-        if next(slow, False):
-            time_.now += timedelta(minutes=1)
-
-    sa.event.listen(engine, "before_cursor_execute", statement_takes_a_minute)
-    pacer_of(engine, time_, 50).take()
-    assert windows(engine)[FIRST + timedelta(minutes=1)] == 5
-
-
-def test_threads_of_one_process_share_the_limit(engine: sa.Engine, time_: Any) -> None:
-    pacer = pacer_of(engine, time_, 200)
-    taken: list[int] = []
-
-    def work() -> None:
-        for _ in range(50):
-            pacer.take()
-            taken.append(1)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(taken) == 200
-    assert time_.naps == []
-    assert windows(engine) == {FIRST: 200}
