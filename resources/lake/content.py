@@ -11,7 +11,7 @@ import pyarrow as pa
 from domain.shared.table import ABSENT, Table, Version
 from resources.lake import iceberg_commit
 from resources.lake.content_hash import versions_of
-from resources.lake.frame import ordered, select_partitions
+from resources.lake.frame import ordered
 from resources.lake.layout import parse_partition
 from resources.lake.partition_writer import WrittenPartition
 
@@ -38,13 +38,9 @@ class Rows:
         """By partition; ABSENT of one that is emptied."""
         return {p: self.made.get(p, ABSENT) for p in self.partitions}
 
-    def write(
-        self, stored: IcebergTable, table: Table, changed: Collection[str], kept: pa.Table
-    ) -> list[DataFile]:
-        """Data files of the changed partitions and of the rows to keep. No snapshot refers to them yet."""
-        whole = set(self.made) <= set(changed)
-        rows = self.frame if whole else select_partitions(table, self.frame, changed)
-        rows = pa.concat_tables([kept, rows]) if kept.num_rows else rows
+    def write(self, stored: IcebergTable, table: Table, kept: pa.Table) -> list[DataFile]:
+        """Data files of the partitions and of the rows to keep. No snapshot refers to them yet."""
+        rows = pa.concat_tables([kept, self.frame]) if kept.num_rows else self.frame
         return iceberg_commit.write_data_files(stored, ordered(table, rows))
 
 
@@ -60,10 +56,8 @@ class WrittenFiles:
     def versions(self) -> Mapping[str, Version]:
         return {w.partition: w.version for w in self.written}
 
-    def write(
-        self, stored: IcebergTable, table: Table, changed: Collection[str], kept: pa.Table
-    ) -> list[DataFile]:
-        chosen = [w for w in self.written if w.partition in changed and w.num_rows]
+    def write(self, stored: IcebergTable, table: Table, kept: pa.Table) -> list[DataFile]:
+        chosen = [w for w in self.written if w.num_rows]
         self.used = {w.path for w in chosen}
         files = [
             iceberg_commit.data_file(stored, w.path, parse_partition(table, w.partition)) for w in chosen

@@ -107,17 +107,17 @@ class FileIndex:
         if files is None:
             files = self._build(table, metadata_location, snapshot_id)
             self._save(table, files)
-        self._remember(table, files)
-        return files
+        return self._remember(table, files)
 
     def put(self, table: Table, files: FileList) -> None:
         self._save(table, files)
         self._remember(table, files)
 
-    def _remember(self, table: Table, files: FileList) -> None:
+    def _remember(self, table: Table, files: FileList) -> FileList:
         if len(self._memory) >= _KEPT_IN_MEMORY:
             self._memory.clear()
         self._memory[(table.name, files.snapshot_id)] = files
+        return files
 
     def _path(self, table: Table, snapshot_id: int) -> Path:
         return self._folder / table.name / f"{snapshot_id}.json"

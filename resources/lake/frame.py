@@ -7,7 +7,6 @@ of it.
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -56,19 +55,6 @@ def partitions_of(table: Table, frame: pa.Table) -> list[str]:
     return sorted(map(partition_key, zip(*(found.column(name).to_pylist() for name in names), strict=True)))
 
 
-def select_partitions(table: Table, frame: pa.Table, partitions: Collection[str]) -> pa.Table:
-    """The rows of a frame that belong to some partitions."""
-    import pyarrow.compute as pc
-
-    columns = table.partition_columns
-    wanted = [parse_partition(table, p) for p in partitions]
-    belongs = [
-        reduce(pc.and_, (pc.equal(frame.column(c), v) for c, v in zip(columns, each, strict=True)))
-        for each in wanted
-    ]
-    return frame.filter(reduce(pc.or_, belongs)) if belongs else frame.slice(0, 0)
-
-
 def ordered(table: Table, frame: pa.Table) -> pa.Table:
     """The rows in the table's sort order; not copied if they have it already."""
     import pyarrow.compute as pc
@@ -97,11 +83,11 @@ def _column(table: Table, column: Column, values: pa.ChunkedArray) -> pa.Chunked
 
 def _check_key(table: Table, frame: pa.Table) -> None:
     keys = frame.select(list(dict.fromkeys(table.key)))
-    if keys.group_by(keys.column_names).aggregate([]).num_rows == frame.num_rows:
+    counts = keys.group_by(keys.column_names).aggregate([([], "count_all")])
+    if counts.num_rows == frame.num_rows:
         return
     import pyarrow.compute as pc
 
-    counts = keys.group_by(keys.column_names).aggregate([([], "count_all")])
     repeated = counts.filter(pc.greater(counts.column("count_all"), 1)).slice(0, _SHOWN)
     shown = [tuple(str(row[k]) for k in keys.column_names) for row in repeated.to_pylist()]
     raise InvalidInput(f"{table.name}: the key {table.key} is not unique, e.g. {shown}")

@@ -6,7 +6,6 @@ public specification; only manifests (Avro) need pyiceberg, see iceberg_read.py.
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -81,8 +80,6 @@ class TableMetadata:
 
 
 def parse_metadata(name: str, location: str, content: bytes) -> TableMetadata:
-    if location.endswith(".gz.metadata.json"):
-        content = gzip.decompress(content)
     raw = orjson.loads(content)
     schema_id = raw["current-schema-id"]
     schema = next(s for s in raw["schemas"] if s["schema-id"] == schema_id)

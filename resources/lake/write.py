@@ -108,7 +108,7 @@ class Writer:
     def rewrite(self, view: View, frame: pa.Table, files: Sequence[FileEntry]) -> None:
         """Put the rows of some files into new ones. The lock is held."""
         with catalog_errors(view.table.name):
-            self._swap(view, Rows((), frame.slice(0, 0), {}), (), frame, files, None)
+            self._swap(view, Rows((), frame.slice(0, 0), {}), frame, files, None)
 
     def _merged(self, view: View, frame: pa.Table) -> Rows:
         """The rows of the touched partitions after the incoming rows replaced those of equal keys."""
@@ -139,27 +139,26 @@ class Writer:
     def _apply(self, view: View, content: Content, guard: Guard | None) -> Commit:
         table, wanted = view.table, dict(content.versions)
         stored = self.versions.read_versions(view, sorted(wanted))
-        changed = [p for p in wanted if wanted[p] != stored[p]]
         current = None if view.metadata is None else view.metadata.current
         before = None if current is None else current.id
-        if not changed:
+        if wanted == stored:
             return Commit(before, None if current is None else current.parent_id, wanted, False)
-        victims = view.holding(changed)
-        kept, corrupt = self._other_rows(view, victims, changed)
+        victims = view.holding(list(wanted))
+        kept, corrupt = self._other_rows(view, victims, wanted)
         if corrupt:
-            _warn_lost(table, corrupt, changed)
+            _warn_lost(table, corrupt, wanted)
         with catalog_errors(table.name):
-            snapshot_id = self._swap(view, content, changed, kept, victims, guard)
-        self.versions.remember(self.views.of(table), {p: wanted[p] for p in changed})
+            snapshot_id = self._swap(view, content, kept, victims, guard)
+        self.versions.remember(self.views.of(table), wanted)
         return Commit(snapshot_id, before, wanted, True)
 
     def _other_rows(
-        self, view: View, victims: Sequence[FileEntry], changed: Collection[str]
+        self, view: View, victims: Sequence[FileEntry], partitions: Collection[str]
     ) -> tuple[pa.Table, list[FileEntry]]:
         """The rows of files to drop that must live on, and the files whose rows are lost anyhow."""
-        only = set(changed)
+        only = set(partitions)
         shared = [f for f in victims if not set(f.certain_partitions(view.table) or ("?",)) <= only]
-        where = sql_filter(view.table, changed, negate=True)
+        where = sql_filter(view.table, partitions, negate=True)
         try:
             return self.engine.read(view, shared, where), []
         except DataCorrupt as error:
@@ -196,7 +195,6 @@ class Writer:
         self,
         view: View,
         content: Content,
-        changed: Collection[str],
         kept: pa.Table,
         victims: Sequence[FileEntry],
         guard: Guard | None,
@@ -204,7 +202,7 @@ class Writer:
         """Write the content, drop the victims, in one snapshot on top of the view's."""
         stored = self._stored(view)
         drop = iceberg_commit.find_data_files(stored, [f.path for f in victims])
-        added = content.write(stored, view.table, changed, kept)
+        added = content.write(stored, view.table, kept)
         try:
             if guard is not None:
                 guard()
@@ -215,7 +213,7 @@ class Writer:
         if not view.has_deletes:  # else read anew: they may be spent
             gone = {f.path for f in victims}
             kept_files = [f for f in view.files if f.path not in gone]
-            days = {*partitions_of(view.table, kept), *(p for p in changed if content.versions[p].rows)}
+            days = {*partitions_of(view.table, kept), *(p for p, v in content.versions.items() if v.rows)}
             fresh = _with_days(view.table, [file_entry(view.table, stored, f) for f in added], days)
             self.index.put(view.table, FileList(snapshot_id, (*kept_files, *fresh)))
         return snapshot_id
@@ -241,8 +239,8 @@ def _refuse_empty(table: Table, partitions: Sequence[str], present: Collection[s
         )
 
 
-def _warn_lost(table: Table, corrupt: Sequence[FileEntry], changed: Collection[str]) -> None:
-    lost = sorted({p for f in corrupt for p in f.possible_partitions(table)} - set(changed))
+def _warn_lost(table: Table, corrupt: Sequence[FileEntry], written: Collection[str]) -> None:
+    lost = sorted({p for f in corrupt for p in f.possible_partitions(table)} - set(written))
     log.warning(
         "%s: dropped %d corrupt data file(s); partitions lost with them: %s",
         table.name,
