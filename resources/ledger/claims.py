@@ -75,9 +75,7 @@ def claim_keys(
         absent = [
             _by_hand(kind, key, state.last, fingerprints, claimant.now)
             for key, state in states.items()
-            if state.waiting is None
-            and state.running is None
-            and state.finished_by(claimant.earlier_run) is None
+            if not (state.waiting or state.running or state.finished_by(claimant.earlier_run))
         ]
         for row in create(connection, absent, claimant.now):
             states[row.key] = KeyState(waiting=row)

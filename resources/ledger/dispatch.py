@@ -12,8 +12,8 @@ from sqlalchemy import Connection
 
 from resources.database.engine import reading, writing
 from resources.ledger.claim_due import is_due
-from resources.ledger.context import LedgerContext
 from resources.ledger.model import Dispatch, Work
+from resources.ledger.queries import Queries
 from resources.ledger.rows import Change, as_work, lock_ids, select_work, write
 from resources.ledger.schema import WAITING, work
 from resources.ledger.transitions import dispatched, unclaimed
@@ -24,24 +24,16 @@ CANDIDATES = 20_000
 """Due rows one pass considers."""
 
 
-def _alone(row: Work) -> str:
-    return str(row.id)
-
-
-def _any(_: Work) -> bool:
-    return True
-
-
-class DispatchOperations(LedgerContext):
+class DispatchOperations(Queries):
     def dispatch(
         self,
         kind: str,
         *,
         limit: int,
-        group: Callable[[Work], str] = _alone,
+        group: Callable[[Work], str] = lambda row: str(row.id),
         order: Order = "oldest",
         busy: Collection[str] = (),
-        only: Callable[[Work], bool] = _any,
+        only: Callable[[Work], bool] = lambda _: True,
     ) -> list[Dispatch]:
         """The due rows to start runs for, at most `limit` groups; rows of one group travel together.
 
@@ -82,9 +74,7 @@ class DispatchOperations(LedgerContext):
 
     def sent(self, dispatch_id: str) -> list[Work]:
         """The rows that were dispatched under this id and not again since."""
-        with reading(self.engine) as connection:
-            query = select_work().where(work.c.dispatch_id == dispatch_id).order_by(work.c.id)
-            return [as_work(row) for row in connection.execute(query)]
+        return self._rows(select_work().where(work.c.dispatch_id == dispatch_id).order_by(work.c.id))
 
 
 def _is_unclaimed(row: Work) -> bool:

@@ -58,25 +58,20 @@ def counting(rows: Iterable[Work]) -> list[Work]:
     return found
 
 
-def counts(rows: FromClause = work) -> ColumnElement[bool]:
+def counts() -> ColumnElement[bool]:
     """The same as a condition."""
     later = work.alias("later")
-    same_request = and_(later.c.status == CANCELLED, later.c.fingerprint == rows.c.fingerprint)
-    return and_(
-        rows.c.status.in_((*TRIED, CANCELLED)),
-        not_(_exists_after(rows, later, or_(later.c.status.in_(TRIED), same_request))),
-    )
+    same_request = and_(later.c.status == CANCELLED, later.c.fingerprint == work.c.fingerprint)
+    replaced = _exists_after(later, or_(later.c.status.in_(TRIED), same_request))
+    return and_(work.c.status.in_((*TRIED, CANCELLED)), not_(replaced))
 
 
-def may_count(rows: FromClause = work) -> ColumnElement[bool]:
+def may_count() -> ColumnElement[bool]:
     """All rows that `counting` needs: those after which nothing was tried to the end."""
     later = work.alias("later")
-    return not_(_exists_after(rows, later, later.c.status.in_(TRIED)))
+    return not_(_exists_after(later, later.c.status.in_(TRIED)))
 
 
-def _exists_after(rows: FromClause, later: FromClause, condition: ColumnElement[bool]) -> ColumnElement[bool]:
-    return (
-        select(later.c.id)
-        .where(later.c.kind == rows.c.kind, later.c.key == rows.c.key, later.c.id > rows.c.id, condition)
-        .exists()
-    )
+def _exists_after(later: FromClause, condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    of_the_key = and_(later.c.kind == work.c.kind, later.c.key == work.c.key, later.c.id > work.c.id)
+    return select(later.c.id).where(of_the_key, condition).exists()

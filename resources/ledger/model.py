@@ -23,7 +23,7 @@ DONE_MEANWHILE = "done_meanwhile"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One generation of one work item: the columns of table `work`, in their order.
+    """One generation of one work item: a row of table `work`. A new one has the values given here.
 
     `attempts` counts claims by distinct runs, `crash_count` those of them that ended in a way nobody
     classified (a bug, a killed process), `dispatches` the runs started since the last claim, and
@@ -33,30 +33,30 @@ class Work:
     id: int
     kind: str
     key: str
+    status: str
+    reason_code: str
     fingerprint: str
     params: Mapping[str, Any]
     tenant: str
     priority: int
     once: bool
     parent_id: int | None
-    status: str
-    reason_code: str
-    error_kind: str | None
-    error: str | None
-    attempts: int
-    crash_count: int
     max_attempts: int | None
-    dispatches: int
-    dispatch_id: str | None
-    recurrence: int
     not_before: datetime
-    run_id: str | None
-    lease_until: datetime | None
-    fence: int
     created_at: datetime
-    started_at: datetime | None
     updated_at: datetime
-    finished_at: datetime | None
+    error_kind: str | None = None
+    error: str | None = None
+    attempts: int = 0
+    crash_count: int = 0
+    dispatches: int = 0
+    dispatch_id: str | None = None
+    recurrence: int = 0
+    run_id: str | None = None
+    lease_until: datetime | None = None
+    fence: int = 0
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +112,10 @@ class Dispatch:
 class Backlog:
     """One tenant's unfinished work of one kind. `waiting` includes what is due; `oldest` waits longest."""
 
-    due: int
-    waiting: int
-    running: int
-    oldest: datetime | None
+    due: int = 0
+    waiting: int = 0
+    running: int = 0
+    oldest: datetime | None = None
 
 
 class LeaseLost(TransientResourceError):

@@ -8,22 +8,22 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from domain.shared.error import InvalidInput
-from resources.database.engine import reading, writing
+from resources.database.engine import writing
 from resources.database.statements import lock_name
-from resources.ledger.context import LedgerContext
 from resources.ledger.model import RETRIED, Work
 from resources.ledger.pipelines import inherit
-from resources.ledger.rows import Change, as_work, create, is_id, lock_ids, read_keys, select_work, write
-from resources.ledger.schema import CANCELLED, FINISHED, SUPERSEDED, WAITING, work
+from resources.ledger.queries import Queries
+from resources.ledger.rows import Change, create, is_id, lock_ids, read_keys, write
+from resources.ledger.schema import CANCELLED, FINISHED, SUPERSEDED, WAITING
 from resources.ledger.transitions import finished, first_generation, made_due, request_of
 
 
-class OperatorActions(LedgerContext):
+class OperatorActions(Queries):
     def cancel(self, work_id: int) -> Work:
         """End the row, even a running one: its fence moves, so its holder's next write changes nothing."""
         now = self.clock()
         with writing(self.engine) as connection:
-            row = _known(connection, work_id, lock=True)
+            row = _known(lock_ids(connection, [work_id] if is_id(work_id) else []), work_id)
             if row.status == CANCELLED:
                 return row
             if row.status in FINISHED:
@@ -49,8 +49,8 @@ class OperatorActions(LedgerContext):
     def retry(self, work_id: int) -> Work:
         """A waiting row becomes due now; a finished one gets a new generation, which is returned."""
         now = self.clock()
-        with reading(self.engine) as connection:
-            known = _known(connection, work_id, lock=False)
+        found = self.get(work_id)
+        known = _known([found] if found else [], work_id)
         with writing(self.engine) as connection:
             lock_name(connection, known.kind)
             state = read_keys(connection, known.kind, [known.key], lock=True)[known.key]
@@ -76,11 +76,9 @@ class OperatorActions(LedgerContext):
         return created
 
 
-def _known(connection: Connection, work_id: int, *, lock: bool) -> Work:
-    query = select_work().where(work.c.id == work_id)
-    found = connection.execute(query.with_for_update() if lock else query).first() if is_id(work_id) else None
-    if found is None:
+def _known(found: Sequence[Work], work_id: int) -> Work:
+    if not found:
         raise InvalidInput(
             f"there is no work {work_id}", reason_code="unknown_work", remedy="see `perennial work list`"
         )
-    return as_work(found)
+    return found[0]

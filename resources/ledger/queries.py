@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, case, delete, func, not_, or_, select
+from sqlalchemy import Select, and_, case, delete, func, not_, or_, select
 
 from resources.database.engine import reading, writing
 from resources.database.statements import rows_in
@@ -31,11 +32,8 @@ PURGE_BATCH = 5_000
 
 class Queries(LedgerContext):
     def get(self, work_id: int) -> Work | None:
-        if not is_id(work_id):
-            return None
-        with reading(self.engine) as connection:
-            row = connection.execute(select_work().where(work.c.id == work_id)).one_or_none()
-        return None if row is None else as_work(row)
+        found = self._rows(select_work().where(work.c.id == work_id)) if is_id(work_id) else []
+        return found[0] if found else None
 
     def find(
         self,
@@ -57,13 +55,10 @@ class Queries(LedgerContext):
                 query = query.where(work.c.finished_at.is_(None))  # the words of an index that stays small
         if limit is not None:
             query = query.limit(limit)
-        with reading(self.engine) as connection:
-            return [as_work(row) for row in connection.execute(query)]
+        return self._rows(query)
 
     def running(self) -> list[Work]:
-        with reading(self.engine) as connection:
-            rows = connection.execute(select_work().where(is_running()).order_by(work.c.id))
-            return [as_work(row) for row in rows]
+        return self._rows(select_work().where(is_running()).order_by(work.c.id))
 
     def current(self, kinds: Collection[str]) -> list[Work]:
         """What counts of these kinds now: refusals (failed, cancelled), then all that is unfinished, each
@@ -75,21 +70,25 @@ class Queries(LedgerContext):
             .where(work.c.kind.in_(list(kinds)), or_(unfinished, refusal))
             .order_by(case((unfinished, 1), else_=0), work.c.id)
         )
+        return self._rows(query)
+
+    def _rows(self, query: Select[Any]) -> list[Work]:
         with reading(self.engine) as connection:
-            return [as_work(row) for row in connection.execute(query)]
+            return list(map(as_work, connection.execute(query)))
 
     def backlog(self, kind: str) -> dict[str, Backlog]:
         """The unfinished work of a kind, by tenant, read from the partial indexes alone."""
         due = func.sum(case((work.c.not_before <= self.clock(), 1), else_=0))
-        waiting = _by_tenant(kind, is_waiting(), func.count(), due, func.min(work.c.created_at))
-        running = _by_tenant(kind, is_running_now(), func.count())
+        of_kind = select(work.c.tenant, func.count()).where(work.c.kind == kind).group_by(work.c.tenant)
+        waiting = of_kind.where(is_waiting()).add_columns(due, func.min(work.c.created_at))
         with reading(self.engine) as connection:
-            found = {row[0]: row for row in connection.execute(waiting)}
-            active = {row[0]: row[1] for row in connection.execute(running)}
-        return {
-            tenant: _backlog(found.get(tenant), active.get(tenant, 0))
-            for tenant in sorted(found.keys() | active.keys())
-        }
+            found = {
+                tenant: Backlog(int(due_now), number, oldest=oldest)
+                for tenant, number, due_now, oldest in connection.execute(waiting)
+            }
+            for tenant, number in connection.execute(of_kind.where(is_running_now())):
+                found[tenant] = replace(found.get(tenant, Backlog()), running=number)
+        return dict(sorted(found.items()))
 
     def requested_by_person(self, ids: Collection[int]) -> frozenset[int]:
         """Those of these rows that a person requested. Their history tells; a row says why it waits now."""
@@ -132,13 +131,3 @@ class Queries(LedgerContext):
             deleted += len(ids)
             if len(ids) < PURGE_BATCH:
                 return deleted
-
-
-def _by_tenant(kind: str, condition: ColumnElement[bool], *columns: ColumnElement[Any]) -> Select[Any]:
-    return select(work.c.tenant, *columns).where(work.c.kind == kind, condition).group_by(work.c.tenant)
-
-
-def _backlog(waiting: Any | None, running: int) -> Backlog:
-    if waiting is None:
-        return Backlog(0, 0, running, None)
-    return Backlog(int(waiting[2]), waiting[1], running, waiting[3])

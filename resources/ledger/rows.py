@@ -23,11 +23,11 @@ from resources.ledger.model import Work
 from resources.ledger.schema import ACTIVE, RUNNING, WAITING, is_waiting, work, work_event
 
 _COLUMNS = [one.name for one in fields(Work)]
-_FIXED = {"id", "kind", "key", "created_at", "max_attempts"}
+_CHANGING = [n for n in _COLUMNS if n not in ("id", "kind", "key", "created_at", "max_attempts")]
 _UPDATE = (
     update(work)
     .where(work.c.id == bindparam("this_id"), work.c.fence == bindparam("this_fence"))
-    .values({name: bindparam(name) for name in _COLUMNS if name not in _FIXED})
+    .values({name: bindparam(name) for name in _CHANGING})
 )
 
 
@@ -119,13 +119,13 @@ def write(connection: Connection, changes: Sequence[Change], at: datetime) -> No
     # Rows leave a status before others enter it: one of a key at most may wait.
     ordered = sorted(changes, key=lambda change: change.after.status in ACTIVE)
     if ordered:
-        connection.execute(_UPDATE, [_parameters(change) for change in ordered])
+        values = [
+            {name: getattr(change.after, name) for name in _CHANGING}
+            | {"this_id": change.before.id, "this_fence": change.before.fence}
+            for change in ordered
+        ]
+        connection.execute(_UPDATE, values)
     _append_events(connection, [(change.after, change.event) for change in changes if change.event], at)
-
-
-def _parameters(change: Change) -> dict[str, Any]:
-    values = {name: getattr(change.after, name) for name in _COLUMNS if name not in _FIXED}
-    return {**values, "this_id": change.before.id, "this_fence": change.before.fence}
 
 
 _EVENT = ("status", "run_id", "reason_code", "error_kind", "error")
@@ -144,7 +144,7 @@ def _append_events(connection: Connection, events: Sequence[tuple[Work, str]], a
 def recorded_statuses(connection: Connection, ids: Collection[int]) -> dict[int, str]:
     """By row, the status that its newest event records: a poller's claim left none."""
     newest = select(func.max(work_event.c.id)).group_by(work_event.c.work_id)
-    events = [row[0] for row in rows_in(connection, newest, work_event.c.work_id, ids)]
+    events = (row[0] for row in rows_in(connection, newest, work_event.c.work_id, ids))
     query = select(work_event.c.work_id, work_event.c.status)
     return {row[0]: row[1] for row in rows_in(connection, query, work_event.c.id, events)}
 

@@ -22,14 +22,8 @@ T = TypeVar("T")
 Answer = tuple[int, int, Outcome]
 """How the holder of a row, by its id and fence, ended its attempt."""
 
-EVENTS = {
-    "complete": "completed",
-    "skip": "skipped",
-    "defer": "deferred",
-    "fail": "failed",
-    "release": "released",
-    "repeat": "pass_failed",
-}
+_EVENTS = {"release": "released", "repeat": "pass_failed"}
+"""The events that have another name than the status the row gets."""
 
 
 class Answers(ABC, Generic[T]):
@@ -91,8 +85,7 @@ def settle(ledger: LedgerContext, answers: Sequence[Answer]) -> tuple[list[Work]
                 stale.add(number)
                 continue
             after = settled(row, outcome, ledger.policy_of(row), now)
-            gave_up = outcome.verb == "defer" and after.status not in WAITING
-            changes.append(Change(row, after, "failed" if gave_up else EVENTS[outcome.verb]))
+            changes.append(Change(row, after, _EVENTS.get(outcome.verb, after.status)))
         written = write_settled(connection, _without_polls(connection, changes), now)
     return written, stale
 
