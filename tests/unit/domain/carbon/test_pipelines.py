@@ -1,10 +1,11 @@
-"""A pipeline's status, derived from its work: what counts, what does not, and since when until when."""
+"""The status of a pipeline, derived from its work items: what counts, and from when until when."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ def minute(number: int) -> datetime:
 
 
 @dataclass(frozen=True)
-class Piece:
+class Item:
     kind: str
     key: str
     status: str
@@ -31,28 +32,20 @@ class Piece:
     finished_at: datetime | None = None
 
 
-def pieces(*reported: str) -> list[Piece]:
+def items(*described: str) -> list[Item]:
     """`data completed`, `sums failed`: each in the minute after the one before."""
     found = []
-    for number, words in enumerate(reported):
+    for number, words in enumerate(described):
         phase, status = words.split()
-        begun = status not in ("queued", "cancelled", "superseded")
-        found.append(
-            Piece(
-                KIND[phase],
-                f"{phase}:{number}|2025",
-                status,
-                "",
-                minute(number),
-                minute(number) if begun else None,
-                minute(number + 1) if status in ENDED else None,
-            )
-        )
+        started = minute(number) if status not in ("queued", "cancelled", "superseded") else None
+        finished = minute(number + 1) if status in ENDED else None
+        key = f"{phase}:{number}|2025"
+        found.append(Item(KIND[phase], key, status, "", minute(number), started, finished))
     return found
 
 
 @pytest.mark.parametrize(
-    ("reported", "status"),
+    ("described", "status"),
     [
         ([], "NOT_STARTED"),
         (["data queued"], "NOT_STARTED"),
@@ -81,81 +74,80 @@ def pieces(*reported: str) -> list[Piece]:
         (["data superseded"], "NOT_STARTED"),
     ],
 )
-def test_a_status_follows_from_the_work_in_whatever_order(reported: list[str], status: str) -> None:
-    for order in permutations(pieces(*reported)):
+def test_pipeline__work_items_in_any_order__decide_the_status(described: list[str], status: str) -> None:
+    for order in permutations(items(*described)):
         assert pipeline(order).status == status
 
 
-def test_a_file_that_was_refused_is_a_chain_that_failed() -> None:
-    assert pipeline([], refused=True) == Pipeline("FAILED", phases=pipeline([]).phases)
+@pytest.mark.parametrize(
+    ("described", "flags", "status"),
+    [
+        (["data completed"], {"more": True}, "RUNNING"),
+        (["data failed"], {"more": True}, "FAILED"),
+        (["data completed", "emissions failed"], {"more": True}, "PARTIAL"),
+        ([], {"more": True}, "NOT_STARTED"),
+        (["data completed"], {"locked": True}, "PARTIAL"),
+        (["data skipped"], {"locked": True}, "PARTIAL"),
+        (["data completed", "emissions superseded"], {"locked": True}, "PARTIAL"),
+        (["data completed", "emissions running"], {"locked": True}, "RUNNING"),
+        (["data failed"], {"locked": True}, "FAILED"),
+        ([], {"locked": True}, "NOT_STARTED"),
+        ([], {"refused": True}, "FAILED"),
+    ],
+)
+def test_pipeline__more_to_come_or_locked__is_no_success(
+    described: list[str], flags: dict[str, Any], status: str
+) -> None:
+    found = pipeline(items(*described), **flags)
+    assert found.status == status
+    assert found.finished is None or status != "RUNNING"
 
 
-def test_work_that_was_tried_again_counts_as_it_ended_last() -> None:
-    first, again = pieces("emissions failed", "emissions completed")
-    again = Piece(first.kind, first.key, again.status, "", again.created_at, minute(5), minute(6))
-    assert pipeline([*pieces("data completed"), first, again]).status == "SUCCESS"
-    assert pipeline([*pieces("data completed"), again, first]).status == "SUCCESS"
+def test_pipeline__work_tried_again__counts_as_it_ended_last() -> None:
+    done, first = items("data completed", "emissions failed")
+    again = replace(first, status="completed", created_at=minute(4), started_at=minute(5))
+    for order in permutations([done, first, again]):
+        assert pipeline(order).status == "SUCCESS"
 
 
-def test_work_that_went_back_to_the_queue_was_started() -> None:
-    [queued] = pieces("data queued")
-    assert pipeline([Piece(queued.kind, queued.key, "queued", "", NOON, NOON)]).status == "RUNNING"
+def test_pipeline__work_back_in_the_queue__was_started() -> None:
+    [queued] = items("data queued")
+    assert pipeline([replace(queued, started_at=NOON)]).status == "RUNNING"
 
 
-def test_more_to_come_keeps_a_chain_running_and_hides_no_failure() -> None:
-    done = pipeline(pieces("data completed"), more=True)
-    assert (done.status, done.finished) == ("RUNNING", None)
-    assert pipeline(pieces("data failed"), more=True).status == "FAILED"
-    assert pipeline(pieces("data completed", "emissions failed"), more=True).status == "PARTIAL"
-    assert pipeline([], more=True).status == "NOT_STARTED"
-
-
-def test_what_a_lock_keeps_back_is_no_success() -> None:
-    assert pipeline(pieces("data completed"), locked=True).status == "PARTIAL"
-    assert pipeline(pieces("data skipped:year_locked"), locked=True).status == "PARTIAL"
-    assert pipeline(pieces("data completed", "emissions superseded"), locked=True).status == "PARTIAL"
-    assert pipeline(pieces("data completed", "emissions running"), locked=True).status == "RUNNING"
-    assert pipeline(pieces("data failed"), locked=True).status == "FAILED"
-    assert pipeline([], locked=True).status == "NOT_STARTED"
-
-
-def test_each_phase_has_a_status_and_times_of_its_own() -> None:
+def test_pipeline__each_phase__has_its_own_status_and_times() -> None:
     found = pipeline(
-        pieces("data completed", "data completed", "emissions completed", "emissions failed", "sums queued")
+        items("data completed", "data completed", "emissions completed", "emissions failed", "sums queued")
     )
-    assert {name: span.status for name, span in found.phases.items()} == {
-        "data": "SUCCESS",
-        "emissions": "PARTIAL",
-        "aggregation": "NOT_STARTED",
-    }
     data, emissions, sums = found.phases.values()
-    assert (data.started, data.finished, data.duration) == (minute(0), minute(2), timedelta(minutes=2))
-    assert (emissions.started, emissions.finished) == (minute(2), minute(4))
-    assert (sums.started, sums.finished, sums.duration) == (None, None, None)
+    assert (data.status, data.started, data.finished) == ("SUCCESS", minute(0), minute(2))
+    assert data.duration == timedelta(minutes=2)
+    assert (emissions.status, emissions.started, emissions.finished) == ("PARTIAL", minute(2), minute(4))
+    assert (sums.status, sums.started, sums.finished, sums.duration) == ("NOT_STARTED", None, None, None)
     assert (found.status, found.started, found.finished) == ("RUNNING", minute(0), None)
 
 
-def test_what_goes_on_has_no_end_yet() -> None:
-    found = pipeline(pieces("data completed", "data running"))
-    assert (found.phases["data"].started, found.phases["data"].finished) == (minute(0), None)
-    assert (found.finished, found.duration) == (None, None)
+@pytest.mark.parametrize(
+    ("described", "started", "finished"),
+    [
+        (["data completed", "emissions failed", "sums completed"], minute(0), minute(3)),
+        (["data completed", "data running"], minute(0), None),
+        (["data cancelled"], None, minute(1)),
+    ],
+)
+def test_pipeline__its_work__is_its_span(
+    described: list[str], started: datetime | None, finished: datetime | None
+) -> None:
+    found: Pipeline = pipeline(items(*described))
+    assert (found.started, found.finished) == (started, finished)
+    assert found.duration == (finished - started if started and finished else None)
 
 
-def test_a_chain_lasts_from_its_first_start_to_its_last_end() -> None:
-    found = pipeline(pieces("data completed", "emissions failed", "sums completed"))
-    assert (found.started, found.finished, found.duration) == (minute(0), minute(3), timedelta(minutes=3))
-
-
-def test_it_began_with_the_work_that_other_work_speaks_for_now() -> None:
-    old, new = pieces("data superseded", "data completed")
-    old = Piece(old.kind, old.key, old.status, old.reason_code, old.created_at, minute(-5), minute(9))
-    found = pipeline([old, new])
+def test_pipeline__work_superseded__began_with_it() -> None:
+    old, new = items("data superseded", "data completed")
+    found = pipeline([replace(old, started_at=minute(-5), finished_at=minute(9)), new])
     assert (found.started, found.finished) == (minute(-5), minute(2))
 
 
-def test_a_chain_that_never_began_lasts_no_time() -> None:
-    assert pipeline(pieces("data cancelled")).duration is None
-
-
-def test_every_kind_of_work_has_its_phase() -> None:
+def test_phases__every_kind__has_one() -> None:
     assert sorted(kind for kinds in PHASES.values() for kind in kinds) == sorted(k.name for k in ALL_KINDS)
