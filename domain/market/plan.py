@@ -70,6 +70,11 @@ def is_gap(verdict: Verdict) -> bool:
     return verdict.request is not None and verdict.request.priority != ROUTINE
 
 
+def needs_work(verdict: Verdict) -> bool:
+    """Return whether a day's partition is a gap, or cannot be judged as something cannot be read."""
+    return is_gap(verdict) or verdict.blocked
+
+
 def plan(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rules) -> Plan:
     """Return the verdicts at `now`: references first, then days, newest first."""
     verdicts = list(_references(catalogue, seen, now, rules))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
+from domain.market.plan import needs_work
 from domain.shared.error import TransientResourceError
+from domain.shared.state import PartitionState
 from domain.shared.table import Table
 from services.market.service import MarketService
 from services.partitions import PartitionReport, Pass, Report
@@ -44,10 +46,13 @@ def days_to_write(
 def _without_complete(
     market: MarketService, table: Table, days: Sequence[date], report: Report
 ) -> list[date]:
-    needed = market.needed(days, {table.table})
-    states = market.states([table.table], [str(d) for d in days])
+    needed: set[str] = set()
+    states: dict[tuple[str, str], PartitionState] = {}
+    for seen, verdicts in market.judged(days, {table.table}):
+        needed |= {v.partition for v in verdicts if v.table == table.table and needs_work(v)}
+        states |= seen.states
     # A day that was never recorded is not complete, even where the plan does not judge it.
-    kept = [d for d in days if d not in needed and states[table.table, str(d)].recorded is not None]
+    kept = [d for d in days if str(d) not in needed and states[table.table, str(d)].recorded is not None]
     report(
         [
             PartitionReport(table, str(d), "kept", state.version, state, detail=state.detail)

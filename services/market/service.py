@@ -18,7 +18,7 @@ import pyarrow as pa
 from domain.market.answer import EARLY, NOT_ANNOUNCED
 from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.observed import Observed, Rules
-from domain.market.plan import FILL, is_gap, judge_day, plan, window, years_wanted
+from domain.market.plan import FILL, judge_day, needs_work, plan, window, years_wanted
 from domain.market.reckoning import expected_rows
 from domain.market.tables import DERIVED
 from domain.market.trading import TradingCalendar, calendar_owed, shanghai
@@ -272,25 +272,25 @@ class MarketService:
     def needed(self, days: Sequence[date], tables: Collection[str]) -> dict[date, set[str]]:
         """Of `days`, those on which any of `tables` is not as it should be or cannot be read, and which."""
         needed: dict[date, set[str]] = {}
-        fetched = {e.name for e in self.catalogue.daily}
-        # What derives from others is judged by all of them.
-        for _, verdicts in self.judged(days, tables if set(tables) <= fetched else ()):
+        for _, verdicts in self.judged(days, tables):
             for verdict in verdicts:
-                if (is_gap(verdict) or verdict.blocked) and verdict.table in tables:
+                if verdict.table in tables and needs_work(verdict):
                     needed.setdefault(date.fromisoformat(verdict.partition), set()).add(verdict.table)
         return needed
 
     def judged(
         self, days: Sequence[date], tables: Collection[str] = ()
     ) -> Iterator[tuple[Observed, list[Verdict]]]:
-        """What the plan thinks of any days, one year at a time: what was seen, and the verdicts on it.
+        """Yield what was observed of these days and the verdicts on it, one year at a time.
 
-        Whoever is at work on them does not count. Bounded by a year, however long history is.
+        Work on them does not count. Of fetched `tables` these alone are observed; what derives from others is
+        judged by all of them.
         """
         now, calendar = self.clock(), self.calendar()
+        alone = tables if {e.name for e in self.catalogue.daily}.issuperset(tables) else ()
         for _, year in groupby(sorted(days), key=lambda d: d.year):
             group = list(year)
-            seen = replace(self.observe_days(group, calendar, now, tables), busy_days=frozenset())
+            seen = replace(self.observe_days(group, calendar, now, alone), busy_days=frozenset())
             yield seen, [v for day in group for v in judge_day(self.catalogue, day, seen, now, self.rules)]
 
     def plan_of(self, seen: Observed, now: datetime) -> Plan:
