@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -69,10 +70,10 @@ class Sandbox:
     """The sandbox that stands in for a domain's source."""
 
     url: str
-    port: int | None
+    port: int | None = None
     """Where `perennial up` starts it; None if it is run by others."""
-    record: Callable[[int], None]
-    """Called with the id of its process, so that commands of this home find it."""
+    port_file: Path | None = None
+    """Where it writes its port, so that commands of this home find it."""
 
 
 def _none(_: Settings) -> None:

@@ -58,7 +58,7 @@ def _supervise(supervisor: Supervisor, settings: Settings, sandboxes: Sequence[S
     with supervisor.running():
         for sandbox in sandboxes:
             # Other commands of this home use this sandbox, with the faults a person set on it.
-            sandbox.record(supervisor.start(sandbox_command(sandbox.port or 0)).process.pid)
+            supervisor.start(sandbox_command(sandbox))
         supervisor.start(code_command(port, settings))
         # Without the code, the UI shows an error and the daemon waits for its next tick.
         if supervisor.wait_until(lambda: listens(_LOOPBACK, port)):
@@ -81,9 +81,12 @@ def _supervise(supervisor: Supervisor, settings: Settings, sandboxes: Sequence[S
     return 0
 
 
-def sandbox_command(port: int) -> Command:
-    serve = ["-m", "sandbox", "serve", "--host", _LOOPBACK, "--port", str(port)]
-    return Command("sandbox", [sys.executable, *serve])
+def sandbox_command(sandbox: Sandbox) -> Command:
+    argv = [sys.executable, "-m", "sandbox", "serve", "--host", _LOOPBACK, "--port", str(sandbox.port)]
+    if sandbox.port_file:
+        sandbox.port_file.parent.mkdir(parents=True, exist_ok=True)
+        argv += ["--port-file", str(sandbox.port_file)]
+    return Command("sandbox", argv)
 
 
 def code_command(port: int, settings: Settings) -> Command:

@@ -76,16 +76,12 @@ def _sandbox(settings: Settings) -> Sandbox | None:
     group = market_settings(settings)
     if group.source != "sandbox":
         return None
-    from resources.tushare.sandbox_process import recorded_sandbox, remember_sandbox
+    from resources.tushare.sandbox_process import find_sandbox, port_file
 
     if group.tushare_url:
-        return Sandbox(group.tushare_url, None, lambda _: None)
-    own = f"http://127.0.0.1:{group.sandbox_port}"
-    return Sandbox(
-        recorded_sandbox(group.home) or own,
-        group.sandbox_port,
-        lambda process: remember_sandbox(group.home, own, process),
-    )
+        return Sandbox(group.tushare_url)
+    url = find_sandbox(group.home) or f"http://127.0.0.1:{group.sandbox_port}"
+    return Sandbox(url, group.sandbox_port, port_file(group.home))
 
 
 DOMAIN = Domain(

@@ -1,14 +1,12 @@
-"""The sandbox exchange as a process of its own, for a code location that was started without one.
+"""The sandbox exchange as a process of its own, for a home whose source is the sandbox.
 
-`ensure_sandbox` finds the one of a home or starts it, detached: it outlives the code location, serves its
-reloads, and ends by itself when nobody has called for ten minutes. A file lock lets several processes
-start one at once; a recorded address is believed only after a sandbox answered there.
+`ensure_sandbox` finds the one of a home or starts it, detached: it outlives the command that started it and
+ends by itself when nobody has called for ten minutes. The sandbox writes its port into a file of the home; a
+port is believed only after a sandbox answered there. A file lock lets several processes start one at once.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import subprocess
 import sys
 import time
@@ -22,6 +20,8 @@ from domain.shared.error import TransientResourceError
 
 START_SECONDS = 30.0
 IDLE_SECONDS = 600
+ROOT = Path(__file__).parents[2]
+"""The folder of the packages: a package of this name where a person works must not be started."""
 _PING_SECONDS = 5.0
 _POLL_SECONDS = 0.05
 
@@ -44,7 +44,7 @@ def ensure_sandbox(
     try:
         with FileLock(folder / "server.lock", timeout=2 * start_seconds):
             _children[:] = [child for child in _children if child.poll() is None]
-            return recorded_sandbox(home) or _start(home, start_seconds, sleeper)
+            return find_sandbox(home) or _start(home, start_seconds, sleeper)
     except Timeout as error:
         raise SandboxDown(
             f"another process has been starting the sandbox for {2 * start_seconds:g} s",
@@ -52,21 +52,25 @@ def ensure_sandbox(
         ) from error
 
 
-def recorded_sandbox(home: Path) -> str | None:
+def port_file(home: Path) -> Path:
+    """Where the sandbox of this home writes its port."""
+    return home / "sandbox" / "port"
+
+
+def find_sandbox(home: Path) -> str | None:
     """The address of this home's sandbox if it answers."""
     try:
-        url = str(json.loads((home / "sandbox" / "server.json").read_text())["url"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None  # never started, or written half
-    return url if _answers(url) else None
+        port = port_file(home).read_text().strip()
+    except FileNotFoundError:
+        return None
+    url = f"http://127.0.0.1:{port}"
+    return url if port.isdecimal() and _answers(url) else None
 
 
 def _start(home: Path, start_seconds: float, sleeper: Callable[[float], None]) -> str:
-    folder = home / "sandbox"
-    port_file = folder / "port"
-    port_file.unlink(missing_ok=True)
-    log = folder / "server.log"
-    command = [sys.executable, "-m", "sandbox", "serve", "--port", "0", "--port-file", str(port_file)]
+    port_file(home).unlink(missing_ok=True)
+    log = home / "sandbox" / "server.log"
+    command = [sys.executable, "-m", "sandbox", "serve", "--port", "0", "--port-file", str(port_file(home))]
     command += ["--exit-when-idle", str(IDLE_SECONDS)]
     with log.open("ab") as output:
         child = subprocess.Popen(
@@ -75,14 +79,12 @@ def _start(home: Path, start_seconds: float, sleeper: Callable[[float], None]) -
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # a Ctrl-C or the end of the code location is not for it
-            cwd=_root_of_sandbox(),
+            cwd=ROOT,
         )
     _children.append(child)
     deadline = time.monotonic() + start_seconds
     while time.monotonic() < deadline:
-        url = _address(port_file)
-        if url is not None and _answers(url):
-            remember_sandbox(home, url, child.pid)
+        if url := find_sandbox(home):
             return url
         if child.poll() is not None:
             raise SandboxDown(
@@ -96,21 +98,6 @@ def _start(home: Path, start_seconds: float, sleeper: Callable[[float], None]) -
     )
 
 
-def _root_of_sandbox() -> Path:
-    spec = importlib.util.find_spec("sandbox")  # finds the package, imports nothing of it
-    if spec is None or spec.origin is None:
-        raise SandboxDown("there is no sandbox package", remedy="install the project, or run from its folder")
-    return Path(spec.origin).parent.parent
-
-
-def _address(port_file: Path) -> str | None:
-    try:
-        text = port_file.read_text().strip()
-    except FileNotFoundError:
-        return None
-    return f"http://127.0.0.1:{int(text)}" if text.isdecimal() else None
-
-
 def _answers(url: str) -> bool:
     """Whether a sandbox answers there, and not another program that got its port."""
     try:
@@ -120,15 +107,6 @@ def _answers(url: str) -> bool:
     except (requests.RequestException, ValueError):
         return False
     return isinstance(answer, dict) and answer.get("sandbox") == "tushare"
-
-
-def remember_sandbox(home: Path, url: str, pid: int) -> None:
-    """Records the address of this home's sandbox, so that no second one is started."""
-    folder = home / "sandbox"
-    folder.mkdir(parents=True, exist_ok=True)
-    fresh = folder / "server.json.new"
-    fresh.write_text(json.dumps({"url": url, "pid": pid}))
-    fresh.replace(folder / "server.json")
 
 
 def _log_tail(log: Path) -> str:

@@ -18,6 +18,7 @@ from orchestration.cli.up import (
     ui_command,
     ui_url,
 )
+from orchestration.domain import Sandbox
 from orchestration.supervisor import AlreadyRunning, only_one
 from tests.settings import make_settings
 
@@ -67,7 +68,7 @@ def test_commands__secrets_set__have_none_of_them(tmp_path: Path):
     )
     workspace = tmp_path / "workspace.yaml"
     commands = [
-        sandbox_command(settings),
+        sandbox_command(Sandbox("http://127.0.0.1:1", 1, tmp_path / "port")),
         code_command(1, settings),
         ui_command(settings, workspace),
         daemon_command(settings, workspace),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from contextlib import closing
 
 import pytest
 
-from resources.tushare.sandbox_process import remember_sandbox
+from resources.tushare.sandbox_process import port_file
 from tests.integration.services.market.market_app import (
     AFTER_HOLIDAY,
     FETCHED,
@@ -104,7 +103,8 @@ def test_doctor__all_healthy__counts_the_work_of_all_kinds(app: MarketApp) -> No
 def test_sandbox_faults__own_sandbox__are_set_there(app: MarketApp, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an address of a source of one's own."""
     monkeypatch.delenv("TUSHARE_URL")
-    remember_sandbox(app.home, app.source.url, os.getpid())
+    port_file(app.home).parent.mkdir()
+    port_file(app.home).write_text(app.source.url.rpartition(":")[2])
     asked: list[tuple[str, ...]] = []
     monkeypatch.setattr("orchestration.cli.sandbox._sandbox", lambda *words: asked.append(words) or 0)
     app.run("sandbox", "faults", "list")
