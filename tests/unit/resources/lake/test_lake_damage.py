@@ -163,15 +163,6 @@ def test_replace__corrupt_file__heals_and_names_what_is_lost(
     assert counted == [{"n": 6 * len(CODES)}]
 
 
-def test_versions__no_file_index__every_day_within_the_bounds_is_corrupt(home: Path) -> None:
-    on_files(home).replace("market.prices", DAYS[1], prices(), allow_empty=True)
-    newest = max((p for p in data_files(home) if "2026-11" in str(p)), key=lambda p: p.stat().st_mtime_ns)
-    truncate(newest)
-    cold = opened(home, home / "elsewhere")
-    assert all(v.corrupt for v in cold.versions("market.prices", DAYS).values())
-    assert cold.partitions("market.prices") == [*DAYS, LATE]
-
-
 def test_merge__corrupt_rows__is_refused(home: Path) -> None:
     data_files(home, WHOLE)[0].unlink()
     lake = on_files(home)
@@ -179,14 +170,6 @@ def test_merge__corrupt_rows__is_refused(home: Path) -> None:
         lake.merge("market.stocks", stocks(b="y"))
     lake.replace("market.stocks", ALL, stocks(b="y"))
     assert lake.sql("SELECT ts_code FROM market.stocks").to_pylist() == [{"ts_code": "b"}]
-
-
-def test_maintain__corrupt_file__is_reported_and_not_compacted(home: Path) -> None:
-    lake = on_files(home)
-    lake.replace("market.prices", "2026-11-20", prices("2026-11-20"))
-    truncate(max(data_files(home), key=lambda p: p.stat().st_size))
-    report = lake.maintain("market.prices", now=datetime.now(UTC), compact_before="2027-01")
-    assert (len(report.skipped), report.compacted_files) == (1, 0)
 
 
 # Unavailable

@@ -103,22 +103,6 @@ def test_put__emptied_partition__is_absent(lake: Lake) -> None:
     assert lake.partitions(RESULTS.name) == [TRAIN]
 
 
-def test_put__rows_share_a_file_with_another_partition__keeps_the_others(lake: Lake) -> None:
-    """As another engine lays them out: one file for all."""
-    lake.put(RESULTS.name, [write(lake, PLANE), write(lake, TRAIN)])
-    stored = lake._writer.catalog.load(RESULTS.name)
-    with stored.update_spec() as update:
-        for name in ("kind", "year"):
-            update.remove_field(name)
-    rows = rows_of(lake, RESULTS.name)
-    stored.overwrite(rows.replace_schema_metadata(None))
-    with stored.update_spec() as update:
-        for name in ("kind", "year"):
-            update.add_field(name, "identity", name)
-    assert lake.put(RESULTS.name, [write(lake, PLANE, factor=5)]).changed
-    assert masses(lake) == [5, 10, 15, 20, 40]
-
-
 def test_put__another_writer_comes_first__keeps_the_file_for_the_next_attempt(lake: Lake) -> None:
     lake.put(RESULTS.name, [write(lake, PLANE)])
     calls = []

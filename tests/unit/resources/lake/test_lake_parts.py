@@ -13,19 +13,15 @@ import duckdb
 import pyarrow as pa
 import pyiceberg
 import pytest
-import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.shared.error import InvalidInput, TransientResourceError
+from domain.shared.error import InvalidInput
 from domain.shared.table import Column, Table
-from resources.lake.catalog import Catalog
-from resources.lake.catalog_reader import catalog_reader
 from resources.lake.content_hash import versions_of
 from resources.lake.engine import Engine
 from resources.lake.file_index import FileEntry, FileIndex, FileList
-from resources.lake.location import CONNECT_SECONDS, LakeLocation
-from resources.lake.locks import FileLocks, PostgresLocks
+from resources.lake.location import LakeLocation
 from resources.objects.store import Store
 from tests.unit.resources.lake.frames import DAILY, WHOLE, on_files, prices, rows_of, stocks, version_of
 
@@ -105,13 +101,6 @@ def test_versions_of__rows_in_any_order_and_batches__are_equal(
     assert versions_of(DAILY, parts) == whole
     if rows:
         assert versions_of(DAILY, [frame([*rows, rows[0]])]) != whole
-
-
-def test_version_of__values_swapped__differs() -> None:
-    base = pa.table({"ts_code": ["a", "b"], "name": ["x", "y"]})
-    rows = pa.table({"ts_code": ["a", "b"], "name": ["y", "x"]})
-    columns = pa.table({"ts_code": ["x", "y"], "name": ["a", "b"]})
-    assert len({version_of(WHOLE, frame) for frame in (base, rows, columns)}) == 3
 
 
 def test_private_parts__pyiceberg_upgraded__are_to_be_read_again() -> None:
@@ -194,36 +183,6 @@ def test_location__address_that_an_engine_would_misread__is_refused() -> None:
 
 def test_location__shown__hides_the_password() -> None:
     assert "hunter2" not in repr(LakeLocation.of("postgresql://u:hunter2@h/d", "/w", Path("/h")))
-
-
-@pytest.mark.parametrize(
-    ("reported", "seconds"),
-    [("", CONNECT_SECONDS), ("?connect_timeout=3", 3), ("?application_name=x", CONNECT_SECONDS)],
-)
-def test_connect_to_catalog__server_is_silent__gives_up_in_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reported: str, seconds: int
-) -> None:
-    """After the time that the address gives it, if it gives one."""
-    import psycopg2
-    from psycopg2.extensions import make_dsn, parse_dsn
-
-    place = LakeLocation.of(f"postgresql://u@nowhere.invalid/db{reported}", "s3://bucket/lake", tmp_path)
-    waits: list[int] = []
-
-    def silent(dsn: str | None = None, **settings: object) -> None:
-        waits.append(int(parse_dsn(make_dsn(dsn, **settings))["connect_timeout"]))
-        raise psycopg2.OperationalError("timeout expired")
-
-    monkeypatch.setattr(psycopg2, "connect", silent)
-    for ask in (
-        lambda: catalog_reader(place).metadata_locations(),
-        lambda: PostgresLocks(place.postgres_dsn).lease("market.prices").__enter__(),
-        lambda: Catalog(place, FileLocks(tmp_path)).open(),
-    ):
-        waits.clear()
-        with pytest.raises((TransientResourceError, sa.exc.OperationalError)):
-            ask()
-        assert set(waits) == {seconds}
 
 
 def test_connect__after_an_error__is_on_another_database(tmp_path: Path) -> None:
