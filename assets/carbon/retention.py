@@ -9,9 +9,9 @@ import dagster as dg
 
 from assets.policies.definition import OWNERS
 from assets.policies.failure import classified
+from services.carbon.feeds import delete_superseded_readings
 from services.carbon.reindex import write_missing_notes
 from services.carbon.resource import CarbonResource
-from services.carbon.retention import delete_superseded_readings
 
 KEEP = timedelta(days=30)
 

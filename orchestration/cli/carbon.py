@@ -6,7 +6,7 @@ import getpass
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,8 +18,8 @@ from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
 
 if TYPE_CHECKING:
-    from services.carbon.receipt import Receipt
     from services.carbon.service import CarbonService
+    from services.carbon.upload import Receipt
     from services.carbon.uploaded_file import File
 
 _UNITS_SHOWN = 10
@@ -36,7 +36,7 @@ Year = Annotated[int | None, typer.Option("--year", help="The year, if the file 
 
 @app.command()
 def upload(
-    kind: Annotated[str, typer.Argument(help="factors, data or units")],
+    kind: Annotated[Literal["factors", "data", "units"], typer.Argument(help="What the files hold.")],
     files: Annotated[list[Path], typer.Argument(help="CSV or Parquet files")],
     year: Year = None,
     data_entry_type: Annotated[
@@ -46,7 +46,7 @@ def upload(
         str, typer.Option("--institution", help="Whose units or data these are.")
     ] = "main",
     decimal: Annotated[
-        str | None, typer.Option("--decimal", help="point or comma, if the numbers leave doubt.")
+        Literal["point", "comma"] | None, typer.Option("--decimal", help="If the numbers leave doubt.")
     ] = None,
     accept_valid: Annotated[
         bool, typer.Option("--accept-valid", help="Import the good rows of a file that has others.")
@@ -61,10 +61,6 @@ def upload(
     from services.carbon.upload import upload
     from services.carbon.uploaded_file import File
 
-    if kind not in ("factors", "data", "units"):
-        raise InvalidInput(f"there is nothing called {kind!r} to upload", remedy="factors, data or units")
-    if decimal not in (None, "point", "comma"):
-        raise InvalidInput(f"--decimal is {decimal!r}", remedy="point or comma")
     settings = load_settings()
     carbon = open_carbon(settings, write=True)
     for path in files:
@@ -74,14 +70,14 @@ def upload(
 
     def one(path: Path) -> dict[str, Any]:
         file = File(
-            kind=kind,  # type: ignore[arg-type]
+            kind=kind,
             name=path.name,
             content=_content(path),
             by=getpass.getuser(),
             institution=institution,
             year=year,
             data_entry_type=data_entry_type,
-            mark=decimal,  # type: ignore[arg-type]
+            mark=decimal,
         )
         if what_if:
             return _foresee(carbon, file, accept_valid=accept_valid, shown=not json)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from services.carbon.service import CarbonService
 
 Year = Annotated[int | None, typer.Option("--year", help="The year.")]
+Unit = Annotated[str | None, typer.Option("--unit", help="This unit with all below it.")]
 MOST = 100_000
 """Rows and hours that anybody means."""
 AsOf = Annotated[str | None, typer.Option("--as-of", help="As it was then, for example 2026-11-18T14:30.")]
@@ -30,7 +31,7 @@ AsOf = Annotated[str | None, typer.Option("--as-of", help="As it was then, for e
 
 def report(
     year: Annotated[int, typer.Argument(help="The year")],
-    unit: Annotated[str | None, typer.Option("--unit", help="This unit with all below it.")] = None,
+    unit: Unit = None,
     as_of: AsOf = None,
     csv: Annotated[bool, typer.Option("--csv", help="Every unit, module and scope, as CSV.")] = False,
     html: Annotated[
@@ -88,8 +89,8 @@ def write_page(
 
 
 def moment(text: str | None) -> datetime | None:
-    """A moment somebody typed; without a zone it is UTC, without an hour the end of that day. The end of this
-    day is now: what is not in the report yet can be said then."""
+    """A moment that somebody typed: without a zone UTC, without an hour the end of that day, or None (now) of
+    today."""
     if text is None:
         return None
     try:
@@ -110,7 +111,7 @@ def diff(
     year: Annotated[int, typer.Argument(help="The year")],
     before: Annotated[str, typer.Option("--from", help="The earlier moment.")],
     after: Annotated[str | None, typer.Option("--to", help="The later moment (default: now).")] = None,
-    unit: Annotated[str | None, typer.Option("--unit", help="This unit with all below it.")] = None,
+    unit: Unit = None,
     json: Json = False,
 ) -> None:
     """Compare two states of a report, module by module."""
@@ -128,22 +129,16 @@ def diff(
 
 
 def show_difference(rows: Sequence[dict[str, Any]]) -> None:
+    masses = ("before_mg", "after_mg", "change_mg")
     table(
         ["module", "before t", "after t", "difference t", "%"],
-        [
-            (r["module"], tonnes(r["before_mg"]), tonnes(r["after_mg"]), tonnes(r["change_mg"]), r["percent"])
-            for r in rows
-        ],
+        [(row["module"], *(f"{row[name] / 1e9:,.3f}" for name in masses), row["percent"]) for row in rows],
     )
-
-
-def tonnes(mg: int) -> str:
-    return f"{mg / 1e9:,.3f}"
 
 
 def explain(
     year: Annotated[int, typer.Argument(help="The year")],
-    unit: Annotated[str | None, typer.Option("--unit", help="This unit with all below it.")] = None,
+    unit: Unit = None,
     data_entry_type: Annotated[str | None, typer.Option("--type", help="Only this type.")] = None,
     entry: Annotated[str | None, typer.Option("--entry", help="Only this entry, by its id.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many, the heaviest first.")] = 20,
@@ -154,12 +149,7 @@ def explain(
 
     carbon = open_carbon(load_settings())
     found = explain_results(
-        carbon,
-        year,
-        unit=unit,
-        data_entry_type=data_entry_type,
-        entry=entry,
-        limit=limit,
+        carbon, year, unit=unit, data_entry_type=data_entry_type, entry=entry, limit=limit
     )
     if json:
         notes = list(found.notes)
@@ -185,8 +175,6 @@ def _explanation(quantity: str, row: dict[str, Any]) -> Iterator[str]:
         yield "    measured: the file gives the mass itself"
     elif row["status"] == "unmatched":
         yield f"    no factor fits {'it' if row['entry_changed'] else _pairs(row['classification'])}"
-    elif row["factor_value"] is None:
-        yield f"    × factor {row['factor_id']} version {row['factor_version']}, whose value is lost"
     else:
         factor = f"factor {row['factor_id']} version {row['factor_version']}"
         source = row["factor_source"] or "no source"
@@ -211,11 +199,8 @@ def _origin(row: dict[str, Any], what: str, at: datetime | None) -> str:
 
 
 def _upload(file: str | None, line: int | None, at: datetime | None, who: str | None) -> str:
-    return f"{file} line {line}, uploaded {_when(at)} by {who}"
-
-
-def _when(at: datetime | None) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if at else "?"
+    when = f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if at else "?"
+    return f"{file} line {line}, uploaded {when} by {who}"
 
 
 def stale(year: Year = None, json: Json = False) -> None:

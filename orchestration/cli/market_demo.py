@@ -51,7 +51,7 @@ def show_market(settings: Settings, *, shown: bool) -> Demonstrated:
         run_until_idle(MarketReconciler(market), run, hurry=lambda row: row.key.endswith(again))
     tables = _tables(market, [str(d) for d in days])
     if shown:
-        table(["table", "days", "rows", "content", "corrupt days"], [list(row.values()) for row in tables])
+        table(["table", "days", "rows", "version", "corrupt days"], [list(row.values()) for row in tables])
     return Demonstrated(filled.ok, {"tables": tables})
 
 

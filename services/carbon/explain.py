@@ -11,7 +11,7 @@ from domain.carbon.report_state import ReportState, types_with_changed_entries
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS, year_of
 from domain.shared.compute import packaged
 from domain.shared.error import InvalidInput
-from services.carbon.consistent_read import read_consistently
+from services.carbon.report import read_consistently
 from services.carbon.service import CarbonService
 
 MOST = 1_000

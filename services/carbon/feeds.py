@@ -10,11 +10,12 @@ import io
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from domain.carbon.feeds import FeedChange, FeedRead, changes_to_read
+from domain.carbon.feeds import ORIGINS, FeedChange, FeedRead, changes_to_read
 from domain.carbon.jobs import API_INGEST, FEED_ENTRIES
 from domain.carbon.tables import UNITS, year_of
 from domain.shared.error import InvalidInput, PerennialError, TransientResourceError
@@ -180,3 +181,23 @@ def _record(partition: str, known: FeedRead, read: ReadScope, run_id: str) -> Pa
         detail={"refused": {scope: dict(refused) for scope, refused in known.refused.items()}},
         run_id=run_id,
     )
+
+
+def delete_superseded_readings(carbon: CarbonService, before: datetime) -> int:
+    """Delete superseded readings from before a moment, with their files; return how many.
+
+    What a table was made from stays.
+    """
+    used = {
+        int(number)
+        for state in carbon.observe().states.values()
+        for number in state.inputs.get("uploads", "").split(",")
+        if number
+    }
+    gone = [one for one in carbon.store.uploads.superseded_before(ORIGINS, before) if one.id not in used]
+    for one in gone:
+        # The note first: without its note, an upload is not missed if the rest fails.
+        carbon.staging.remove_note(one.pipeline_id)
+        carbon.staging.remove(one.pipeline_id)
+    carbon.store.uploads.delete([one.id for one in gone])
+    return len(gone)

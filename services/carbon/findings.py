@@ -1,4 +1,4 @@
-"""The findings about carbon: what is unhealthy in its tables, uploads, feeds and inbox."""
+"""What is unhealthy in carbon: the findings of `perennial status` and the checks of `perennial doctor`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from domain.carbon import health
 from domain.carbon.jobs import ALL_KINDS
 from domain.carbon.observed import Observed
 from domain.shared.clock import machine_clock
+from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.health import Finding
 from services.carbon.inbox import open_inbox
-from services.carbon.reindex import not_indexed
+from services.carbon.reindex import not_indexed, uploads_without_rows
 from services.carbon.service import CarbonService, freshness_of
 
 
@@ -30,3 +31,32 @@ def find_problems(carbon: CarbonService, seen: Observed | None = None) -> list[F
     missing = len(not_indexed(carbon.staging, carbon.store))
     found += [health.not_indexed_uploads(missing)] if missing else []
     return sorted(found, key=lambda f: f.rank)
+
+
+def check_uploads(carbon: CarbonService) -> str:
+    """The rows of uploads are there: carbon is made of them again, if it is ever lost."""
+    count, lost = len(carbon.store.uploads.current()), uploads_without_rows(carbon.staging, carbon.store)
+    if lost:
+        named = "; ".join(map(str, lost[:5])) + (f" and {len(lost) - 5} more" if len(lost) > 5 else "")
+        raise PerennialError(
+            f"the staged rows of {len(lost)} of {count} uploads are gone: {named}",
+            remedy="upload these files again, or put the staged files back",
+        )
+    return f"the rows of {count} uploads are there"
+
+
+def check_applications(carbon: CarbonService) -> str | None:
+    """Each application lists its entries; the list is not kept."""
+    if not carbon.feeds:
+        return None
+    found = []
+    for origin, feed in carbon.feeds.items():
+        try:
+            found.append(f"{origin} answers ({len(feed.changes())} scopes)")
+        except TransientResourceError as error:
+            remedy = f"see that {feed.setting}_URL is right and the application runs"
+            raise PerennialError(error.message, remedy=remedy) from error
+    return ", ".join(found)
+
+
+CHECKS = {"uploads": check_uploads, "applications": check_applications}

@@ -6,6 +6,7 @@ script, loads nothing and forbids both.
 
 from __future__ import annotations
 
+import json
 import re
 from decimal import Decimal
 from functools import cache
@@ -39,7 +40,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    formats = (grouped, counted, share, change, tonnes, in_tonnes, prose)
+    formats = (grouped, counted, share, change, tonnes, in_tonnes, prose, keys)
     environment.filters.update({format_.__name__: format_ for format_ in formats})
     environment.globals.update(NONE=NONE, CO2E=CO2E, T_CO2E=T_CO2E)
     return environment
@@ -94,3 +95,10 @@ def prose(text: str) -> Markup:
         for n, part in enumerate(text.split("`"))
     )
     return Markup("").join(parts)
+
+
+def keys(classification: str | None) -> str:
+    """What would choose a factor, for people."""
+    if classification is None:
+        return "entries that have changed since"
+    return ", ".join(f"{name} {value}" for name, value in json.loads(classification).items())

@@ -10,8 +10,7 @@ from domain.carbon.observed import Observed
 from domain.carbon.report_state import ReportState, report_state, types_with_changed_entries
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS, year_of
 from domain.shared.compute import packaged
-from services.carbon.consistent_read import read_consistently
-from services.carbon.report import Report, report_of, report_rows
+from services.carbon.report import Report, read_consistently, report_of, report_rows
 from services.carbon.report_html import render
 from services.carbon.report_view import PageContext, PageRows, Row, view_of
 from services.carbon.service import CarbonService

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -139,11 +138,10 @@ class ReportView:
     units: tuple[Unit, ...]
     methods: tuple[Method, ...]
     """In the catalogue's order: the types that have results, or should have newer ones."""
-    sources: tuple[Row, ...]
-    files: tuple[Row, ...]
-    unmatched: tuple[Row, ...]
+    rows: PageRows
+    """Sources, files and unmatched entries are shown as they are."""
     titles: Mapping[str, str]
-    """Of the data entry types, by name."""
+    """Of the data entry types, by name; a published report still shows a type that the catalogue lost."""
 
     @property
     def decimals(self) -> int:
@@ -174,19 +172,9 @@ def view_of(catalogue: Catalogue, report: Report, rows: PageRows, context: PageC
         years=_years(report.year, total, rows.years, context.outdated_years),
         units=tuple(_units(report, rows.units)),
         methods=methods,
-        sources=tuple(_sources(catalogue, rows.factors)),
-        files=tuple(
-            {**row, "title": _title(catalogue, row["data_entry_type"]) or row["kind"].capitalize()}
-            for row in rows.files
-        ),
-        unmatched=tuple(_unmatched(catalogue, row) for row in rows.unmatched),
+        rows=rows,
         titles={name: kind.title for name, kind in catalogue.types.items()},
     )
-
-
-def _title(catalogue: Catalogue, name: str) -> str:
-    """The name of a type that the catalogue has lost: a published report still shows it."""
-    return catalogue.types[name].title if name in catalogue.types else name
 
 
 def _line(title: str, rows: Sequence[Row]) -> Line:
@@ -253,30 +241,6 @@ def _methods(catalogue: Catalogue, results: Sequence[Row], outdated: Mapping[str
                     if row is not None
                 )
                 yield Method(kind, module.title, emissions, outdated.get(kind.name, ""))
-
-
-def _sources(catalogue: Catalogue, rows: Sequence[Row]) -> Iterator[Row]:
-    order = list(catalogue.types)
-    order += sorted({row["data_entry_type"] for row in rows}.difference(order))
-    for row in sorted(rows, key=lambda row: order.index(row["data_entry_type"])):
-        yield {**row, "title": _title(catalogue, row["data_entry_type"])}
-
-
-def _unmatched(catalogue: Catalogue, row: Row) -> Row:
-    """With the keys of the entries as a text, and the kind of emissions only where a type has several."""
-    kind = catalogue.types.get(row["data_entry_type"])
-    several = kind is not None and len(kind.emissions) > 1
-    if row["classification"] is None:
-        chosen_by = "entries that have changed since"
-    else:
-        chosen_by = ", ".join(f"{name} {value}" for name, value in json.loads(row["classification"]).items())
-    title = _title(catalogue, row["data_entry_type"])
-    return {
-        **row,
-        "title": title,
-        "emission": row["emission_type"] if several else "",
-        "chosen_by": chosen_by,
-    }
 
 
 def _units(report: Report, rows: Sequence[Row]) -> Iterator[Unit]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,12 +19,56 @@ from domain.shared.tabular.problems import FileRefused
 from domain.shared.tabular.sheet import Parsed
 from domain.shared.years import YEARS
 from resources.ledger.pipelines import new_pipeline_id
-from services.carbon.receipt import Receipt
 from services.carbon.reindex import write_note
 from services.carbon.service import CarbonService
 from services.carbon.unit_checks import refuse_taken_units
 from services.carbon.upload_store import Upload
 from services.carbon.uploaded_file import File, check_file
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What became of a file."""
+
+    upload: Upload
+    known: bool
+    """The same file is in already: nothing was done."""
+    superseded: bool = False
+    """Newer uploads supersede the upload that is known."""
+    jobs: tuple[int, ...] = ()
+    replaced: tuple[Upload, ...] = ()
+    """The uploads that this one supersedes, the oldest first."""
+
+    @property
+    def summary(self) -> str:
+        one = self.upload
+        if self.known:
+            later = "; newer uploads supersede it" if self.superseded else ""
+            return f"already in, as upload {one.id}{later}; nothing to do"
+        left = f", {one.rows - one.taken:,} left out" if one.rows != one.taken else ""
+        years = ", ".join(map(str, one.years))
+        return f"{one.taken:,} rows of {years} taken{left}; upload {one.id}, pipeline {one.pipeline_id}"
+
+    def as_json(self) -> dict[str, Any]:
+        one = self.upload
+        return {
+            "upload": one.id,
+            "pipeline": one.pipeline_id,
+            "file": one.name,
+            "sha256": one.sha256,
+            "kind": one.kind,
+            "type": one.topic or None,
+            "years": list(one.years),
+            "rows": one.rows,
+            "taken": one.taken,
+            "problems": list(one.problems),
+            "problem_count": one.problem_count,
+            "warnings": list(one.warnings),
+            "known_already": self.known,
+            "superseded": self.superseded,
+            "jobs": list(self.jobs),
+            "replaced": [{"upload": old.id, "file": old.name} for old in self.replaced],
+        }
 
 
 def upload(

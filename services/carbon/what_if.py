@@ -22,7 +22,7 @@ from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, year_
 from domain.shared.compute import packaged, query
 from domain.shared.table import ABSENT
 from services.carbon.calculate import sums_of
-from services.carbon.consistent_read import report_state_of
+from services.carbon.report import report_state_of
 from services.carbon.service import CarbonService
 from services.carbon.uploaded_file import File, check_file
 

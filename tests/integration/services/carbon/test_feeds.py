@@ -13,10 +13,8 @@ from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
 from resources.feeds.client import Entries
 from sandbox.carbon.application import Answer, Application, Place, serving
-from services.carbon.checks import check_applications
-from services.carbon.feeds import poll_feeds
-from services.carbon.findings import find_problems
-from services.carbon.retention import delete_superseded_readings
+from services.carbon.feeds import delete_superseded_readings, poll_feeds
+from services.carbon.findings import check_applications, find_problems
 from tests.command import said
 from tests.integration.services.carbon.carbon_app import TRAIN, YEAR, CarbonApp, settle
 from tests.integration.services.carbon.carbon_app import UNITS as TREE

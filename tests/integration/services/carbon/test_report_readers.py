@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 from domain.carbon.observed import Observed
 from domain.carbon.report_state import ReportState
 from domain.shared.clock import machine_clock
-from services.carbon.consistent_read import read_consistently
-from services.carbon.report import report_rows
+from services.carbon.report import read_consistently, report_rows
 from tests.integration.services.carbon.carbon_app import (
     FACTORS,
     PAPER,

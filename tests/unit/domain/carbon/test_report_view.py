@@ -81,16 +81,6 @@ def test_incomplete__has_entries_without_a_factor_and_measured_ones(world: World
     assert counts == [("hotel", 9, 2, 1), ("waste", 1, 0, 1)]
 
 
-def test_view__with_a_type_that_the_catalogue_lost__shows_its_name(world: World):
-    world.factors = [{"data_entry_type": "rocket", "source": "NASA", "factors": 1, "stale": 0, "mg": 0}]
-    world.files = [{"kind": "data", "data_entry_type": "rocket"}, {"kind": "units", "data_entry_type": ""}]
-    unmatched = {"data_entry_type": "rocket", "emission_type": "boost", "entries": 1, "kinds": 1}
-    world.unmatched = [unmatched | {"classification": "{}"}]
-    view = world.view()
-    assert [file["title"] for file in view.files] == ["rocket", "Units"]
-    assert view.sources[0]["title"] == view.unmatched[0]["title"] == "rocket"
-
-
 @pytest.mark.parametrize(("tonnes", "decimals"), [(0, 3), (9, 3), (10, 2), (999, 2), (-1_000, 1)])
 def test_decimals__leave_four_digits_of_the_total(tonnes: int, decimals: int):
     assert World().add("u").emit("u", "road", tonnes * TONNE).view().decimals == decimals
