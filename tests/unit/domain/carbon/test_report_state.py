@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
 
-from domain.carbon.feeds import FeedRead
-from domain.carbon.report_state import ReportState
+from domain.carbon.feeds import FeedChange, FeedRead
+from domain.carbon.plan import plan
+from domain.carbon.report_state import ReportState, report_state
 from tests.unit.domain.carbon.world import (
     ENTRIES,
     MASSES,
@@ -66,27 +68,6 @@ def test_type__is_outdated_from_its_upload_until_the_report_is_summed(
     assert world.report_state().headline == "Up to date"
 
 
-@pytest.mark.parametrize(("table", "partition"), PARTITIONS)
-@pytest.mark.parametrize("locked", [False, True])
-def test_unavailable_partition__is_never_up_to_date_nor_recalculated_from(
-    world: World, table: str, partition: str, locked: bool
-) -> None:
-    if locked:
-        world.locked[2025] = "published"
-    world.withhold(table, partition)
-    shown = VALUES if table == PAST else table  # they are written together, and one verdict covers both
-    verdict = world.verdict(shown, partition)
-    assert (verdict.state, verdict.reason_code) == ("unavailable", "lake_unavailable")
-    assert UNAVAILABLE.unavailable in verdict.reason
-    assert world.due() == set()
-    found = world.report_state()
-    assert not found.current
-    assert not found.altered, "what cannot be read is not altered for that"
-    assert any(UNAVAILABLE.unavailable in note for note in found.notes)
-    world.give_back(table, partition)
-    assert world.report_state().current
-
-
 def test_upload__to_an_unavailable_partition__waits_with_its_pipeline(world: World) -> None:
     world.withhold(ENTRIES, "plane|2025")
     one = world.upload("plane", says="more")
@@ -122,20 +103,24 @@ def test_waiting_factors__outdate_no_type_by_name(world: World) -> None:
 
 
 @pytest.mark.parametrize("locked", [False, True])
-@pytest.mark.parametrize("how", ["lose", "corrupt", "edit"])
+@pytest.mark.parametrize("how", ["lose", "corrupt", "edit", "withhold"])
 @pytest.mark.parametrize("partition", PARTITIONS, ids=lambda partition: partition[0])
-def test_corrupt_partition__is_an_issue_in_a_locked_year_too(
+def test_partition_differs_or_is_unavailable__is_an_issue_in_a_locked_year_too(
     world: World, partition: tuple[str, str], how: str, locked: bool
 ) -> None:
     getattr(world, how)(*partition)
     if locked:
         world.locked[2025] = "published"
+    name = VALUES if partition[0] == PAST else partition[0]  # they are written together
     found = world.report_state()
     assert not found.current
-    assert found.headline != "Up to date"
-    name = VALUES if partition[0] == PAST else partition[0]
     assert any(note.startswith(f"{name} {partition[1]} is not up to date: ") for note in found.notes)
-    assert bool(found.altered) == (partition[0] == REPORT)
+    assert bool(found.altered) == (partition[0] == REPORT and how != "withhold")
+    if how == "withhold":
+        assert world.verdict(name, partition[1]).state == "unavailable"
+        assert world.due() == set()
+        world.give_back(*partition)
+        assert world.report_state().current
 
 
 def test_report__that_was_altered__is_not_what_was_calculated(world: World) -> None:
@@ -220,12 +205,6 @@ def test_report_state__of_one_year__ignores_other_years() -> None:
 
 
 def test_unknown_type__is_an_issue_of_no_type(world: World) -> None:
-    from dataclasses import replace
-
-    from domain.carbon.feeds import FeedChange
-    from domain.carbon.plan import plan
-    from domain.carbon.report_state import report_state
-
     seen = replace(world.observed, feed_changes=[FeedChange("app", "main", "teleport", 2025, "1")])
     found = report_state(world.catalogue, seen, plan(world.catalogue, seen).verdicts, 2025)
     assert (found.outdated, found.headline) == ({}, "Not up to date")
