@@ -11,11 +11,12 @@ from typing import Any
 from domain.carbon.feeds import FeedRead
 from domain.carbon.jobs import FEED_ENTRIES
 from domain.carbon.plan import NO_FILES, NOT_INDEXED, UNCOUNTED, UNKNOWN_TYPE, YEAR_LOCKED
-from domain.shared.health import Finding, Health, WorkRow
+from domain.shared.health import Finding, Health, SourceFreshness
 from domain.shared.printable import printable
 from domain.shared.reasons import actions
 from domain.shared.verdict import UNAVAILABLE, Plan
-from domain.shared.work_findings import SourceRow, fails, plan_findings
+from domain.shared.work import Work
+from domain.shared.work_findings import plan_findings
 
 _HEALTH: Mapping[str, Health] = {
     UNAVAILABLE: "broken",
@@ -29,10 +30,10 @@ NOTHING_READ: Mapping[str, FeedRead] = MappingProxyType({})
 
 def findings(
     plan: Plan,
-    work: Sequence[WorkRow],
+    work: Sequence[Work],
     now: datetime,
     machine_now: datetime,
-    feeds: Iterable[SourceRow] = (),
+    feeds: Iterable[SourceFreshness] = (),
     feed_reads: Mapping[str, FeedRead] = NOTHING_READ,
 ) -> list[Finding]:
     """Return everything that is not healthy, the worst first. `feeds` are the polled applications."""
@@ -40,7 +41,7 @@ def findings(
         replace(f, action=f.action.replace("YEAR", f.subject.rpartition(":")[2].rpartition("|")[2]))
         for f in plan_findings("carbon", plan, work, now, machine_now, _HEALTH, unshown=[NOT_INDEXED])
     ]
-    found += [_failing(feed) for feed in feeds if fails(feed)]
+    found += [_failing(feed) for feed in feeds if feed.fails]
     found += [
         _refused(partition, scope, refused)
         for partition, one in feed_reads.items()
@@ -61,7 +62,7 @@ def not_indexed_uploads(count: int) -> Finding:
     return _broken("uploads", NOT_INDEXED, reason)
 
 
-def _failing(feed: SourceRow) -> Finding:
+def _failing(feed: SourceFreshness) -> Finding:
     reason = (feed.last_error or "the last attempt failed").splitlines()[0]
     return _broken(feed.source, "feed_error", reason, feed.last_failure)
 

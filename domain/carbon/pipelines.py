@@ -9,13 +9,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.jobs import ASKED, FEED_ENTRIES, JOBS, Phase
 from domain.carbon.plan import YEAR_LOCKED
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES, year_of
 from domain.shared.verdict import Plan
+from domain.shared.work import Work
 
 Status = Literal["NOT_STARTED", "RUNNING", "SUCCESS", "PARTIAL", "FAILED"]
 """NOT_STARTED  nothing was begun
@@ -54,25 +55,6 @@ def locked_pipelines(plan: Plan) -> Mapping[str, frozenset[int]]:
     return {name: frozenset(years) for name, years in found.items()}
 
 
-class Row(Protocol):
-    """What a pipeline's status needs of a work item."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def key(self) -> str: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def reason_code(self) -> str: ...
-    @property
-    def created_at(self) -> datetime: ...
-    @property
-    def started_at(self) -> datetime | None: ...
-    @property
-    def finished_at(self) -> datetime | None: ...
-
-
 @dataclass(frozen=True)
 class Span:
     """The time from the first start to the last end of some work; without an end while any of it goes on."""
@@ -92,7 +74,7 @@ class Pipeline(Span):
 
 
 def pipeline(
-    rows: Iterable[Row], *, refused: bool = False, more: bool = False, locked: bool = False
+    rows: Iterable[Work], *, refused: bool = False, more: bool = False, locked: bool = False
 ) -> Pipeline:
     """Return the pipeline of these work items.
 
@@ -121,7 +103,7 @@ def _status_of(rows: Status, phases: Sequence[Span], more: bool) -> Status:
     return "RUNNING" if more else "SUCCESS"
 
 
-def _span(rows: Sequence[Row]) -> Span:
+def _span(rows: Sequence[Work]) -> Span:
     counting = _counting(rows)
     status = _status(counting)
     started = min((r.started_at for r in rows if r.started_at), default=None)
@@ -130,14 +112,14 @@ def _span(rows: Sequence[Row]) -> Span:
     return Span(status, started, max(ends, default=None) if over else None)
 
 
-def _counting(rows: Sequence[Row]) -> list[Row]:
+def _counting(rows: Sequence[Work]) -> list[Work]:
     """Return the newest work item of each key, which has tried again what failed before."""
     needed = [row for row in rows if row.status != "superseded"]
     # Sorting keeps the order of equals: of two rows of one moment the later one counts.
     return list({(r.kind, r.key): r for r in sorted(needed, key=lambda r: r.created_at)}.values())
 
 
-def _status(rows: Sequence[Row]) -> Status:
+def _status(rows: Sequence[Work]) -> Status:
     found = {row.status for row in rows}
     if found <= {"queued"} and not any(row.started_at for row in rows):
         return "NOT_STARTED"
@@ -148,7 +130,7 @@ def _status(rows: Sequence[Row]) -> Status:
     return "PARTIAL" if found & {"completed", "skipped"} else "FAILED"
 
 
-def recalculating(catalogue: Catalogue, rows: Iterable[Row]) -> frozenset[tuple[str, int]]:
+def recalculating(catalogue: Catalogue, rows: Iterable[Work]) -> frozenset[tuple[str, int]]:
     """Return the modules, each with its year, whose numbers are about to change: any part is queued or
     running."""
     moving = [r.key.split(":", 1) for r in rows if r.status in ("queued", "running")]

@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from typing import Literal
 
 from domain.market.trading import TradingCalendar, at, shanghai
-from domain.shared.work_findings import SourceRow, fails
+from domain.shared.health import SourceFreshness
 
 STALE_FROM = timedelta(hours=48)
 SILENT_BEYOND = timedelta(days=7)
@@ -21,8 +21,8 @@ class Freshness:
     reason: str
 
 
-def freshness(source: SourceRow, calendar: TradingCalendar, now: datetime) -> Freshness:
-    if fails(source):
+def freshness(source: SourceFreshness, calendar: TradingCalendar, now: datetime) -> Freshness:
+    if source.fails:
         return Freshness("error", source.last_error or "the last attempt failed")
     if source.last_success is None:
         return Freshness("never_ingested", "no successful fetch yet")

@@ -13,10 +13,11 @@ from domain.market.freshness import freshness
 from domain.market.plan import EARLY, EXPLAINED
 from domain.market.tables import DERIVED
 from domain.market.trading import TradingCalendar
-from domain.shared.health import Finding, Health, WorkRow
+from domain.shared.health import Finding, Health, SourceFreshness
 from domain.shared.reasons import actions
 from domain.shared.verdict import UNAVAILABLE, Plan
-from domain.shared.work_findings import SourceRow, plan_findings
+from domain.shared.work import Work
+from domain.shared.work_findings import plan_findings
 
 _HEALTH: Mapping[str, Health] = {UNAVAILABLE: "broken", EXPLAINED: "explained"}
 """What cannot be read needs a person if it lasts."""
@@ -24,8 +25,8 @@ _HEALTH: Mapping[str, Health] = {UNAVAILABLE: "broken", EXPLAINED: "explained"}
 
 def findings(
     plan: Plan,
-    work: Sequence[WorkRow],
-    sources: Iterable[SourceRow],
+    work: Sequence[Work],
+    sources: Iterable[SourceFreshness],
     calendar: TradingCalendar,
     now: datetime,
     machine_now: datetime,
@@ -64,7 +65,9 @@ def _with_causes(found: Sequence[Finding]) -> Iterator[Finding]:
 _SOURCE_HEALTH: Mapping[str, Health] = {"error": "broken", "stale": "stale", "never_ingested": "healing"}
 
 
-def _sources(sources: Iterable[SourceRow], calendar: TradingCalendar, now: datetime) -> Iterable[Finding]:
+def _sources(
+    sources: Iterable[SourceFreshness], calendar: TradingCalendar, now: datetime
+) -> Iterable[Finding]:
     for source in sources:
         fresh = freshness(source, calendar, now)
         if fresh.status == "healthy":

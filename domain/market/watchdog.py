@@ -11,8 +11,8 @@ from domain.market.derived import coverage_status
 from domain.market.freshness import freshness
 from domain.market.observed import Observed, Rules
 from domain.market.trading import due_at, newest_published, shanghai
+from domain.shared.health import SourceFreshness
 from domain.shared.table import ABSENT
-from domain.shared.work_findings import SourceRow
 
 DAYS_BEHIND = 3
 """How many trading days the newest day in the lake may be behind the newest one published."""
@@ -27,7 +27,7 @@ class Watch:
 
 
 def watch(
-    catalogue: Catalogue, seen: Observed, sources: Iterable[SourceRow], now: datetime, rules: Rules
+    catalogue: Catalogue, seen: Observed, sources: Iterable[SourceFreshness], now: datetime, rules: Rules
 ) -> Watch:
     """Healthy if the newest day is near and whole and every source has answered lately."""
     problems = list(_calendar(seen, now))

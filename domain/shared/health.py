@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from domain.shared.error import PerennialError
 
@@ -46,6 +46,29 @@ class Finding:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class SourceFreshness:
+    """When a source last answered and last failed.
+
+    `last_error` belongs to `last_failure` and stays after later successes. `rows_today` and `rows_latest` are
+    those of the last success.
+    """
+
+    source: str
+    last_success: datetime | None = None
+    last_failure: datetime | None = None
+    last_error: str | None = None
+    rows_today: int | None = None
+    rows_latest: int | None = None
+    updated_at: datetime | None = None
+
+    @property
+    def fails(self) -> bool:
+        """Whether its last attempt failed."""
+        success, failure = self.last_success, self.last_failure
+        return failure is not None and (success is None or failure > success)
+
+
 def unobserved(domain: str, subject: str, error: PerennialError) -> Finding:
     """The finding about something that could not be observed."""
     action = error.remedy or "see `perennial doctor`"
@@ -64,32 +87,3 @@ def summary(found: Sequence[Finding]) -> str:
     return f"{counted}: nobody is needed" + (
         f", next attempt {coming[0]:%Y-%m-%d %H:%M} UTC" if coming else ""
     )
-
-
-class WorkRow(Protocol):
-    """What health needs to know of a work row."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def key(self) -> str: ...
-    @property
-    def fingerprint(self) -> str: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def reason_code(self) -> str | None: ...
-    @property
-    def error(self) -> str | None: ...
-    @property
-    def attempts(self) -> int: ...
-    @property
-    def not_before(self) -> datetime | None: ...
-    @property
-    def created_at(self) -> datetime: ...
-    @property
-    def finished_at(self) -> datetime | None: ...
-    @property
-    def lease_until(self) -> datetime | None: ...
-    @property
-    def run_id(self) -> str | None: ...

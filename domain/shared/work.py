@@ -1,4 +1,4 @@
-"""Work as values: what a kind of work may do when it fails, and what is requested."""
+"""Work as values: its kinds, what is requested, and one row of the ledger."""
 
 from __future__ import annotations
 
@@ -58,3 +58,41 @@ class WorkRequest:
     """Whether the key is an event, done once for all; until retention deletes its row."""
     pipelines: tuple[str, ...] = ()
     """The pipelines that this work belongs to; one work item may complete several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One generation of one work item: a row of table `work`. A new one has the values given here.
+
+    `attempts` counts claims by distinct runs, `crash_count` those of them that ended in a way nobody
+    classified (a bug, a killed process), `dispatches` the runs started since the last claim, and
+    `recurrence` the generations in a row that ended well and yet were requested again.
+    """
+
+    id: int
+    kind: str
+    key: str
+    status: str
+    reason_code: str
+    fingerprint: str
+    params: Mapping[str, Any]
+    tenant: str
+    priority: int
+    once: bool
+    parent_id: int | None
+    max_attempts: int | None
+    not_before: datetime
+    created_at: datetime
+    updated_at: datetime
+    error_kind: str | None = None
+    error: str | None = None
+    attempts: int = 0
+    crash_count: int = 0
+    dispatches: int = 0
+    dispatch_id: str | None = None
+    recurrence: int = 0
+    run_id: str | None = None
+    lease_until: datetime | None = None
+    fence: int = 0
+    started_at: datetime | None = None
+    finished_at: datetime | None = None

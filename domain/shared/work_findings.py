@@ -4,34 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
 
-from domain.shared.health import Finding, Health, WorkRow
+from domain.shared.health import Finding, Health
 from domain.shared.reasons import actions
 from domain.shared.verdict import Plan, Verdict
+from domain.shared.work import Work
 
 NOT_STARTED = "nothing with a running daemon (`make up`); without one run `perennial {domain} heal`"
 BY_HAND = "see `perennial work show ID`, correct the cause, then `perennial work retry ID`"
 UNDER_WAY = ("queued", "deferred", "running")
-
-
-class SourceRow(Protocol):
-    """What a finding needs of a source: when it answered last, and when it failed."""
-
-    @property
-    def source(self) -> str: ...
-    @property
-    def last_success(self) -> datetime | None: ...
-    @property
-    def last_failure(self) -> datetime | None: ...
-    @property
-    def last_error(self) -> str | None: ...
-
-
-def fails(source: SourceRow) -> bool:
-    """Whether its last attempt failed."""
-    success, failure = source.last_success, source.last_failure
-    return failure is not None and (success is None or failure > success)
 
 
 def not_started(domain: str) -> str:
@@ -41,7 +22,7 @@ def not_started(domain: str) -> str:
 def plan_findings(
     domain: str,
     plan: Plan,
-    work: Sequence[WorkRow],
+    work: Sequence[Work],
     now: datetime,
     machine_now: datetime,
     health: Mapping[str, Health],
@@ -68,7 +49,7 @@ def plan_findings(
 def _verdict_finding(
     domain: str,
     verdict: Verdict,
-    row: WorkRow | None,
+    row: Work | None,
     now: datetime,
     machine_now: datetime,
     health: Mapping[str, Health],
@@ -92,11 +73,11 @@ def _verdict_finding(
     )
 
 
-def latest_rows(work: Sequence[WorkRow], judged: Mapping[str, Verdict]) -> dict[str, WorkRow]:
+def latest_rows(work: Sequence[Work], judged: Mapping[str, Verdict]) -> dict[str, Work]:
     """Return for each key the row that counts: one under way, else one that refuses what is due now, else
     the last that failed or was cancelled."""
 
-    def weight(row: WorkRow) -> tuple[bool, bool, bool]:
+    def weight(row: Work) -> tuple[bool, bool, bool]:
         verdict = judged.get(row.key)
         same = verdict is not None and verdict.due and verdict.fingerprint == row.fingerprint
         return (row.status in UNDER_WAY, same, row.status == "failed")
@@ -107,7 +88,7 @@ def latest_rows(work: Sequence[WorkRow], judged: Mapping[str, Verdict]) -> dict[
 
 def work_finding(
     domain: str,
-    row: WorkRow,
+    row: Work,
     verdict: Verdict | None,
     now: datetime,
     machine_now: datetime,
@@ -142,7 +123,7 @@ def work_finding(
     )
 
 
-def _cancelled_finding(domain: str, row: WorkRow, verdict: Verdict) -> Finding:
+def _cancelled_finding(domain: str, row: Work, verdict: Verdict) -> Finding:
     """Return the finding of due work that a person cancelled for exactly this reason."""
     when = f" {row.finished_at:%Y-%m-%d %H:%M} UTC" if row.finished_at else ""
     return Finding(

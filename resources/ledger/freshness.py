@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Engine, select
 
 from domain.shared.clock import Clock
+from domain.shared.health import SourceFreshness as SourceFreshness  # noqa: PLC0414 - a value of the domain
 from resources.database.engine import reading, writing
 from resources.database.statements import insert_into
 from resources.ledger.outcome import cause_of
 from resources.ledger.schema import source_freshness
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFreshness:
-    """`last_error` belongs to `last_failure` and stays after later successes. `rows_today` and
-    `rows_latest` are those of the last success."""
-
-    source: str
-    last_success: datetime | None
-    last_failure: datetime | None
-    last_error: str | None
-    rows_today: int | None
-    rows_latest: int | None
-    updated_at: datetime
-
 
 _COLUMNS = [source_freshness.c[column.name] for column in fields(SourceFreshness)]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any
 
 from domain.shared.error import TransientResourceError
+from domain.shared.work import Work as Work  # noqa: PLC0414 - a value of the domain
 
 WORKER = "worker:"
 """A holder so prefixed is a process and no Dagster run: only its lease says whether it lives."""
@@ -19,44 +18,6 @@ REQUESTED = "requested"
 BY_A_PERSON = (RETRIED, REQUESTED)
 DONE_MEANWHILE = "done_meanwhile"
 """The reason code of work whose result was there already."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """One generation of one work item: a row of table `work`. A new one has the values given here.
-
-    `attempts` counts claims by distinct runs, `crash_count` those of them that ended in a way nobody
-    classified (a bug, a killed process), `dispatches` the runs started since the last claim, and
-    `recurrence` the generations in a row that ended well and yet were requested again.
-    """
-
-    id: int
-    kind: str
-    key: str
-    status: str
-    reason_code: str
-    fingerprint: str
-    params: Mapping[str, Any]
-    tenant: str
-    priority: int
-    once: bool
-    parent_id: int | None
-    max_attempts: int | None
-    not_before: datetime
-    created_at: datetime
-    updated_at: datetime
-    error_kind: str | None = None
-    error: str | None = None
-    attempts: int = 0
-    crash_count: int = 0
-    dispatches: int = 0
-    dispatch_id: str | None = None
-    recurrence: int = 0
-    run_id: str | None = None
-    lease_until: datetime | None = None
-    fence: int = 0
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

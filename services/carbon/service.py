@@ -27,7 +27,6 @@ from domain.shared.hashing import digest
 from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, Table, Version
 from domain.shared.verdict import Plan
-from domain.shared.work_findings import fails
 from resources.objects.staging import LOST
 from services.carbon.reindex import not_indexed
 from services.carbon.store import CarbonStore, YearLock, YearLocked, gated
@@ -150,7 +149,7 @@ class CarbonService:
         return {
             origin: None if row is None else row.last_success
             for origin, row in rows.items()
-            if row is None or fails(row)
+            if row is None or row.fails
         }
 
     def _feed_reads(self) -> dict[str, FeedRead]:

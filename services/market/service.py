@@ -176,8 +176,7 @@ class MarketService:
         """When every source of the catalogue last answered and last failed, also one that was never asked."""
         rows = {row.source: row for row in self.sources.all("tushare")}
         return [
-            rows.get(endpoint.source)
-            or SourceFreshness(endpoint.source, None, None, None, None, None, self.clock())
+            rows.get(endpoint.source) or SourceFreshness(endpoint.source)
             for endpoint in self.catalogue.endpoints
         ]
 

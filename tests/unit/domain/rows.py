@@ -3,40 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from domain.shared.health import Finding
+from domain.shared.health import Finding, SourceFreshness
 from domain.shared.verdict import Verdict
+from domain.shared.work import Work
 
 CREATED = datetime(2026, 11, 17, 10, 31, tzinfo=UTC)
 
 
-@dataclass(frozen=True)
-class Row:
+def row(status: str, key: str, kind: str = "kind", **values: Any) -> Work:
     """A row of the ledger."""
-
-    status: str
-    key: str
-    id: int = 7
-    fingerprint: str = ""
-    reason_code: str | None = None
-    error: str | None = None
-    attempts: int = 1
-    not_before: datetime | None = None
-    created_at: datetime = CREATED
-    finished_at: datetime | None = None
-    lease_until: datetime | None = None
-    run_id: str | None = None
+    new = {"id": 7, "reason_code": "", "fingerprint": "", "created_at": CREATED, "not_before": CREATED}
+    rest = {"params": {}, "tenant": "default", "priority": 0, "once": False, "parent_id": None}
+    more = {"max_attempts": None, "updated_at": CREATED, "attempts": 1}
+    return Work(kind=kind, key=key, status=status, **(new | rest | more | values))
 
 
-@dataclass(frozen=True)
-class Source:
-    last_success: datetime | None = None
-    last_failure: datetime | None = None
-    last_error: str | None = None
-    source: str = "tushare.daily"
+def source(
+    success: datetime | None = None, failure: datetime | None = None, error: str | None = None
+) -> SourceFreshness:
+    return SourceFreshness("tushare.daily", success, failure, error)
 
 
 def of_verdict(verdict: Verdict) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
 from typing import Any
@@ -11,6 +11,8 @@ import pytest
 
 from domain.carbon.jobs import ALL_KINDS
 from domain.carbon.pipelines import PHASES, Pipeline, pipeline
+from domain.shared.work import Work
+from tests.unit.domain.rows import row
 
 NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
 KIND = {"data": "carbon.csv_ingest", "emissions": "carbon.emission_recalc", "sums": "carbon.aggregation"}
@@ -21,18 +23,7 @@ def minute(number: int) -> datetime:
     return NOON + timedelta(minutes=number)
 
 
-@dataclass(frozen=True)
-class Item:
-    kind: str
-    key: str
-    status: str
-    reason_code: str = ""
-    created_at: datetime = NOON
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-
-
-def items(*described: str) -> list[Item]:
+def items(*described: str) -> list[Work]:
     """`data completed`, `sums failed`: each in the minute after the one before."""
     found = []
     for number, words in enumerate(described):
@@ -40,7 +31,8 @@ def items(*described: str) -> list[Item]:
         started = minute(number) if status not in ("queued", "cancelled", "superseded") else None
         finished = minute(number + 1) if status in ENDED else None
         key = f"{phase}:{number}|2025"
-        found.append(Item(KIND[phase], key, status, "", minute(number), started, finished))
+        times = {"created_at": minute(number), "started_at": started, "finished_at": finished}
+        found.append(row(status, key, KIND[phase], **times))
     return found
 
 

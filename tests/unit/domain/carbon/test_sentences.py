@@ -21,7 +21,7 @@ from tests.unit.domain.carbon.world import (
     World,
     a_catalogue,
 )
-from tests.unit.domain.rows import Row, Source, assert_sentences, of_finding, of_verdict
+from tests.unit.domain.rows import assert_sentences, of_finding, of_verdict, row, source
 
 CHANGE = FeedChange("manual", "main", "plane", 2025, "1")
 REFUSED = {
@@ -84,13 +84,13 @@ def test_sentences__of_plan_and_findings__are_those_of_the_file(write_sentences:
     world = World.reported()
     world.edit(REPORT)
     key, wanted = f"{REPORT}:2025", world.verdict(REPORT).fingerprint
-    for row in (
-        Row("deferred", key, reason_code="lake_busy", error="locked", not_before=NOON + timedelta(minutes=1)),
-        Row("failed", key, reason_code="unclassified", error="KeyError: 'x'"),
-        Row("cancelled", key, fingerprint=wanted, finished_at=NOON),
+    for work in (
+        row("deferred", key, reason_code="lake_busy", error="locked", not_before=NOON + timedelta(minutes=1)),
+        row("failed", key, reason_code="unclassified", error="KeyError: 'x'"),
+        row("cancelled", key, fingerprint=wanted, finished_at=NOON),
     ):
-        lines += map(of_finding, findings(world.plan, [row], NOON, NOON))
-    feeds = [Source(NOON - timedelta(days=1), NOON, "HTTP 502\nremedy", "carbon.manual")]
+        lines += map(of_finding, findings(world.plan, [work], NOON, NOON))
+    feeds = [source(NOON - timedelta(days=1), NOON, "HTTP 502\nremedy")]
     reads = {PLANE: FeedRead({}, REFUSED)}
     lines += map(of_finding, findings(World.reported().plan, (), NOON, NOON, feeds, reads))
     lines += map(of_finding, (unknown_inbox_entries(["a", "b", "c", "d"]), not_indexed_uploads(2)))

@@ -10,15 +10,18 @@ from hypothesis import strategies as st
 
 from domain.market.freshness import due_age, freshness
 from domain.market.trading import TradingCalendar
+from domain.shared.health import SourceFreshness
 from tests.unit.domain.market.world import SHANGHAI, shanghai_time, trading_calendar
-from tests.unit.domain.rows import Source
+from tests.unit.domain.rows import source
 
 CALENDAR = trading_calendar()
 NO_CALENDAR = TradingCalendar.of((), ())
 INSTANT = timedelta(microseconds=1)
 
 
-def status_and_reason(source: Source, now: datetime, calendar: TradingCalendar = CALENDAR) -> tuple[str, str]:
+def status_and_reason(
+    source: SourceFreshness, now: datetime, calendar: TradingCalendar = CALENDAR
+) -> tuple[str, str]:
     fresh = freshness(source, calendar, now)
     return fresh.status, fresh.reason
 
@@ -30,14 +33,16 @@ HOUR = timedelta(hours=1)
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        (Source(), ("never_ingested", "no successful fetch yet")),
-        (Source(last_failure=NOW - HOUR, last_error="HTTP 502"), ("error", "HTTP 502")),
-        (Source(NOW - HOUR, NOW - HOUR + INSTANT, "HTTP 502"), ("error", "HTTP 502")),
-        (Source(last_failure=NOW), ("error", "the last attempt failed")),
-        (Source(NOW - HOUR, NOW - 2 * HOUR, "HTTP 502"), ("healthy", "")),
+        (source(), ("never_ingested", "no successful fetch yet")),
+        (source(None, NOW - HOUR, "HTTP 502"), ("error", "HTTP 502")),
+        (source(NOW - HOUR, NOW - HOUR + INSTANT, "HTTP 502"), ("error", "HTTP 502")),
+        (source(None, NOW), ("error", "the last attempt failed")),
+        (source(NOW - HOUR, NOW - 2 * HOUR, "HTTP 502"), ("healthy", "")),
     ],
 )
-def test_freshness__last_success_and_failure__decide(source: Source, expected: tuple[str, str]) -> None:
+def test_freshness__last_success_and_failure__decide(
+    source: SourceFreshness, expected: tuple[str, str]
+) -> None:
     assert status_and_reason(source, NOW) == expected
 
 
@@ -53,7 +58,7 @@ def test_freshness__last_success_and_failure__decide(source: Source, expected: t
 )
 def test_freshness__age__decides_the_status(age: timedelta, status: str) -> None:
     always_open = TradingCalendar.of([NOW.date() - timedelta(days=n) for n in range(30)], [2026])
-    fresh = freshness(Source(last_success=NOW - age), always_open, NOW)
+    fresh = freshness(source(NOW - age), always_open, NOW)
     assert fresh.status == status
     assert (fresh.reason == "silent") == (status == "error")
 
@@ -72,14 +77,14 @@ def test_freshness__age__decides_the_status(age: timedelta, status: str) -> None
     ],
 )
 def test_freshness__weekend_or_holiday__makes_nothing_stale(success: str, now: str, status: str) -> None:
-    assert status_and_reason(Source(last_success=shanghai_time(success)), shanghai_time(now))[0] == status
+    assert status_and_reason(source(shanghai_time(success)), shanghai_time(now))[0] == status
 
 
 def test_freshness__silent_for_seven_open_days__is_an_error() -> None:
-    source = Source(last_success=shanghai_time("2026-11-02 18:40"))
-    assert status_and_reason(source, shanghai_time("2026-11-10 18:40"))[0] == "stale"
-    assert status_and_reason(source, shanghai_time("2026-11-11 18:40"))[0] == "stale"  # exactly seven
-    assert status_and_reason(source, shanghai_time("2026-11-11 18:41")) == ("error", "silent")
+    silent = source(shanghai_time("2026-11-02 18:40"))
+    assert status_and_reason(silent, shanghai_time("2026-11-10 18:40"))[0] == "stale"
+    assert status_and_reason(silent, shanghai_time("2026-11-11 18:40"))[0] == "stale"  # exactly seven
+    assert status_and_reason(silent, shanghai_time("2026-11-11 18:41")) == ("error", "silent")
 
 
 def test_due_age__no_calendar__counts_weekdays() -> None:

@@ -9,12 +9,13 @@ import pytest
 
 from domain.market.health import findings
 from domain.shared.error import PermanentRunnerError, TransientResourceError
-from domain.shared.health import Finding
+from domain.shared.health import Finding, SourceFreshness
 from domain.shared.reasons import actions
+from domain.shared.work import Work
 from domain.shared.work_findings import not_started
 from resources.tushare import errors
 from tests.unit.domain.market.world import COVERED, TUESDAY, Market, shanghai_time, unavailable
-from tests.unit.domain.rows import CREATED, Row, Source
+from tests.unit.domain.rows import CREATED, row, source
 
 PRICES = "normalized_daily"
 KEY = f"{PRICES}:{TUESDAY}"
@@ -35,14 +36,14 @@ def gap(market: Market) -> Market:
 
 
 def found(
-    market: Market, *rows: Row, sources: tuple[Source, ...] = (), history_gaps: int = 0
+    market: Market, *rows: Work, sources: tuple[SourceFreshness, ...] = (), history_gaps: int = 0
 ) -> list[Finding]:
     return findings(
         market.plan, rows, sources, market.calendar, market.now, market.now, history_gaps=history_gaps
     )
 
 
-def only(market: Market, *rows: Row, sources: tuple[Source, ...] = ()) -> Finding:
+def only(market: Market, *rows: Work, sources: tuple[SourceFreshness, ...] = ()) -> Finding:
     [finding] = found(market, *rows, sources=sources)
     return finding
 
@@ -51,11 +52,11 @@ def only(market: Market, *rows: Row, sources: tuple[Source, ...] = ()) -> Findin
 
 
 def test_findings__healthy_market__none(market: Market) -> None:
-    assert not found(market, sources=(Source(market.now),))
+    assert not found(market, sources=(source(market.now),))
 
 
-@pytest.mark.parametrize("rows", [(), (Row("completed", KEY),)])
-def test_findings__gap_without_open_work__is_healing(gap: Market, rows: tuple[Row, ...]) -> None:
+@pytest.mark.parametrize("rows", [(), (row("completed", KEY),)])
+def test_findings__gap_without_open_work__is_healing(gap: Market, rows: tuple[Work, ...]) -> None:
     finding = only(gap, *rows)
     assert (finding.domain, finding.subject, finding.health) == ("market", KEY, "healing")
     assert (finding.reason_code, finding.next_attempt, finding.work_id) == ("missing", gap.now, None)
@@ -101,17 +102,17 @@ def test_findings__partial_day__is_healing_until_the_source_repeats_it(
 
 def test_findings__work_cancelled_for_this_reason__is_explained(gap: Market) -> None:
     due, at = gap.verdict(PRICES, TUESDAY), shanghai_time("2026-11-17 19:00").astimezone(UTC)
-    finding = only(gap, Row("cancelled", KEY, fingerprint=due.fingerprint, finished_at=at))
+    finding = only(gap, row("cancelled", KEY, fingerprint=due.fingerprint, finished_at=at))
     assert (finding.health, finding.reason_code, finding.work_id) == ("explained", "called_off", 7)
     assert (finding.next_attempt, finding.since) == (None, at)
 
 
 def test_findings__several_work_items__the_current_one_counts(gap: Market) -> None:
     wanted = gap.verdict(PRICES, TUESDAY).fingerprint
-    failed = Row("failed", KEY, id=1, fingerprint="before", error="no right")
-    off = Row("cancelled", KEY, id=2, fingerprint=wanted)
-    other = Row("cancelled", KEY, id=3, fingerprint="another")
-    running = Row("running", KEY, id=4, fingerprint="before")
+    failed = row("failed", KEY, id=1, fingerprint="before", error="no right")
+    off = row("cancelled", KEY, id=2, fingerprint=wanted)
+    other = row("cancelled", KEY, id=3, fingerprint="another")
+    running = row("running", KEY, id=4, fingerprint="before")
     assert only(gap, failed, off, other).reason_code == "called_off"
     assert only(gap, failed, other).health == "broken"
     assert only(gap, running, off).work_id == 4
@@ -119,14 +120,14 @@ def test_findings__several_work_items__the_current_one_counts(gap: Market) -> No
 
 def test_findings__work_deferred__has_its_reason_and_next_attempt(gap: Market) -> None:
     later = gap.now + timedelta(minutes=8)
-    finding = only(gap, Row("deferred", KEY, reason_code="source_down", error="HTTP 502", not_before=later))
+    finding = only(gap, row("deferred", KEY, reason_code="source_down", error="HTTP 502", not_before=later))
     assert (finding.health, finding.reason_code, finding.work_id) == ("healing", "source_down", 7)
     assert (finding.next_attempt, finding.since) == (later, CREATED)
     assert finding.action == actions("market")["source_down"]
 
 
 def test_findings__work_failed__is_broken_without_next_attempt(gap: Market) -> None:
-    finding = only(gap, Row("failed", KEY, reason_code="unclassified", error="KeyError: 'x'"))
+    finding = only(gap, row("failed", KEY, reason_code="unclassified", error="KeyError: 'x'"))
     assert (finding.health, finding.next_attempt) == ("broken", None)
     assert finding.action == actions("market")["unclassified"].replace("ID", "7")
 
@@ -136,21 +137,21 @@ def test_findings__work_running__is_lost_once_its_lease_has_ended(
     gap: Market, ago: float, reason: str
 ) -> None:
     """By the machine's clock, wherever the business clock was stopped."""
-    row = Row("running", KEY, lease_until=gap.now.astimezone(UTC) - timedelta(seconds=ago))
+    running = row("running", KEY, lease_until=gap.now.astimezone(UTC) - timedelta(seconds=ago))
     for now in (gap.now, gap.now - timedelta(hours=1)):
-        [finding] = findings(gap.plan, [row], (), gap.calendar, now, gap.now)
+        [finding] = findings(gap.plan, [running], (), gap.calendar, now, gap.now)
         assert (finding.health, finding.reason_code) == ("healing", reason)
         assert finding.next_attempt == (now if reason == "worker_lost" else None)
 
 
 def test_findings__work_outside_the_window__is_shown_unless_done(market: Market) -> None:
-    assert only(market, Row("deferred", OLD_KEY, error="HTTP 502")).subject == OLD_KEY
-    assert only(market, Row("failed", OLD_KEY, error="HTTP 502")).health == "broken"
-    assert not found(market, Row("completed", OLD_KEY))
+    assert only(market, row("deferred", OLD_KEY, error="HTTP 502")).subject == OLD_KEY
+    assert only(market, row("failed", OLD_KEY, error="HTTP 502")).health == "broken"
+    assert not found(market, row("completed", OLD_KEY))
 
 
 def test_findings__old_failure_of_a_healthy_day__is_not_shown(market: Market) -> None:
-    assert not found(market, Row("failed", KEY, error="HTTP 502"))
+    assert not found(market, row("failed", KEY, error="HTTP 502"))
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_findings__source_not_fresh__is_shown(
     market: Market, success: str | None, failure: str | None, health: str, reason_code: str, since: str | None
 ) -> None:
     at = [shanghai_time(text) if text else None for text in (success, failure, since)]
-    finding = only(market, sources=(Source(at[0], at[1], "HTTP 502"),))
+    finding = only(market, sources=(source(at[0], at[1], "HTTP 502"),))
     assert (finding.subject, finding.health, finding.reason_code) == ("tushare.daily", health, reason_code)
     assert finding.since == at[2]
 

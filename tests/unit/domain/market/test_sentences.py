@@ -19,7 +19,7 @@ from tests.unit.domain.market.world import (
     state,
     unavailable,
 )
-from tests.unit.domain.rows import Row, Source, assert_sentences, of_finding, of_verdict
+from tests.unit.domain.rows import assert_sentences, of_finding, of_verdict, row, source
 
 KEY = f"{PRICES}:{TUESDAY}"
 
@@ -54,21 +54,21 @@ def test_sentences__of_plan_and_findings__are_those_of_the_file(write_sentences:
     market.change(PRICES, TUESDAY, version=ABSENT)
     market.work(market.verdict(COVERED, TUESDAY))
     now, wanted = market.now, market.verdict(PRICES, TUESDAY).fingerprint
-    soon, failed = now + timedelta(minutes=8), replace(Source(market.now), last_error="HTTP 502")
-    for row in (
-        Row("deferred", KEY, reason_code="source_down", error="HTTP 502\nremedy", not_before=soon),
-        Row("failed", KEY, reason_code="permission", error="no right to call daily"),
-        Row("cancelled", KEY, fingerprint=wanted, finished_at=now.astimezone(UTC)),
-        Row("running", KEY, lease_until=soon),
-        Row("running", KEY, lease_until=now.astimezone(UTC) - timedelta(minutes=1), run_id="abc"),
+    soon, failed = now + timedelta(minutes=8), replace(source(market.now), last_error="HTTP 502")
+    for work in (
+        row("deferred", KEY, reason_code="source_down", error="HTTP 502\nremedy", not_before=soon),
+        row("failed", KEY, reason_code="permission", error="no right to call daily"),
+        row("cancelled", KEY, fingerprint=wanted, finished_at=now.astimezone(UTC)),
+        row("running", KEY, lease_until=soon),
+        row("running", KEY, lease_until=now.astimezone(UTC) - timedelta(minutes=1), run_id="abc"),
     ):
-        lines += map(of_finding, findings(market.plan, [row], (), market.calendar, now, now))
+        lines += map(of_finding, findings(market.plan, [work], (), market.calendar, now, now))
     sources = [
-        Source(),
+        source(),
         replace(failed, last_success=None, last_failure=now),
         replace(failed, last_success=shanghai_time("2026-11-16 18:31"), last_failure=now),
-        Source(shanghai_time("2026-11-13 12:00")),
-        Source(shanghai_time("2026-10-12 12:00")),
+        source(shanghai_time("2026-11-13 12:00")),
+        source(shanghai_time("2026-10-12 12:00")),
     ]
     market = Market.healthy(EVENING)
     lost = {f"market.{PRICES}": ["2026-03-02", "2026-03-03"]}

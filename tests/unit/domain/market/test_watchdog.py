@@ -9,15 +9,16 @@ import pytest
 
 from domain.market.trading import TradingCalendar
 from domain.market.watchdog import Watch, watch
+from domain.shared.health import SourceFreshness
 from domain.shared.table import ABSENT, Version
 from tests.unit.domain.market.world import CATALOGUE, DAILY, TUESDAY, Market, content, shanghai_time
-from tests.unit.domain.rows import Source
+from tests.unit.domain.rows import source
 
 PRICES = "normalized_daily"
 EVENING = "2026-11-17 20:00"
 
 
-def watched(market: Market, *sources: Source) -> Watch:
+def watched(market: Market, *sources: SourceFreshness) -> Watch:
     return watch(market.catalogue, market.observed, sources, market.now, market.rules)
 
 
@@ -27,14 +28,14 @@ def market() -> Market:
 
 
 def test_watch__healthy_market__is_one_line(market: Market) -> None:
-    seen = watched(market, Source(market.now))
+    seen = watched(market, source(market.now))
     assert (seen.ok, seen.latest_day, seen.problems) == (True, TUESDAY, ())
     assert seen.line == "OK market: newest day 2026-11-17 is complete, all sources answered"
 
 
 def test_watch__several_problems__one_line_names_them_all(market: Market) -> None:
     market.drop(PRICES, TUESDAY)
-    seen = watched(market, Source(None, market.now, "daily failed after 3 retries: HTTP 502\ntry later"))
+    seen = watched(market, source(None, market.now, "daily failed after 3 retries: HTTP 502\ntry later"))
     assert not seen.ok
     assert seen.line == (
         "ALERT market: normalized_daily of 2026-11-17 is missing (0 of 1,000 rows); "
@@ -146,4 +147,4 @@ def test_watch__source_not_fresh__is_an_alert(
     market: Market, success: str | None, failure: str | None, ok: bool
 ) -> None:
     last_success, last_failure = (shanghai_time(text) if text else None for text in (success, failure))
-    assert watched(market, Source(last_success, last_failure, "HTTP 502")).ok == ok
+    assert watched(market, source(last_success, last_failure, "HTTP 502")).ok == ok
