@@ -158,7 +158,7 @@ def _day(moment: datetime | None) -> date | None:
 
 @app.command("look-back")
 def look_back(json: Json = False) -> None:
-    """Look over the whole history for gaps older than the window, as every week's schedule does."""
+    """Search the whole history for gaps older than the window, as the weekly schedule does."""
     from orchestration.cli.runner import runner
 
     settings = load_settings()

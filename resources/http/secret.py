@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64encode
-from collections.abc import Iterator
 from urllib.parse import quote
 
 from domain.shared.printable import printable
 
 MASK = "<token>"
-_URL_SAFE = str.maketrans("+/", "-_")
 _TELLTALE = 6
 """A cut-off end of the token is masked from this many characters on."""
 
@@ -48,17 +45,7 @@ class Redactor:
 
 
 def _spellings(token: str) -> set[str]:
-    """The token as servers and libraries write it: plain, in JSON, in a URL, in base64."""
+    """The token as servers and libraries write it: plain, in JSON, in a URL."""
     quoted = quote(token, safe="")
     small = re.sub(r"%[0-9A-F]{2}", lambda code: code[0].lower(), quoted)
-    return {token, json.dumps(token)[1:-1], quoted, small, *_in_base64(token.encode())} - {""}
-
-
-def _in_base64(secret: bytes) -> Iterator[str]:
-    """The secret in base64 at each of the three alignments in a longer text, edges left out."""
-    for shift in range(3):
-        code = b64encode(bytes(shift) + secret).decode()
-        inner = code[-(-shift * 8 // 6) : (shift + len(secret)) * 8 // 6]
-        if len(inner) >= _TELLTALE:
-            yield inner
-            yield inner.translate(_URL_SAFE)
+    return {token, json.dumps(token)[1:-1], quoted, small} - {""}

@@ -29,7 +29,7 @@ class BadAnswer(TransientResourceError):
 
 
 class UnknownRefusal(TransientResourceError):
-    """The source refused with a code and a text that nobody has classified yet (see `messages.py`)."""
+    """The source refused with a code and a text that are not classified yet (see `messages.py`)."""
 
     reason_code = "unknown_refusal"
 

@@ -3,7 +3,7 @@
 The source answers HTTP 200 and explains itself in a code and a Chinese sentence. Its codes are
 ambiguous (40203 means "too fast" as well as "not allowed"), so the sentence decides and the code is
 asked only when the sentence is unknown. Order matters: a rate message ends with "for the details of
-your *permissions* see …", so rates are looked for before permissions.
+your *permissions* see …", so rates are matched before permissions.
 
 The pairs were collected from public reports, not from a specification. An unknown one is transient
 and logged once, with its text, so that it can be added here.
@@ -58,7 +58,7 @@ MEANINGS: dict[str, tuple[type[InfrastructureError], str]] = {
     "token": (TokenRefused, "it does not know the token"),
     "permission": (NotPermitted, "this account may not call it"),
     "request": (RequestRefused, "it does not understand the call"),
-    "down": (SourceDown, "it has trouble of its own"),
+    "down": (SourceDown, "an error of its own"),
 }
 """The error of a meaning, and the meaning in English."""
 

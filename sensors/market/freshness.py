@@ -1,4 +1,4 @@
-"""Tells when a source has gone quiet: the check `fresh` of its table turns red, and green again.
+"""Reports a source that went silent: the check `fresh` of its table turns red, and green again.
 
 Freshness is judged in the domain on trading time; a policy per asset would call every Monday late.
 """
@@ -33,7 +33,7 @@ def market_freshness_sensor(
         if source.source not in tables:
             continue
         fresh = freshness(source, calendar, now)
-        # Not the reason's words: they count hours, and every hour would be an event.
+        # Without the reason: it counts hours, and every hour would be an event.
         seen[source.source] = f"{fresh.status} {source.last_failure if fresh.status == 'error' else ''}"
         if known.get(source.source) == seen[source.source]:
             continue
@@ -51,11 +51,11 @@ def market_freshness_sensor(
                 },
             )
         )
-    ailing = [source for source, words in seen.items() if not words.startswith("healthy")]
+    unhealthy = [source for source, status in seen.items() if not status.startswith("healthy")]
     return dg.SensorResult(
         asset_events=events,
         cursor=json.dumps(seen),
-        skip_reason=f"not fresh: {', '.join(ailing)}" if ailing else "every source is fresh",
+        skip_reason=f"not fresh: {', '.join(unhealthy)}" if unhealthy else "every source is fresh",
     )
 
 

@@ -52,15 +52,15 @@ class Backfilled:
 
     @property
     def line(self) -> str:
-        beside = f"({self.closed} closed days{f', {self.early} not due yet' if self.early else ''})"
+        others = f"({self.closed} closed days{f', {self.early} not due yet' if self.early else ''})"
         if not self.days:
-            return f"no trading day to fill {beside}"
+            return f"no trading day to fill {others}"
         if not self.needed:
-            return f"nothing to do: all {self.days} trading days are whole {beside}"
+            return f"nothing to do: all {self.days} trading days are whole {others}"
         outcome = f"{len(self.failed)} pieces are not whole" if self.failed else "all whole now"
         if not self.ran_well and not self.failed:
             outcome = "the run failed, all are whole as before"
-        return f"{self.needed} of {self.days} trading days needed work, {outcome} {beside}"
+        return f"{self.needed} of {self.days} trading days needed work, {outcome} {others}"
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -146,7 +146,7 @@ def _days(market: MarketService, request: BackfillRequest) -> tuple[list[date], 
         gaps = market.lake.query("SELECT DISTINCT trade_date FROM market.history_gaps ORDER BY 1")
         return gaps["trade_date"].to_pylist(), 0, 0
     require_years(market, [date(y, 1, 1) for y in range(request.first.year, request.last.year + 1)])
-    # A table that is published later than the daily look would fail the whole run for its newest day.
+    # A table that is published later than the daily pass would fail the whole run for its newest day.
     hours = [market.catalogue.by_name(name).published for name in request.tables] or [
         e.published for e in market.catalogue.daily
     ]

@@ -34,8 +34,7 @@ def write_history_gaps(market: MarketService, partitions: Sequence[str], this: P
 
 
 def find_gaps(market: MarketService) -> pa.Table:
-    """The plan's judgement of every older day, but of days that a run has in hand: half done, all would look
-    wrong."""
+    """The gaps of the older days, but of days with a running fill: half done, they would look changed."""
     busy = market.busy_days([e.name for e in market.catalogue.daily])
     days = [day for day in _older_days(market) if day not in busy]
     found = [_gap(seen, v) for seen, verdicts in market.judged(days) for v in verdicts if _is_gap(v)]

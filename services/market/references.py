@@ -17,7 +17,7 @@ from services.partitions import Built, NotBuilt, Pass, Report, Request, one_at_a
 
 EXCHANGES = tuple(OPENED)
 NEVER_EMPTY = ("SSE", "SZSE")
-"""Exchanges that always list somebody; what else a list may lack, only the one before can tell."""
+"""Exchanges that always list a stock."""
 LIST_STATUS = ("L", "D", "P", "G")
 SHRUNK_BELOW = 0.90
 

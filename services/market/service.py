@@ -1,6 +1,6 @@
 """The market domain put together: its tables, its ledger, its source, its clock. No Dagster here.
 
-Assets, sensors and the command all work through one `Market`, so they see the same state and follow the
+Assets, sensors and the command all work through this service, so they see the same state and follow the
 same plan.
 """
 
@@ -59,7 +59,7 @@ class MarketService:
 
     @cached_property
     def source(self) -> TushareClient:
-        """Connected at the first use: processes that only look never load the client."""
+        """Connected at the first use: processes that only read never load the client."""
         return self.connect()
 
     def calendar(self) -> TradingCalendar:
@@ -73,7 +73,7 @@ class MarketService:
         if not years:
             return TradingCalendar.of((), ())
         name = self.catalogue.calendar.name
-        # Grouped by DuckDB: Arrow's own grouping imports pandas, a fifth of a second of every look.
+        # Grouped by DuckDB: Arrow's own grouping imports pandas, which takes a fifth of a second.
         found = self.lake.query(
             "SELECT year, count(*) AS days, list(cal_date) FILTER (is_open) AS open_days "
             f"FROM market.{name} WHERE exchange = '{LEADING}' AND year IN ({', '.join(years)}) GROUP BY year",
@@ -97,8 +97,7 @@ class MarketService:
         )
 
     def expected(self, days: Sequence[date]) -> dict[tuple[str, str], int | None]:
-        """How many rows each daily table should have on each day; None where nothing tells, or nothing that
-        can be read."""
+        """How many rows each daily table should have on each day; None where that is unknown."""
         listed = self.lake.version(self.catalogue.stocks.table.name, ALL)
         suspended = self.lake.versions("market.suspensions", [str(d) for d in days])
         if not listed.readable:
@@ -146,7 +145,7 @@ class MarketService:
     def states(
         self, tables: Iterable[str], partitions: Sequence[str]
     ) -> dict[tuple[str, str], PartitionState]:
-        """The present state of partitions: what the lake holds beside what was recorded."""
+        """The present state of partitions: what the lake holds and what was recorded."""
         names = [f"market.{t}" for t in tables]
         records = self.provenance.records(names, partitions)
         return {
@@ -162,10 +161,7 @@ class MarketService:
         return had.union(*self.provenance.filled(names).values())
 
     def days_lost(self) -> dict[str, list[str]]:
-        """By table, the days that were fetched and of which nothing is in the lake, oldest first.
-
-        Content is not looked at, so this is cheap for any length of history.
-        """
+        """By table, the days that were fetched and of which nothing is in the lake, oldest first."""
         lost = {
             name: sorted(recorded - set(self.lake.partitions(name)))
             for name, recorded in self.provenance.filled([e.table.name for e in self.catalogue.daily]).items()
@@ -198,7 +194,7 @@ class MarketService:
         )
 
     def note_source(self, endpoint: Endpoint, work: Materialization) -> None:
-        """Note whether the source answered. A success beside a failure is none, an early day no failure."""
+        """Note whether the source answered. One failure outweighs successes; an early day is none."""
         failed = [error for error in work.failures.values() if _is_of_source(error)]
         if failed:
             self.sources.failed(endpoint.source, failed[0])
@@ -219,7 +215,7 @@ class MarketService:
         return {partition: record.rows for (_, partition), record in records}
 
     def observe(self, now: datetime | None = None) -> Observed:
-        """Look at everything the plan judges. Bounded: the gap window, and the references."""
+        """The state of all that the plan judges: the gap window and the references."""
         now = now or self.clock()
         calendar = self.calendar()
         days = window(Observed(calendar, {}), now, self.rules)

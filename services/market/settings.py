@@ -99,13 +99,13 @@ class MarketSettings(StorageSettings):
 
     @property
     def starts_sandbox(self) -> bool:
-        """Whether the source is a sandbox that nobody else runs for us."""
+        """Whether the source is a sandbox that we start ourselves."""
         return self.source == "sandbox" and not self.tushare_url
 
     @property
     def source_fingerprint(self) -> str:
         """Changes when a person changed what could cure a permanent failure. Not reversible."""
-        # The address of the sandbox is nobody's decision: `up` gives it a port, a command another.
+        # Nobody chooses the sandbox's address: `up` gives it one port, a command another.
         url = "" if self.source == "sandbox" else self.tushare_url
         return digest([self.source, url, self.token, self.tushare_points])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,11 +26,8 @@ class Left:
 
 
 def sensor(app: MarketApp, instance: dg.DagsterInstance) -> None:
-    start_all(app, instance, app.tick_sensor(instance, "market_gap_fill_sensor").run_requests)
-
-
-def start_all(app: MarketApp, instance: dg.DagsterInstance, requests: Sequence[dg.RunRequest] | None) -> None:
-    assert requests, "nothing was asked for"
+    requests = app.tick_sensor(instance, "market_gap_fill_sensor").run_requests
+    assert requests
     for request in requests:
         assert request.run_key
         tables = [key.path[-1] for key in request.asset_selection or ()]
