@@ -81,7 +81,7 @@ def _misspelt(given: Mapping[str, str], enabled: tuple[str, ...]) -> Iterator[st
     if not unknown:
         return
     of_others = _variables(tuple(MODULES))  # only now, as it imports the settings of domains that are off
-    renamed = {old: new for group in _groups(tuple(MODULES)) for old, new in group.renamed().items()}
+    renamed = {old: new for group in _groups(tuple(MODULES)) for old, new in group.renamed.items()}
     by_stem = {_stem(variable, prefixes): variable for variable in known | of_others}
     for name in unknown:
         if name in of_others:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from pydantic.fields import FieldInfo
@@ -40,14 +40,13 @@ def setting(
     example: str,
     shown: str = "",
     derived: Callable[[dict[str, Any]], Any] | None = None,
-    renamed_from: str = "",
     **limits: Any,
 ) -> Any:
     """A field. `derived` makes its default from the fields before it, which `shown` says in words."""
     return Field(
         **({"default_factory": derived} if derived else {"default": default}),
         examples=[example],
-        json_schema_extra={"shown": shown or f"`{as_text(default)}`", "renamed_from": renamed_from},
+        json_schema_extra={"shown": shown or f"`{as_text(default)}`"},
         **limits,
     )
 
@@ -69,6 +68,9 @@ class StorageSettings(BaseModel):
         str_strip_whitespace=True,
         use_attribute_docstrings=True,
     )
+
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Variables by the names that they had before."""
 
     home: AbsolutePath = setting(
         shown="`.perennial` in the checkout, else in the working folder", example="/var/lib/perennial"
@@ -105,16 +107,6 @@ class StorageSettings(BaseModel):
     def variables(cls) -> dict[str, tuple[str, FieldInfo]]:
         """The name and the description of each field, by variable."""
         return {field.alias or "": (name, field) for name, field in cls.model_fields.items()}
-
-    @classmethod
-    def renamed(cls) -> dict[str, str]:
-        """The variable of each field that was renamed, by its old variable."""
-        found = {}
-        for variable, (_, field) in cls.variables().items():
-            extra = field.json_schema_extra
-            if isinstance(extra, dict) and (old := str(extra.get("renamed_from", ""))):
-                found[f"{PREFIX}{old.upper()}"] = variable
-        return found
 
     @classmethod
     def read(cls, text: Mapping[str, str]) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import SecretStr
 
@@ -16,6 +16,8 @@ def _uploads(data: dict[str, Any]) -> str:
 
 
 class CarbonSettings(StorageSettings):
+    renamed: ClassVar = {"PERENNIAL_CARBON_DROP": "PERENNIAL_CARBON_INBOX"}
+
     uploads: Location = setting(
         derived=_uploads,
         shown="`uploads` in the home folder; next to the warehouse where that is an object store",
@@ -25,7 +27,6 @@ class CarbonSettings(StorageSettings):
         derived=lambda data: data["home"] / "inbox",
         shown="`inbox` in the home folder",
         example="/srv/carbon/inbox",
-        renamed_from="carbon_drop",
     )
     """Carbon's inbox: files in its `units/`, `factors/` and `data/` are imported as uploads."""
     carbon_app_url: HttpUrl | None = setting(None, shown="none", example="https://carbon.example.org/feed")

@@ -172,7 +172,7 @@ def test_every_path_of_the_platform_named_exists(page: str):
 
 @pytest.mark.parametrize("page", DOCUMENTS)
 def test_every_setting_named_exists(page: str):
-    known = {v for group in load_settings({}).groups() for v in (*group.variables(), *group.renamed())}
+    known = {v for group in load_settings({}).groups() for v in (*group.variables(), *group.renamed)}
     named = set(re.findall(r"\b(?:PERENNIAL|TUSHARE)_[A-Z_]+\b", read(page)))
     assert named <= known
 
