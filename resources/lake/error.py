@@ -107,31 +107,28 @@ def storage_errors(table: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            raise _unwritable(table, error) from error
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise _disk_full(table, error) from error
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if full or error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise _unwritable(table, error, full=full) from error
         raise
 
 
 def write_error(table: str, path: str, error: Exception) -> LakeUnwritable | None:
     """What an error of DuckDB means that comes of writing a file at `path`; None of any other error."""
-    text = str(error).strip()
-    if "No space left" in text or "Disk quota exceeded" in text:
-        return _disk_full(table, text)
-    return _unwritable(table, text) if path.removeprefix("file://") in text else None
+    full = "No space left" in str(error) or "Disk quota exceeded" in str(error)
+    if full or path.removeprefix("file://") in str(error):
+        return _unwritable(table, error, full=full)
+    return None
 
 
-def _disk_full(table: str, text: object) -> LakeUnwritable:
+def _unwritable(table: str, error: Exception, *, full: bool) -> LakeUnwritable:
+    if full:
+        return LakeUnwritable(
+            f"{table}: no space left for the lake: {error}",
+            reason_code="disk_full",
+            remedy="free disk space or run the maintenance job",
+        )
     return LakeUnwritable(
-        f"{table}: no space left for the lake: {text}",
-        reason_code="disk_full",
-        remedy="free disk space or run the maintenance job",
-    )
-
-
-def _unwritable(table: str, text: object) -> LakeUnwritable:
-    return LakeUnwritable(
-        f"{table}: the lake cannot be written: {text}",
+        f"{table}: the lake cannot be written: {error}",
         remedy="make the lake's folder writable for this user",
     )
