@@ -82,7 +82,7 @@ def _translated(engine: Engine, error: BaseException | None) -> InfrastructureEr
 
 
 def _is_in_read_only_folder(engine: Engine) -> bool:
-    """SQLite, whose readers write a file beside the ledger, says no more than that it cannot open it."""
+    """SQLite's readers write a file there; its error is only that it cannot open the ledger."""
     path = Path(str(engine.url.database))
     return engine.dialect.name == "sqlite" and path.is_file() and not os.access(path.parent, os.W_OK)
 

@@ -18,7 +18,7 @@ from resources.ledger.transitions import LEASE
 
 
 class ClaimOperations(LedgerContext):
-    """For workers that are no Dagster run: their lease alone says whether they live."""
+    """For workers that are no Dagster run: only their lease shows that they live."""
 
     def claim(
         self,

@@ -146,6 +146,6 @@ def refusals(connection: Connection, kind: Kind, keys: Collection[str]) -> Mappi
 
 
 def lock_gate(connection: Connection, kind: Kind) -> None:
-    """Let claims of a gated kind go one after another: a gate waits for locks beside those of rows."""
+    """Let claims of a gated kind go one after another: a gate waits for other locks than those of rows."""
     if kind.gate is not None:
         lock_name(connection, f"gate of {kind.name}")

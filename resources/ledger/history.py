@@ -4,7 +4,7 @@ Rows end in three ways. *Tried to the end* (completed, skipped, failed): all tha
 before is over. *Cancelled* by a person: its own fingerprint is refused, and what was decided about others
 stays. *Superseded* by a newer row, or because it is not needed any more: it refuses nothing.
 
-The newest id alone does not tell: a row that is cancelled while an older one runs is newer than that one's
+The newest id alone does not decide: a row that is cancelled while an older one runs is newer than that one's
 result, and a row that is cancelled before anybody tried it changes nothing about an older refusal.
 """
 

@@ -9,7 +9,7 @@ from domain.shared.error import TransientResourceError
 from domain.shared.work import Work as Work  # noqa: PLC0414 - a value of the domain
 
 WORKER = "worker:"
-"""A holder so prefixed is a process and no Dagster run: only its lease says whether it lives."""
+"""The prefix of holders that are processes and no Dagster runs: only their lease shows that they live."""
 
 RETRIED = "retried"
 """The reason code of work that a person retried."""

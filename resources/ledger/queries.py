@@ -52,7 +52,9 @@ class Queries(LedgerContext):
             wanted = {status} if isinstance(status, str) else set(status)
             query = query.where(work.c.status.in_(sorted(wanted)))
             if wanted <= set(ACTIVE):
-                query = query.where(work.c.finished_at.is_(None))  # the words of an index that stays small
+                query = query.where(
+                    work.c.finished_at.is_(None)
+                )  # the condition of an index that stays small
         if limit is not None:
             query = query.limit(limit)
         return self._rows(query)
@@ -91,7 +93,7 @@ class Queries(LedgerContext):
         return dict(sorted(found.items()))
 
     def requested_by_person(self, ids: Collection[int]) -> frozenset[int]:
-        """Those of these rows that a person requested. Their history tells; a row says why it waits now."""
+        """Those of these rows that a person requested, by their history: a row has only its newest reason."""
         query = select(work_event.c.work_id).where(work_event.c.reason_code.in_(BY_A_PERSON))
         with reading(self.engine) as connection:
             return frozenset(row[0] for row in rows_in(connection, query, work_event.c.work_id, ids))

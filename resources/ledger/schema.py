@@ -32,7 +32,7 @@ work = sa.Table(
     sa.Column("tenant", sa.String, nullable=False),
     sa.Column("priority", sa.Integer, nullable=False),
     sa.Column("once", sa.Boolean, nullable=False),
-    # No foreign key: retention may take the parent first, and the number still tells the story.
+    # No foreign key: retention may take the parent first, and the number still names it.
     sa.Column("parent_id", sa.BigInteger),
     sa.Column("status", sa.String, nullable=False),
     sa.Column("reason_code", sa.String, nullable=False),
@@ -76,8 +76,8 @@ sa.Index(
 
 
 def is_waiting(rows: sa.FromClause = work) -> sa.ColumnElement[bool]:
-    """The words of the partial index: with bound values SQLite could not tell that it fits."""
-    return rows.c.status.in_([sa.literal_column(f"'{word}'") for word in WAITING])
+    """The condition of the partial index, literally: SQLite matches no bound values."""
+    return rows.c.status.in_([sa.literal_column(f"'{status}'") for status in WAITING])
 
 
 def is_running(rows: sa.FromClause = work) -> sa.ColumnElement[bool]:
@@ -85,7 +85,7 @@ def is_running(rows: sa.FromClause = work) -> sa.ColumnElement[bool]:
 
 
 def is_running_now() -> sa.ColumnElement[bool]:
-    """The same in the words of the index of unfinished rows, for queries that name no key."""
+    """The same as the condition of the index of unfinished rows, for queries that name no key."""
     return sa.and_(is_running(), work.c.finished_at.is_(None))
 
 

@@ -98,7 +98,7 @@ def _without_polls(connection: Connection, changes: Sequence[Change]) -> list[Ch
 
 
 def write_settled(connection: Connection, changes: Sequence[Change], now: datetime) -> list[Work]:
-    """Write rows that leave `running`; those that would wait beside a newer request are superseded by it."""
+    """Write rows that leave `running`; a newer request of the key supersedes those that would wait."""
     siblings = lock_waiting_siblings(connection, [c.before for c in changes if c.after.status in WAITING])
     final: list[Change] = []
     heirs: list[tuple[int, int]] = []

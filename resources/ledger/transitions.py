@@ -70,7 +70,7 @@ def _updated_request(row: Work, item: WorkRequest, now: datetime) -> Work:
         priority=item.priority,
         once=item.once,
         parent_id=row.parent_id if item.parent_id is None else item.parent_id,
-        # A row that failed before says why it waits; only a person's request may replace that.
+        # A row that failed keeps its reason; only a person's request may replace that.
         reason_code=item.reason_code if not row.error or item.reason_code in BY_A_PERSON else row.reason_code,
     )
     if changed == row:

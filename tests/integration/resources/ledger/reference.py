@@ -1,4 +1,4 @@
-"""The rules of the ledger once more, as simply as they can be said: one thing at a time, no database."""
+"""The rules of the ledger once more, as simply as possible: one thing at a time, no database."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Ending:
 
 @dataclass
 class Row:
-    """What is expected of one row of `work`, and the history that its events must tell."""
+    """What is expected of one row of `work`, and the history that its events must be."""
 
     id: int
     kind: str

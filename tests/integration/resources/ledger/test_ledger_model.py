@@ -1,7 +1,7 @@
-"""The ledger beside a plain reference: any order of requests, runs, workers, crashes, people and time.
+"""The ledger compared with a plain reference: any order of requests, runs, workers, crashes, people and time.
 
 Two ledgers use one database, as two processes would. An operation that reads before it writes may be
-interrupted in between by the other one. After each step the whole database must be what the reference says,
+interrupted in between by the other one. After each step the database must be what the reference expects,
 and must keep the promises that do not depend on it.
 
 A failure prints its steps, and a blob: put `@reproduce_failure(...)` on `LedgerModel` to replay it, or run
@@ -247,7 +247,7 @@ class LedgerModel(RuleBasedStateMachine):
             self.expected.ended(row, how)
 
     def _write_answer(self, to: Ledger | Lease, work: Any, how: Ending) -> None:
-        """The same words answer for a worker's row and for a key of a lease."""
+        """The same methods answer for a worker's row and for a key of a lease."""
         if how.verb == "skip":
             to.skip(work, "closed")
         elif how.verb == "defer":
@@ -533,10 +533,10 @@ class LedgerModel(RuleBasedStateMachine):
         assert dict(histories) == {i: row.history for i, row in self.expected.rows.items()}
 
     def _every_ledger_promises(self, now: dict[int, Work]) -> None:
-        """Whatever the reference says."""
+        """Whatever the reference expects."""
         for status in ({"running"}, WAITING):
-            places = [(row.kind, row.key) for row in now.values() if row.status in status]
-            assert len(places) == len(set(places)), f"two {status} rows of one key"
+            keys = [(row.kind, row.key) for row in now.values() if row.status in status]
+            assert len(keys) == len(set(keys)), f"two {status} rows of one key"
             unfinished = [r for r in now.values() if r.status in status and r.finished_at is None]
             assert self.ledgers[0].find(status=status, limit=None) == unfinished
         assert self.before.keys() - now.keys() <= self.purged, "a row is lost"
@@ -565,7 +565,7 @@ def model(
 
 
 @pytest.mark.parametrize("explore", [False, pytest.param(True, marks=pytest.mark.chaos)])
-def test_ledger__any_sequence_of_operations__does_what_the_reference_says(
+def test_ledger__any_sequence_of_operations__does_what_the_reference_expects(
     model: type[LedgerModel], explore: bool
 ) -> None:
     """In short always the same sequences; `make test-chaos` explores."""
