@@ -15,10 +15,9 @@ from resources.ledger.client import Ledger
 from resources.ledger.model import LeasedElsewhere
 from resources.ledger.provenance import PartitionRecord
 
-CLAIMED = Kind("race.claimed", transient=Backoff(base=timedelta(seconds=1)))
-DISPATCHED = Kind("race.dispatched", transient=Backoff(base=timedelta(seconds=1)))
-LEASED = Kind("race.leased", transient=Backoff(base=timedelta(seconds=1)))
-KINDS = (CLAIMED, DISPATCHED, LEASED)
+CLAIMED, DISPATCHED, LEASED = NAMES = ("race.claimed", "race.dispatched", "race.leased")
+KINDS = [Kind(name, transient=Backoff(base=timedelta(seconds=1))) for name in NAMES]
+ITEMS = 800
 ROUNDS = 25
 
 
@@ -26,12 +25,12 @@ def open_ledger(url: str) -> Ledger:
     return Ledger.open(url, kinds=KINDS, clock=machine_clock)
 
 
-def request(ledger: Ledger, items: int, rng: random.Random) -> int:
+def request(ledger: Ledger, rng: random.Random) -> int:
     """The same requests as all others, in an order of its own."""
     requests = [
-        WorkRequest(kind.name, f"k{n}", "f", once=True, tenant=f"t{n % 3}" if kind is CLAIMED else "default")
-        for kind in (CLAIMED, DISPATCHED)
-        for n in range(items)
+        WorkRequest(name, f"k{n}", "f", once=True, tenant=f"t{n % 3}" if name == CLAIMED else "default")
+        for name in (CLAIMED, DISPATCHED)
+        for n in range(ITEMS)
     ]
     rng.shuffle(requests)
     batches = [requests[start : start + 500] for start in range(0, len(requests), 500)]
@@ -40,7 +39,7 @@ def request(ledger: Ledger, items: int, rng: random.Random) -> int:
 
 def claim(ledger: Ledger, name: str) -> list[int]:
     won: list[int] = []
-    while rows := ledger.claim(CLAIMED.name, holder=f"worker:{name}", limit=20):
+    while rows := ledger.claim(CLAIMED, holder=f"worker:{name}", limit=20):
         for row in rows:
             ledger.complete(row)
             won.append(row.id)
@@ -48,22 +47,13 @@ def claim(ledger: Ledger, name: str) -> list[int]:
 
 
 def dispatch(ledger: Ledger, name: str) -> list[int]:
+    """Until all rows travel: a dispatch that finds only rows others are just taking gives nothing."""
     won: list[int] = []
-    # A dispatch that finds only rows others are just taking gives nothing; that is not the end.
-    while ledger.find(kind=DISPATCHED.name, status="queued", limit=1):
-        sent = ledger.dispatch(DISPATCHED.name, limit=4, group=lambda row: row.key[-2:])
-        for one in sent:
-            with ledger.lease(one.rows[0].kind, one.keys, f"{name}:{one.id}", heartbeat=False) as lease:
+    while any(row.dispatch_id is None for row in ledger.find(DISPATCHED, status="queued", limit=None)):
+        for one in ledger.dispatch(DISPATCHED, limit=4, group=lambda row: row.key[-2:]):
+            with ledger.lease(DISPATCHED, one.keys, f"{name}:{one.id}", heartbeat=False) as lease:
                 won += [row.id for row in lease.work.values()]
-        if not sent and not _undispatched(ledger):
-            return won
     return won
-
-
-def _undispatched(ledger: Ledger) -> bool:
-    return any(
-        row.dispatch_id is None for row in ledger.find(kind=DISPATCHED.name, status="queued", limit=None)
-    )
 
 
 def lease_all(ledger: Ledger, name: str, rng: random.Random) -> list[int]:
@@ -72,43 +62,32 @@ def lease_all(ledger: Ledger, name: str, rng: random.Random) -> list[int]:
     for number in range(ROUNDS):
         keys = [f"k{n}" for n in rng.sample(range(60), 30)]
         try:
-            with ledger.lease(LEASED.name, keys, f"{name}:{number}", heartbeat=False) as lease:
+            with ledger.lease(LEASED, keys, f"{name}:{number}", heartbeat=False) as lease:
                 won += [row.id for row in lease.work.values()]
                 lease.check()
-                ledger.enqueue([WorkRequest(LEASED.name, key, f"{name}{number}") for key in keys[:10]])
+                ledger.enqueue([WorkRequest(LEASED, key, f"{name}{number}") for key in keys[:10]])
         except LeasedElsewhere:
             continue
     return won
 
 
-def fight(url: str, name: str, items: int) -> dict[str, object]:
-    ledger = open_ledger(url)
-    rng = random.Random(name)
+def fight(url: str, name: str) -> dict[str, object]:
+    ledger, rng = open_ledger(url), random.Random(name)
     ledger.migrate()
-    created = request(ledger, items, rng)
-    claimed = claim(ledger, name)
-    dispatched = dispatch(ledger, name)
-    leased = lease_all(ledger, name, rng)
     for _ in range(ROUNDS):
         ledger.provenance.record([PartitionRecord("race.table", "p", 1, "same")])
     return {
-        "created": created,
-        "claimed": claimed,
-        "dispatched": dispatched,
-        "leased": leased,
+        "created": request(ledger, rng),
+        CLAIMED: claim(ledger, name),
+        DISPATCHED: dispatch(ledger, name),
+        LEASED: lease_all(ledger, name, rng),
     }
 
 
-def cling(url: str) -> None:
-    """Lease two keys until killed."""
-    ledger = open_ledger(url)
-    with ledger.lease(LEASED.name, ["a", "b"], "doomed"):
-        print("leased", flush=True)
-        time.sleep(600)
-
-
 if __name__ == "__main__":
-    if sys.argv[1] == "cling":
-        cling(sys.argv[2])
+    if len(sys.argv) > 2:
+        print(json.dumps(fight(*sys.argv[1:])))
     else:
-        print(json.dumps(fight(sys.argv[2], sys.argv[3], int(sys.argv[4]))))
+        with open_ledger(sys.argv[1]).lease(LEASED, ["a", "b"], "doomed"):
+            print("leased", flush=True)
+            time.sleep(600)

@@ -13,31 +13,25 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from domain.shared.backoff import Backoff
 from domain.shared.clock import machine_clock
-from domain.shared.work import Kind
 from resources.ledger.client import Ledger
 from resources.ledger.schema import work, work_event
+from tests.integration.resources.ledger import contender
 
 PROCESSES = 8
-ITEMS = 800
-ROUNDS = 25
-NAMES = ("race.claimed", "race.dispatched", "race.leased")
-SCRIPT = Path(__file__).with_name("contender.py")
 ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture
 def race(ledger_url):
-    kinds = [Kind(name, transient=Backoff(base=timedelta(seconds=1))) for name in NAMES]
-    ledger = Ledger.open(ledger_url, kinds=kinds, clock=machine_clock)
+    ledger = contender.open_ledger(ledger_url)
     yield ledger
     ledger.close()
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, str(SCRIPT), *arguments],
+        [sys.executable, contender.__file__, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -53,47 +47,46 @@ def event_counts(ledger: Ledger, kind: str) -> Counter[tuple[int, str]]:
 
 @pytest.mark.chaos
 def test_ledger__eight_processes_at_once__have_one_winner_for_each_row(race, ledger_url):
-    contenders = [start("fight", ledger_url, f"p{n}", str(ITEMS)) for n in range(PROCESSES)]
+    contenders = [start(ledger_url, f"p{n}") for n in range(PROCESSES)]
     answers = []
-    for contender in contenders:
-        out, err = contender.communicate(timeout=240)
-        assert contender.returncode == 0, err
+    for process in contenders:
+        out, err = process.communicate(timeout=240)
+        assert process.returncode == 0, err
         answers.append(json.loads(out))
 
-    assert sum(answer["created"] for answer in answers) == 2 * ITEMS, "of equal requests one creates"
-    for what in ("claimed", "dispatched"):
-        won = [number for answer in answers for number in answer[what]]
-        assert len(won) == ITEMS, what
-        assert len(set(won)) == ITEMS, what
-        rows = race.find(kind=f"race.{what}", limit=None)
+    assert sum(answer["created"] for answer in answers) == 2 * contender.ITEMS, (
+        "of equal requests one creates"
+    )
+    for kind in (contender.CLAIMED, contender.DISPATCHED):
+        won = [number for answer in answers for number in answer[kind]]
+        rows = race.find(kind=kind, limit=None)
+        assert len(won) == len(set(won)) == contender.ITEMS, kind
         assert {row.id for row in rows} == set(won)
         assert {(row.status, row.attempts) for row in rows} == {("completed", 1)}
-        events = event_counts(race, f"race.{what}")
-        assert set(events.values()) == {1}, "each transition of each row happened once"
+        assert set(event_counts(race, kind).values()) == {1}, "each transition of each row happened once"
 
-    leased = [number for answer in answers for number in answer["leased"]]
+    leased = [number for answer in answers for number in answer[contender.LEASED]]
     assert len(leased) == len(set(leased)) > 0, "a generation is leased once"
     assert race.running() == []
-    claims = {k: n for k, n in event_counts(race, "race.leased").items() if k[1] in ("claimed", "completed")}
-    assert set(claims.values()) == {1}
+    events = event_counts(race, contender.LEASED)
+    assert {n for (_, event), n in events.items() if event in ("claimed", "completed")} == {1}
 
     (record,) = race.provenance.records(["race.table"]).values()
-    assert record.seen_count == PROCESSES * ROUNDS, "no count was lost"
+    assert record.seen_count == PROCESSES * contender.ROUNDS, "no count was lost"
 
 
 def test_sweep__holder_was_killed__queues_its_work_when_the_lease_ends(race, ledger_url):
     race.migrate()
-    holder = start("cling", ledger_url)
+    holder = start(ledger_url)
     assert holder.stdout.readline() == "leased\n"
     assert race.sweep(finished_runs=()) == [], "a live holder is left alone"
     holder.kill()
     holder.communicate()
     assert race.sweep(finished_runs=()) == [], "its lease has not ended"
     swept = race.sweep(finished_runs=(), now=machine_clock() + timedelta(seconds=61))
-    assert [(one.run_id, one.reason_code, one.key, one.status) for one in swept] == [
+    assert [(row.run_id, row.reason_code, row.key, row.status) for row in swept] == [
         ("doomed", "lease_expired", "a", "queued"),
         ("doomed", "lease_expired", "b", "queued"),
     ]
-    with race.lease("race.leased", ["a", "b"], "next", heartbeat=False) as lease:
+    with race.lease(contender.LEASED, ["a", "b"], "next", heartbeat=False) as lease:
         assert [row.attempts for row in lease.work.values()] == [2, 2]
-    assert race.counts() == {"race.leased": {"completed": 2}}
