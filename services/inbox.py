@@ -97,6 +97,10 @@ class Inbox:
     largest: int
     """Bytes one file may have."""
 
+    def key(self, path: str) -> str:
+        """Return a printable key: a path may hold bytes that are no text."""
+        return f"{self.prefix}:{quoted(path)}"
+
     def prepare(self) -> None:
         """Make the folders, so that nobody has to guess their names."""
         for folder in self.folders:
@@ -129,8 +133,8 @@ class Inbox:
                 raise _refused(f"it is larger than {self.largest >> 20} MiB", "split it")
             content = file.read()
         modified_at = datetime.fromtimestamp(about.st_mtime_ns // 1_000 / 1e6, UTC)
-        file_read = InboxFile(PurePosixPath(path), content, about.st_uid, modified_at)
-        return file_read if self.holds(path, stamp) else None
+        found = InboxFile(PurePosixPath(path), content, about.st_uid, modified_at)
+        return found if self.holds(path, stamp) else None
 
     def move(self, path: str, folder: str, report: str) -> None:
         """Move a file out of the way, its report beside it."""
@@ -168,7 +172,10 @@ def poll(inbox: Inbox, ledger: Ledger, before: Mapping[str, str], unfinished: Co
     complete = [file for file in found.values() if file.was_renamed or before.get(file.path) == file.stamp]
     rows = ledger.current((inbox.kind,))
     known = {(row.key, row.fingerprint) for row in rows}
-    requests = [_request(inbox, file) for file in complete]
+    requests = [
+        WorkRequest(inbox.kind, inbox.key(f.path), f.stamp, reason_code="in_inbox", priority=inbox.priority)
+        for f in complete
+    ]
     ledger.enqueue([one for one in requests if (one.key, one.fingerprint) not in known])
     _skip_removed(inbox, ledger, rows, found)
     at_work = any(
@@ -272,17 +279,6 @@ def _refused(message: str, remedy: str) -> InvalidInput:
 
 def _found(path: str, about: os.stat_result) -> FoundFile:
     return FoundFile(path, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
-
-
-def _request(inbox: Inbox, file: FoundFile) -> WorkRequest:
-    """The key is printable: a path may hold bytes that are no text."""
-    return WorkRequest(
-        kind=inbox.kind,
-        key=f"{inbox.prefix}:{quoted(file.path)}",
-        fingerprint=file.stamp,
-        reason_code="in_inbox",
-        priority=inbox.priority,
-    )
 
 
 def _skip_removed(inbox: Inbox, ledger: Ledger, rows: Sequence[Work], found: Collection[str]) -> None:

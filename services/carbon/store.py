@@ -68,9 +68,6 @@ class YearLock:
     locked_at: datetime
     locked_by: str
     reason: str
-    unlocked_at: datetime | None
-    unlocked_by: str | None
-    unlock_reason: str | None
 
 
 _LOCK = [year_lock.c[column.name] for column in fields(YearLock)]
@@ -130,10 +127,6 @@ class YearLocks:
         """The locks that hold now, by year."""
         with reading(self.engine) as connection:
             return {row.year: YearLock(*row) for row in connection.execute(_HELD)}
-
-    def history(self) -> list[YearLock]:
-        with reading(self.engine) as connection:
-            return [YearLock(*row) for row in connection.execute(select(*_LOCK).order_by(year_lock.c.id))]
 
     def lock(self, year: int, by: str, reason: str) -> YearLock:
         """Refused while work of the year is running: what it commits would change a locked year."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from threading import Barrier
 
 import pytest
@@ -35,19 +34,19 @@ def rows(ledger: Ledger, key: str = "") -> list[tuple[str, str, str]]:
     return [(row.key, row.status, row.reason_code) for row in ledger.find(RECALCULATION, key_prefix=key)]
 
 
-def test_lock__then_unlock__keeps_both_in_the_history(store, clock):
+def test_lock__then_unlock__year_is_open_and_may_be_locked_again(store, clock):
     made = lock(store)
     assert (made.year, made.locked_by, made.reason, made.locked_at) == (2025, "ada", "published", clock())
     assert store.year_locks.held() == {2025: made}
-    clock.advance(days=3)
+    with pytest.raises(InvalidInput) as refusal:
+        lock(store)
+    assert refusal.value.reason_code == "already_locked"
     store.year_locks.unlock(2025, "bob", "a late invoice")
     assert store.year_locks.held() == {}
-    [known] = store.year_locks.history()
-    assert (known.unlocked_at, known.unlocked_by, known.unlock_reason) == (clock(), "bob", "a late invoice")
-    assert clock() - known.locked_at == timedelta(days=3)
-    again = lock(store)
-    assert store.year_locks.held() == {2025: again}
-    assert len(store.year_locks.history()) == 2
+    with pytest.raises(InvalidInput) as refusal:
+        store.year_locks.unlock(2025, "bob", "a late invoice")
+    assert refusal.value.reason_code == "not_locked"
+    assert store.year_locks.held() == {2025: lock(store)}
 
 
 @pytest.mark.parametrize("reason", ["", "  \n"])

@@ -36,7 +36,7 @@ def written_by(somebody: str) -> World:
 
 
 def locked(reason: str, by: str) -> YearLock:
-    return YearLock(1, 2025, MOMENT, by, reason, None, None, None)
+    return YearLock(1, 2025, MOMENT, by, reason)
 
 
 def shown_with(world: World, **known: Any) -> Element:
