@@ -46,7 +46,8 @@ def test_lock__then_unlock__year_is_open_and_may_be_locked_again(store, clock):
     with pytest.raises(InvalidInput) as refusal:
         store.year_locks.unlock(2025, "bob", "a late invoice")
     assert refusal.value.reason_code == "not_locked"
-    assert store.year_locks.held() == {2025: lock(store)}
+    again = lock(store)
+    assert store.year_locks.held() == {2025: again}
 
 
 @pytest.mark.parametrize("reason", ["", "  \n"])
