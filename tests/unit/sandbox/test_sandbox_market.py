@@ -63,15 +63,6 @@ def test_stock_list__and_daily_tables__agree_on_the_listed(exchange: Exchange) -
         assert traded == expected - set(suspended_codes(exchange, day))
 
 
-def test_stock_list__of_a_day__knows_nothing_later(exchange: Exchange) -> None:
-    then = true_rows(exchange, "stock_basic", date(2020, 6, 30)).to_pylist()
-    assert all(row["list_date"] is None or row["list_date"] <= date(2020, 6, 30) for row in then)
-    assert all(row["delist_date"] is None or row["delist_date"] <= date(2020, 6, 30) for row in then)
-    assert {row["list_status"] for row in then} <= {"L", "D", "G"}
-    assert all((row["list_status"] == "D") == (row["delist_date"] is not None) for row in then)
-    assert all((row["list_status"] == "G") == (row["list_date"] is None) for row in then)
-
-
 # The same for everybody ---------------------------------------------------------------------------
 
 

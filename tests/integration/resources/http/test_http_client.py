@@ -171,23 +171,6 @@ def test_send__nobody_listens__is_down() -> None:
         HttpClient(f"http://127.0.0.1:{port}", errors=ERRORS).send(CALL)
 
 
-def test_send__server_that_speaks_no_http__is_quoted_in_printable_characters() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as stranger:
-
-        def answer() -> None:
-            line, _ = stranger.accept()
-            with line:
-                line.recv(10_000)
-                line.sendall(b"\x1b]0;owned\x07\x1b[2J welcome\r\n\r\n")
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        with pytest.raises(Down, match="welcome") as caught:
-            HttpClient(f"http://127.0.0.1:{stranger.getsockname()[1]}", errors=ERRORS).send(CALL)
-        thread.join()
-    assert caught.value.message.isprintable()
-
-
 @pytest.mark.parametrize(
     ("status", "reason_code"),
     [

@@ -148,16 +148,6 @@ def test_status__source_late__needs_a_person_only_when_overdue(app: MarketApp) -
     assert app.run("status").code == 1
 
 
-def test_backfill__one_day_early__notes_the_success_of_the_other(app: MarketApp) -> None:
-    day = "2024-09-27"
-    app.drop("normalized_daily", TODAY, day)
-    app.fault("daily", "empty_day", day=date.fromisoformat(TODAY))
-    app.later(minutes=1)
-    app.run("market", "backfill", "--from", day, "--to", TODAY)
-    [reported] = [s for s in app.market.sources.all("tushare") if s.source == "tushare.daily"]
-    assert (reported.last_failure == app.now, reported.last_success == app.now) == (False, True)
-
-
 def test_heal__partial_day__is_kept_fetched_again_and_explained_by_the_same_answer(
     app: MarketApp,
 ) -> None:

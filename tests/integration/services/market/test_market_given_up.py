@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from domain.market.plan import FILL
@@ -40,26 +38,6 @@ def test_withdraw__old_day_after_some_attempts__is_superseded(
     put_off(app, OLD, attempts)
     observe_and_enqueue(MarketReconciler(app.market))
     assert (app.newest(OLD).status, app.newest(OLD).reason_code) == (status, reason)
-
-
-def test_withdraw__a_run_claimed_the_day_meanwhile__leaves_it_to_the_run(
-    app: MarketApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for key in (OLD, f"{TABLE}:2024-08-02"):
-        put_off(app, key, ATTEMPTS_OUTSIDE)
-    lease = app.market.ledger.lease(FILL, [OLD], "a run", heartbeat=False)
-    withdraw = MarketReconciler.withdraw
-
-    def after_a_click(*arguments: Any) -> None:
-        lease.__enter__()
-        withdraw(*arguments)
-
-    monkeypatch.setattr(MarketReconciler, "withdraw", after_a_click)
-    observe_and_enqueue(MarketReconciler(app.market))
-    lease.check()
-    lease.__exit__(None, None, None)
-    assert app.newest(OLD).status == "completed"
-    assert app.newest(f"{TABLE}:2024-08-02").reason_code == "outside_window"
 
 
 def test_withdraw__day_of_the_window__stays_deferred(app: MarketApp) -> None:

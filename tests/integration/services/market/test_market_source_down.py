@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import timedelta
 
 import dagster as dg
 import pytest
 
-from domain.market.trading import TradingCalendar
-from domain.shared.error import TransientResourceError
-from orchestration.cli.runner import runner
-from orchestration.environments import load_settings
-from services.market.service import MarketService
 from tests.integration.services.market.market_app import TODAY, MarketApp
 
 FETCH = "normalized_adj_factor"
@@ -163,19 +157,3 @@ def test_freshness_sensor__source_fails_and_recovers__reports_each_once(app: Mar
         [(e.asset_key, e.check_name, e.passed) for e in tick.asset_events] for tick in (red, again, green)
     ]
     assert reported == [[(key, "fresh", False)], [], [(key, "fresh", True)]]
-
-
-def test_run__dies_between_passes__keeps_no_lease(app: MarketApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    app.drop(FETCH, TODAY)
-    app.fault("adj_factor", "http_502")
-    whole = MarketService.calendar
-
-    def lost_after_a_pass(market: MarketService) -> TradingCalendar:
-        if app.calls("adj_factor"):
-            raise TransientResourceError("the calendar cannot be read now")
-        return whole(market)
-
-    monkeypatch.setattr(MarketService, "calendar", lost_after_a_pass)
-    with runner(load_settings()) as command:
-        assert not command.run([FETCH], domain="market", partition=TODAY).success
-        assert not [t for t in threading.enumerate() if t.name.startswith("lease of")]

@@ -41,7 +41,7 @@ def test_nine_tenths_of_a_day_are_data(count: int, status: str) -> None:
     assert (judgement.status, judgement.rows, judgement.expected) == (status, count, 100)
 
 
-def test_what_is_not_data_yet_is_transient_and_not_for_this_run() -> None:
+def test_check_answer__not_data_yet__is_transient_and_not_for_this_run() -> None:
     """Seconds do not help; the ledger asks again later."""
     for error in (refused(factors(0)), refused(factors(10)), refused(factors(100, date(2026, 11, 16)))):
         assert isinstance(error, TransientResourceError)
@@ -56,40 +56,42 @@ def test_what_is_not_data_yet_is_transient_and_not_for_this_run() -> None:
         (OVERDUE_AFTER + timedelta(microseconds=1), "empty_overdue"),
     ],
 )
-def test_an_empty_answer_is_early_for_three_hours_and_then_reported(after: timedelta, reason: str) -> None:
+def test_check_answer__empty__is_early_for_three_hours_and_then_overdue(
+    after: timedelta, reason: str
+) -> None:
     published = shanghai_time("2026-11-17 16:00")
     empty = pa.Table.from_pylist([], schema=PRICES.table.schema)
     assert refused(empty, endpoint=PRICES, now=published + after).reason_code == reason
 
 
-def test_an_empty_answer_is_an_answer_where_the_catalogue_says_so() -> None:
+def test_check_answer__may_be_empty__is_asked() -> None:
     empty = pa.Table.from_pylist([], schema=SUSPENSIONS.table.schema)
     assert check_answer(SUSPENSIONS, TUESDAY, empty, None, EVENING).status == "asked"
 
 
-def test_no_row_is_right_when_no_stock_was_listed() -> None:
+def test_check_answer__no_stock_listed__is_complete_without_rows() -> None:
     assert check_answer(FACTORS, TUESDAY, factors(0), 0, EVENING).status == "complete"
 
 
-def test_without_a_stock_list_nothing_can_be_judged_and_the_remedy_is_reported() -> None:
+def test_check_answer__no_stock_list__names_the_remedy() -> None:
     error = refused(factors(100), expected=None)
     assert (error.reason_code, error.remedy) == ("stock_list_missing", "materialise normalized_stock_basic")
 
 
-def test_below_the_fixed_number_an_answer_without_reference_is_refused() -> None:
+def test_check_answer__below_the_floor__is_refused() -> None:
     endpoint = replace(FACTORS, expected="unknown", floor=4_000)
     assert refused(factors(3_999), expected=None, endpoint=endpoint).reason_code == "incomplete"
     assert check_answer(endpoint, TUESDAY, factors(4_000), None, EVENING).status == "complete"
 
 
 @pytest.mark.parametrize("day", [date(2026, 11, 16), None])
-def test_a_row_of_another_day_or_of_none_is_a_broken_answer(day: date | None) -> None:
+def test_check_answer__row_of_another_day__is_a_bad_answer(day: date | None) -> None:
     error = refused(pa.concat_tables([factors(100), factors(1, day)]))
     assert error.reason_code == "bad_answer"
     assert str(day) in error.message
 
 
-def test_a_row_that_comes_twice_is_a_broken_answer() -> None:
+def test_check_answer__row_twice__is_a_bad_answer() -> None:
     error = refused(pa.concat_tables([factors(100), factors(3)]))
     assert (error.reason_code, error.message) == ("bad_answer", "adj_factor 2026-11-17: 3 rows come twice")
 
@@ -102,7 +104,7 @@ def suspended(*timings: str | None) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=SUSPENSIONS.table.schema)
 
 
-def test_a_key_column_without_a_value_is_a_key_like_any_other() -> None:
+def test_check_answer__null_key_twice__is_a_bad_answer() -> None:
     error = refused(suspended(None, None), expected=None, endpoint=SUSPENSIONS)
     assert error.reason_code == "bad_answer"
 
@@ -128,13 +130,11 @@ def calendar_refused(frame: pa.Table, exchange: str, year: int) -> NotYetData:
     [
         ("BSE", 2020, None),
         ("BSE", 2021, "2021-11-15"),
-        ("BSE", 2021, "2021-01-01"),
-        ("BSE", 2022, "2022-01-01"),
         ("SZSE", 1991, "1991-07-03"),
         ("SSE", 2024, "2024-01-01"),
     ],
 )
-def test_a_calendar_is_owed_from_the_opening_of_the_exchange_on(
+def test_check_calendar__from_the_opening_of_the_exchange__is_complete(
     exchange: str, year: int, first: str | None
 ) -> None:
     frame = days(first, f"{year}-12-31") if first else days("2020-01-01", "2020-01-01").slice(1)
@@ -145,14 +145,11 @@ def test_a_calendar_is_owed_from_the_opening_of_the_exchange_on(
     ("exchange", "year", "first", "last", "said"),
     [
         ("BSE", 2021, "2021-11-16", "2021-12-31", "46 of 47 days"),
-        ("BSE", 2021, "2021-11-15", "2021-12-30", "46 of 47 days"),
-        ("BSE", 2021, "2021-01-01", "2021-11-14", "0 of 47 days"),
-        ("BSE", 2022, "2022-01-02", "2022-12-31", "364 of 365 days"),
         ("SSE", 2024, "2024-01-01", "2024-12-30", "365 of 366 days"),
         ("SSE", 2027, "2027-01-01", "2027-01-31", "31 of 365 days, not announced yet"),
     ],
 )
-def test_a_calendar_with_a_hole_or_a_torn_end_is_refused(
+def test_check_calendar__days_missing__is_refused(
     exchange: str, year: int, first: str, last: str, said: str
 ) -> None:
     error = calendar_refused(days(first, last), exchange, year)
@@ -160,7 +157,7 @@ def test_a_calendar_with_a_hole_or_a_torn_end_is_refused(
     assert error.reason_code == ("not_announced" if year == 2027 else "incomplete")
 
 
-def test_a_calendar_with_days_of_other_years_or_a_day_twice_is_refused() -> None:
+def test_check_calendar__other_years_or_a_day_twice__is_refused() -> None:
     error = calendar_refused(days("2021-12-31", "2022-12-31"), "BSE", 2022)
     assert (error.message, error.reason_code) == ("trade_cal BSE 2022: 1 days of other years", "bad_answer")
     twice = pa.concat_tables([days("2022-01-01", "2022-12-30"), days("2022-01-01", "2022-01-01")])

@@ -69,8 +69,7 @@ def test_freshness__age__decides_the_status(age: timedelta, status: str) -> None
         ("2026-11-13 18:40", "2026-11-16 18:30", "healthy"),  # over a weekend: one day less ten minutes
         ("2026-11-13 18:40", "2026-11-17 18:39", "healthy"),
         ("2026-11-13 18:40", "2026-11-17 18:40", "stale"),  # 5:20 of Friday, Monday, 18:40 of Tuesday
-        ("2026-09-30 18:40", "2026-10-08 23:59", "healthy"),  # a week of holidays
-        ("2026-09-30 18:40", "2026-10-09 18:30", "healthy"),  # and the first day after it
+        ("2026-09-30 18:40", "2026-10-09 18:30", "healthy"),  # a week of holidays and the day after
         ("2026-09-30 18:40", "2026-10-12 18:39", "healthy"),
         ("2026-09-30 18:40", "2026-10-12 18:40", "stale"),
         ("2026-12-31 18:40", "2027-01-03 18:40", "healthy"),  # over the turn of the year

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -81,7 +80,7 @@ def test_revisions__any_two_contents__are_those_found_row_by_row(
     assert revision_rows(DAILY, *rows) == by_hand(old, new)
 
 
-def test_the_smallest_difference_is_kept_exactly() -> None:
+def test_revisions__smallest_difference__is_kept_exactly() -> None:
     [row] = revision_rows(
         DAILY, [price_row("600000.SH", close=0.1 + 0.2)], [price_row("600000.SH", close=0.3)]
     )
@@ -92,7 +91,7 @@ def suspended(timing: str | None, kind: str) -> dict[str, Any]:
     return {"trade_date": FIRST, "ts_code": "600000.SH", "suspend_timing": timing, "suspend_type": kind}
 
 
-def test_a_key_column_without_a_value_joins_with_itself() -> None:
+def test_revisions__key_column_null__joins_with_itself() -> None:
     [row] = revision_rows(
         SUSPENSIONS,
         [suspended(None, "S"), suspended("09:30-10:00", "S")],
@@ -103,7 +102,7 @@ def test_a_key_column_without_a_value_joins_with_itself() -> None:
     )  # fmt: skip
 
 
-def test_what_else_a_key_has_tells_the_rows_of_one_stock_apart() -> None:
+def test_revisions__further_key_column__separates_rows_of_a_stock() -> None:
     rows = revision_rows(SUSPENSIONS, [], [suspended(None, "S"), suspended("09:30-10:00", "S")])
     assert [(r["ts_code"], r["row_key"]) for r in rows] == [("600000.SH", ""), ("600000.SH", "09:30-10:00")]
 
@@ -127,30 +126,6 @@ reference:
 DAY, CODE = 'trade_date: ["date!", "", D]', 'ts_code: ["string!", "", C]'
 
 
-def test_a_table_of_one_row_a_day_has_revisions_without_a_stock() -> None:
-    flow = endpoint(f'{{{DAY}, north: [float64, "", N]}}', "[trade_date]")
-    [row] = revision_rows(flow, [{"trade_date": FIRST, "north": 1.5}], [{"trade_date": FIRST, "north": 2.5}])
-    assert (row["ts_code"], row["change"], row["old"], row["new"]) == (
-        "",
-        "changed",
-        {"north": 1.5},
-        {"north": 2.5},
-    )
-
-
-def test_a_table_of_nothing_but_its_key_has_rows_added_and_removed() -> None:
-    members = endpoint(f"{{{DAY}, {CODE}}}", "[trade_date, ts_code]")
-    rows = revision_rows(
-        members,
-        [{"trade_date": FIRST, "ts_code": code} for code in CODES[:2]],
-        [{"trade_date": FIRST, "ts_code": code} for code in CODES[1:3]],
-    )
-    assert [(r["ts_code"], r["change"], r["old"], r["new"]) for r in rows] == [
-        (CODES[0], "removed", {}, None),
-        (CODES[2], "added", None, {}),
-    ]
-
-
 @pytest.mark.parametrize(
     ("kind", "old", "new", "shown"),
     [
@@ -161,28 +136,10 @@ def test_a_table_of_nothing_but_its_key_has_rows_added_and_removed() -> None:
         ("float64", 1e-300, 0.0, 1e-300),
     ],
 )
-def test_values_of_every_type_come_back_from_the_record(
+def test_revisions__values_of_every_type__come_back(
     kind: str, old: object, new: object, shown: object
 ) -> None:
     table = endpoint(f'{{{DAY}, {CODE}, value: [{kind}, "", V]}}', "[trade_date, ts_code]")
     key = {"trade_date": FIRST, "ts_code": "600000.SH"}
     [row] = revision_rows(table, [{**key, "value": old}], [{**key, "value": new}])
     assert row["old"] == {"value": shown}
-
-
-def test_revisions__keys_of_other_types__are_text() -> None:
-    table = endpoint(
-        f'{{{DAY}, {CODE}, ann_date: ["date!", "", A], rank: ["int64!", "", R]}}',
-        "[trade_date, ts_code, ann_date, rank]",
-    )
-    [row] = revision_rows(
-        table, [], [{"trade_date": FIRST, "ts_code": "600000.SH", "ann_date": date(2026, 1, 2), "rank": 3}]
-    )
-    assert row["row_key"] == "2026-01-02 3"
-
-
-def test_revisions__unsorted_chunks__are_sorted() -> None:
-    schema = DAILY.table.schema
-    old = pa.concat_tables([arrow([price_row(code)], schema) for code in reversed(CODES)])
-    new = arrow([price_row(code, close=2.0) for code in CODES], schema)
-    assert revisions(DAILY, FIRST, SEEN, old, new)["ts_code"].to_pylist() == CODES
