@@ -51,7 +51,8 @@ def _cells(stream: io.TextIOWrapper, known: Collection[str]) -> Cells:
         for part, column in zip(parts, columns, strict=True):
             part.append(column)
         lines.append(places)
-    joined = [pa.concat_arrays(part or [pa.array([], pa.string())]) for part in _emptied(parts)]
+    # Popped, so that the parts of a column are freed once it is joined.
+    joined = [pa.concat_arrays([pa.array([], pa.string()), *parts.pop(0)]) for _ in names]
     return Cells(
         pa.Table.from_arrays(joined, names=names),
         pa.concat_arrays(lines),
@@ -60,13 +61,6 @@ def _cells(stream: io.TextIOWrapper, known: Collection[str]) -> Cells:
         misfits=tuple(rows.misfits),
         misfit_count=rows.misfit_count,
     )
-
-
-def _emptied(parts: list[list[pa.Array]]) -> Iterator[list[pa.Array]]:
-    """Each column once: what is joined needs its parts no longer."""
-    parts.reverse()
-    while parts:
-        yield parts.pop()
 
 
 def _first_line(stream: io.TextIOWrapper) -> tuple[str, int]:
