@@ -42,20 +42,19 @@ def typed_error(error: BaseException) -> PerennialError | None:
 def _classified(error: BaseException) -> PerennialError | None:
     from sqlalchemy.exc import DBAPIError, OperationalError
 
-    if isinstance(error, DBAPIError) and isinstance(error.orig, sqlite3.Error):
-        error = error.orig
-    line = (str(error).strip().splitlines() or ["no message"])[0]
-    if isinstance(error, sqlite3.Error):
+    if isinstance(error, OSError):
+        if error.errno in _FULL:
+            return _error(f"no space left: {error}", "disk_full", _SPACE)
+        if error.errno in _REFUSED and error.filename:
+            return _error(f"{error.filename} cannot be written: {error.strerror}", "read_only", _RIGHTS)
+    driver = error.orig if isinstance(error, DBAPIError) else error
+    line = (str(driver).strip().splitlines() or ["no message"])[0]
+    if isinstance(driver, sqlite3.Error):
         for part, reason_code, remedy in _SQLITE:
             if part in line:
                 return _error(f"Dagster's storage below PERENNIAL_HOME failed: {line}", reason_code, remedy)
-    if isinstance(error, OSError) and error.errno in _FULL:
-        return _error(f"no space left: {error}", "disk_full", _SPACE)
-    if isinstance(error, OSError) and error.errno in _REFUSED and error.filename:
-        return _error(f"{error.filename} cannot be written: {error.strerror}", "read_only", _RIGHTS)
     if isinstance(error, OperationalError):
-        refused = (str(error.orig).strip().splitlines() or ["no message"])[0]
-        return _error(f"Dagster's database refused: {refused}", "dagster_storage", _DATABASE)
+        return _error(f"Dagster's database refused: {line}", "dagster_storage", _DATABASE)
     return None
 
 
