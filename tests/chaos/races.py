@@ -31,7 +31,6 @@ from tests.chaos.rounds import Findings, Round
 
 DAILY, HEAL = ("market", "daily"), ("market", "heal")
 FIRST_COMMANDS = (*(("pools", "apply"),) * 3, ("migrate",), HEAL, DAILY)
-HOMES = 3
 READING = (("check", "market"), ("sql", "SELECT count(*) FROM market.adjusted_daily"))
 DEADLINE = 400.0
 """Seconds for commands that have no reason to wait: their work is one backfill's, done by five of them."""
@@ -45,7 +44,7 @@ Started = tuple[Sequence[str], subprocess.Popen[bytes], Path]
 
 def rounds(base: Baseline, crowds: int) -> dict[str, Round]:
     made: dict[str, Round] = {f"crowd-{n}": partial(crowd, base) for n in range(1, crowds + 1)}
-    made["first"] = partial(first, base)
+    made |= {f"first-{n}": partial(first, base) for n in range(1, crowds + 1)}
     return made | ({"crowd-postgres": partial(_crowd_on_postgres, base)} if has_postgres() else {})
 
 
@@ -79,12 +78,11 @@ def crowd(base: Baseline, luck: random.Random, database_url: str = "") -> Findin
 def first(base: Baseline, luck: random.Random) -> Findings:
     """The first commands of a home, all at once: they make its databases. Then the home can be used."""
     found = Findings()
-    for _ in range(HOMES):
-        with base.home() as home:
-            run_together(home, found, [(0.0, words) for words in FIRST_COMMANDS], base.checks)
-            run_together(home, found, [(0.0, ("doctor",))])
-            with complaining(found, "the check of the home"):
-                found.complaints += unfinished(home)
+    with base.home() as home:
+        run_together(home, found, [(0.0, words) for words in FIRST_COMMANDS], base.checks)
+        run_together(home, found, [(0.0, ("doctor",))])
+        with complaining(found, "the check of the home"):
+            found.complaints += unfinished(home)
     return found
 
 
