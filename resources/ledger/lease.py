@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import TracebackType
@@ -31,8 +31,6 @@ from resources.ledger.transitions import LEASE
 HEARTBEAT = timedelta(seconds=15)
 NEXT_PASS = LEASE
 """How much longer than its wait the next pass of a run may take to come, before others may claim its rows."""
-SHOWN = 5
-"""Keys an error message names."""
 
 log = logging.getLogger(__name__)
 
@@ -165,7 +163,9 @@ class Lease(Answers[str]):
             self._answer_rest(Outcome("complete"))
             self._flush()
             self._raise_if_lost()
-            self._raise_if_busy()
+            if self.busy:
+                holders = _shown(sorted(set(self.busy.values())))
+                raise LeasedElsewhere(f"{self._kind.name} {_shown(self.busy)} is leased to {holders}")
             return
         try:
             self._answer_rest(self._outcome_of(error))
@@ -234,13 +234,7 @@ class Lease(Answers[str]):
                 "swept, cancelled or claimed by another run"
             )
 
-    def _raise_if_busy(self) -> None:
-        if busy := self.busy:
-            holders = sorted(set(busy.values()))
-            raise LeasedElsewhere(f"{self._kind.name} {_shown(busy)} is leased to {_shown(holders)}")
 
-
-def _shown(names: Iterable[str]) -> str:
-    listed = list(names)
-    more = len(listed) - SHOWN
-    return ", ".join(listed[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+def _shown(names: Collection[str]) -> str:
+    first, more = list(names)[:5], list(names)[5:]
+    return ", ".join(first) + (f" and {len(more)} more" if more else "")

@@ -85,9 +85,8 @@ def test_answer__stale_fence__changes_nothing_and_raises(ledger):
 # Tenants
 
 
-@pytest.mark.parametrize("idle", ["a", "c", "e"])
-def test_claim__a_tenant_has_nothing_due__the_others_share_alike(ledger, clock, idle):
-    enqueue(ledger, idle, not_before=clock() + timedelta(hours=1), tenant=idle)
+def test_claim__a_tenant_has_nothing_due__the_others_share_alike(ledger, clock):
+    enqueue(ledger, "c", not_before=clock() + timedelta(hours=1), tenant="c")
     for tenant in ("b", "d"):
         enqueue(ledger, *[f"{tenant}{n}" for n in range(9)], tenant=tenant)
     assert tenants(ledger.claim(FILL, holder="worker:1", limit=6)) == {"b": 3, "d": 3}

@@ -62,15 +62,6 @@ def test_enqueue__deferred_row__keeps_its_backoff_and_reason(ledger, clock):
     assert (updated.attempts, updated.reason_code) == (1, "transient")
 
 
-def test_enqueue__running_row__absorbs_the_same_and_queues_another_request(ledger):
-    with lease(ledger, "day", fingerprints={"day": "f1"}):
-        assert ledger.enqueue([request()]).counts["absorbed"] == 1
-        (behind,) = ledger.enqueue([request(fingerprint="f2")]).created
-        assert ledger.dispatch(FILL, limit=9) == []
-        assert ledger.claim(FILL, holder="worker:a", limit=9) == []
-    assert [sent.rows[0].id for sent in ledger.dispatch(FILL, limit=9)] == [behind.id]
-
-
 def test_enqueue__ended_well_but_requested_again_at_once__waits_longer_until_it_is_quiet(ledger, clock):
     waits = []
     for _ in range(6):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -102,14 +101,6 @@ def test_members__many_rows_and_pipelines__is_a_handful_of_statements(ledger):
         assert len(ledger.pipelines.members(["a", *(f"c{n}" for n in range(1_100))])["a"]) == 1_100
     assert {len(names) for names in found.values()} == {2}
     assert len(sent) < 20
-
-
-def test_add__many_at_once__joins_each_pipeline_once(ledger, open_ledger):
-    (row,) = ledger.enqueue([request("day", "f1")]).created
-    ledgers = [open_ledger() for _ in range(4)]
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda one: one.pipelines.add(row.id, [f"c{n}" for n in range(50)]), ledgers))
-    assert len(pipelines_of(ledger, row)) == 50
 
 
 def test_new_pipeline_id__later_ones__sort_behind_and_never_repeat(monkeypatch):

@@ -74,10 +74,3 @@ def test_record__revision__pins_its_snapshots_until_it_is_recorded(provenance, c
     assert provenance.pinned_snapshots("market.coverage") == set()
     provenance.mark_recorded([revision])
     assert provenance.pinned_snapshots(DAILY) == set()
-
-
-def test_record__thousands_at_once__are_read_whole(provenance):
-    entries = [PartitionRecord(f"market.t{n % 4}", f"p{n // 4}", n, f"d{n}") for n in range(3_000)]
-    provenance.record(entries)
-    found = provenance.records([f"market.t{n}" for n in range(4)])
-    assert (len(found), found["market.t3", "p749"].rows) == (3_000, 2_999)

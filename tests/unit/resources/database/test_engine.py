@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import psycopg2
 import pytest
 from sqlalchemy import event, exc, text
 
 from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput, PermanentRunnerError, TransientResourceError
 from domain.shared.work import UNCLASSIFIED, Kind
-from resources.database.engine import normalise_url, open_engine, reading, writing
+from resources.database.engine import normalise_url, open_engine
 from resources.database.errors import driver_errors, location
 from resources.database.schema import UtcDateTime
 from resources.ledger.client import Ledger
@@ -76,24 +75,6 @@ def test_driver_errors__message_of_a_driver__becomes_a_typed_error(ledger, messa
     with pytest.raises(error_type) as failure, driver_errors(ledger.engine):
         raise exc.OperationalError("SELECT 1", {}, sqlite3.OperationalError(message))
     assert failure.value.reason_code == reason_code
-
-
-def test_writing__connection_that_may_not_write__is_refused_as_read_only(ledger):
-    def write() -> None:
-        with writing(ledger.engine) as connection:
-            connection.exec_driver_sql("PRAGMA query_only = ON")
-            connection.exec_driver_sql("DELETE FROM pace")
-
-    with pytest.raises(PermanentRunnerError) as failure:
-        write()
-    assert failure.value.reason_code == "ledger_read_only"
-
-
-def test_reading__ledger_is_a_folder__is_unreachable(tmp_path):
-    ledger = Ledger.open(f"sqlite:///{tmp_path}", kinds=[], clock=machine_clock)
-    with pytest.raises(PermanentRunnerError) as failure:
-        ledger.counts()
-    assert failure.value.reason_code == "ledger_unreachable"
 
 
 def test_open_engine__sqlite__is_in_wal_mode_with_a_patient_writer(ledger):
@@ -154,17 +135,3 @@ def test_import__and_one_read__need_no_heavy_package(ledger):
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
     )
     assert reported.stdout == "[]\n"
-
-
-@pytest.mark.parametrize(("asked", "waits"), [("", 10), ("?connect_timeout=3", 3)])
-def test_reading__connect_timeout_in_the_address__replaces_ours(asked, waits, monkeypatch):
-    reported = []
-
-    def connect(*_: object, **options: object) -> None:
-        reported.append(int(options["connect_timeout"]))
-        raise psycopg2.OperationalError("nobody there")
-
-    monkeypatch.setattr(psycopg2, "connect", connect)
-    with pytest.raises(TransientResourceError), reading(open_engine(f"postgresql://127.0.0.1:1/d{asked}")):
-        pass
-    assert reported[-1] == waits
