@@ -81,7 +81,7 @@ def upload(
         )
         if what_if:
             return _foresee(carbon, file, accept_valid=accept_valid, shown=not json)
-        receipt = upload(carbon, file, accept_valid=accept_valid, beside=uploaded)
+        receipt = upload(carbon, file, accept_valid=accept_valid, together=uploaded)
         uploaded.add(receipt.upload.id)
         if not json:
             _say_receipt(receipt)
@@ -163,7 +163,7 @@ def _say_receipt(receipt: Receipt) -> None:
     if receipt.known:
         return
     for old in receipt.replaced:
-        answer(f"    in the place of upload {old.id}, {old.name}, {old.taken:,} rows")
+        answer(f"    instead of upload {old.id}, {old.name}, {old.taken:,} rows")
     for warning in one.warnings[:10]:
         say(f"warning: {one.name}: {warning}")
     if one.problem_count:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 FEED_RECORD = f"carbon.{FEED_ENTRIES}"
 """Under this name the ledger keeps what was read of applications."""
 DIGESTS = "digests"
-"""What the fact of a year's factors says each type sees of them: a look need not read them then."""
+"""Detail of a year's factors: by type, a digest of what its calculation uses. A pass reads no factor then."""
 
 
 def freshness_of(origin: str) -> str:

@@ -11,7 +11,6 @@ from domain.carbon.observed import Observed
 from domain.carbon.tables import DATA_ENTRIES
 from domain.shared.compute import packaged
 from domain.shared.error import InvalidInput
-from resources.lake.error import DataCorrupt, DataUnavailable
 from services.carbon.service import CarbonService
 
 _SHOWN = 5
@@ -28,16 +27,11 @@ def omitted_units(carbon: CarbonService, institution: str, rows: pa.Table) -> It
         partitions = [p for p in carbon.lake.partitions(DATA_ENTRIES.name) if p.endswith(f"|{year}")]
         if not partitions:
             continue
-        try:
-            used = carbon.lake.query(
-                packaged(__file__, "units_with_entries"),
-                params={"year": year, "institution": institution},
-                partitions={DATA_ENTRIES.name: partitions},
-            )
-        except (DataCorrupt, DataUnavailable) as error:
-            # Units are uploaded before the entries that are checked against them, so this refuses nothing.
-            yield f"the units that have entries of {year} are not known: {error.message}"
-            continue
+        used = carbon.lake.query(
+            packaged(__file__, "units_with_entries"),
+            params={"year": year, "institution": institution},
+            partitions={DATA_ENTRIES.name: partitions},
+        )
         if omitted := sorted(set(used.column("unit_id").to_pylist()).difference(units)):
             more = f" and {len(omitted) - _SHOWN:,} more" if len(omitted) > _SHOWN else ""
             yield (

@@ -72,11 +72,11 @@ class Receipt:
 
 
 def upload(
-    carbon: CarbonService, file: File, *, accept_valid: bool = False, beside: Collection[int] = ()
+    carbon: CarbonService, file: File, *, accept_valid: bool = False, together: Collection[int] = ()
 ) -> Receipt:
     """Accept a file, or raise FileRefused, having recorded it. What follows is the plan's.
 
-    `beside`: the uploads it comes together with, none of which it may supersede.
+    `together`: the uploads of the same command, none of which it may supersede.
     """
     pipeline = new_pipeline_id()
     try:
@@ -84,7 +84,7 @@ def upload(
     except FileRefused as error:
         carbon.store.uploads.record(_refused(file, pipeline, error))
         raise
-    return _store(carbon, file, _accepted(file, pipeline, parsed), parsed.frame, beside)
+    return _store(carbon, file, _accepted(file, pipeline, parsed), parsed.frame, together)
 
 
 def upload_nothing(carbon: CarbonService, file: File) -> Receipt:
@@ -103,7 +103,7 @@ def scope_of(file: File) -> Upload:
 
 
 def _store(
-    carbon: CarbonService, file: File, wanted: Upload, rows: pa.Table, beside: Collection[int] = ()
+    carbon: CarbonService, file: File, wanted: Upload, rows: pa.Table, together: Collection[int] = ()
 ) -> Receipt:
     carbon.refuse_not_indexed()
     if file.kind == "units":
@@ -114,11 +114,11 @@ def _store(
     carbon.refuse_locked(wanted.years)
     _refuse_older(carbon, wanted, rows)
     replaced = tuple(carbon.store.uploads.superseded_by(wanted))
-    if (other := next((old for old in replaced if old.id in beside), None)) is not None:
+    if (other := next((old for old in replaced if old.id in together), None)) is not None:
         raise InvalidInput(
             f"{file.name} has the type, year and institution of {other.name}, which came with it, "
             "and would supersede it",
-            reason_code="same_place",
+            reason_code="same_scope",
             remedy="put all rows of them into one file",
         )
     carbon.staging.keep(wanted.pipeline_id, file.content, rows)
