@@ -93,7 +93,7 @@ class Engine:
         """A SELECT over a view's data files with exactly the table's columns."""
         stored = {f.name for f in view.metadata.fields} if view.metadata is not None else set()
         columns = ", ".join(_column(view.table, n, n in stored) for n in view.table.schema.names)
-        if view.metadata is None or view.listing is None or not view.files:
+        if view.metadata is None or not view.files:
             return empty_relation(view.table)
         if view.has_deletes:
             name = f"deleted_rows_of_{view.table.namespace}_{view.table.table}"

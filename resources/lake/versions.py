@@ -88,8 +88,6 @@ class VersionReader:
 
     def partitions(self, view: View) -> list[str]:
         """Every partition that has rows. Files whose days are not known are read once and noted."""
-        if view.listing is None:
-            return []
         if view.has_deletes:
             return self._distinct(view)
         noted = tuple(self._with_days(view, file) for file in view.files)
@@ -123,4 +121,4 @@ def _each(files: _FilesOf) -> list[FileEntry]:
 def _key(view: View, files: Iterable[FileEntry]) -> str:
     """Row-level deletes change what a partition holds without changing its data files."""
     key = file_set_key(files)
-    return f"{key}@{view.listing.snapshot_id}" if view.listing is not None and view.has_deletes else key
+    return f"{key}@{view.listing.snapshot_id}" if view.has_deletes else key

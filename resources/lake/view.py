@@ -17,31 +17,30 @@ from resources.objects.store import Store
 
 _ATTEMPTS = 5
 _METADATA_KEPT = 256
+_NO_FILES = FileList(0, ())
 
 
 @dataclass(frozen=True)
 class View:
     table: Table
     metadata: TableMetadata | None = None
-    listing: FileList | None = None
+    listing: FileList = _NO_FILES
 
     @property
     def files(self) -> tuple[FileEntry, ...]:
-        return () if self.listing is None else self.listing.files
+        return self.listing.files
 
     @property
     def has_deletes(self) -> bool:
-        return self.listing is not None and self.listing.has_deletes
+        return self.listing.has_deletes
 
     def holding(self, partitions: Sequence[str]) -> list[FileEntry]:
         """The files that may have rows of some partitions, each once."""
-        return [] if self.listing is None else self.listing.holding(self.table, partitions)
+        return self.listing.holding(self.table, partitions)
 
     def reduced(self, files: Sequence[FileEntry]) -> View:
         """The same table with some of its files only."""
-        return (
-            self if self.listing is None else replace(self, listing=replace(self.listing, files=tuple(files)))
-        )
+        return replace(self, listing=replace(self.listing, files=tuple(files)))
 
 
 class Views:

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 import pytest
 
-pytest.register_assert_rewrite("tests.unit.resources.lake.behaviour", "tests.unit.resources.lake.races")
+pytest.register_assert_rewrite("tests.unit.resources.lake.races")

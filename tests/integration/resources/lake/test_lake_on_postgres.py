@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from resources.lake.client import Lake
-from tests.unit.resources.lake.behaviour import CatalogBehaviour
 from tests.unit.resources.lake.frames import TABLES, Lakes
 from tests.unit.resources.lake.races import LakeRaces
+from tests.unit.resources.lake.test_lake_behaviour import CatalogBehaviour
 
 
 class TestLakeOnPostgres(CatalogBehaviour):

@@ -83,15 +83,15 @@ BY_KIND_AND_YEAR = Table(
 TABLES = (DAILY, YEARLY, BY_KIND, WHOLE, BY_KIND_AND_YEAR)
 
 
-def on_files(home: Path, tables: Sequence[Table] = TABLES, **settings: Any) -> Lake:
-    """The embedded lake below `home`, as the product lays it out."""
-    return Lake.open(
-        catalog_url=f"sqlite:///{home}/lake/catalog.db",
-        warehouse=f"file://{home}/lake/warehouse",
-        home=home,
-        tables=tables,
-        **settings,
-    )
+def on_files(folder: Path, tables: Sequence[Table] = TABLES, **settings: Any) -> Lake:
+    """The embedded lake below a folder, as the product lays it out."""
+    given = {
+        "catalog_url": f"sqlite:///{folder}/lake/catalog.db",
+        "warehouse": f"file://{folder}/lake/warehouse",
+        "home": folder,
+        "tables": tables,
+    }
+    return Lake.open(**(given | settings))
 
 
 def rows_of(lake: Lake, table: str, as_of: int | None = None) -> pa.Table:

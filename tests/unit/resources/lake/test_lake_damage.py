@@ -22,7 +22,6 @@ from resources.objects.store import ObjectStore
 from tests.unit.resources.lake.frames import (
     CODES,
     DAILY,
-    TABLES,
     WHOLE,
     data_files,
     days_from,
@@ -258,15 +257,6 @@ class Throttled(fs.LocalFileSystem):  # type: ignore[misc]
         return super().open_input_file(path)
 
 
-def opened(home: Path, caches: Path) -> Lake:
-    return Lake.open(
-        catalog_url=f"sqlite:///{home}/lake/catalog.db",
-        warehouse=f"file://{home}/lake/warehouse",
-        home=caches,
-        tables=TABLES,
-    )
-
-
 @pytest.fixture
 def bucket() -> Throttled:
     return Throttled()
@@ -278,7 +268,7 @@ def cold(home: Path, bucket: Throttled, monkeypatch: pytest.MonkeyPatch) -> Call
     store = ObjectStore(bucket, scheme="file")
     monkeypatch.setattr("resources.lake.client.store_for", lambda _: store)
     count = iter(range(100))
-    return lambda: opened(home, home / f"elsewhere-{next(count)}")
+    return lambda: on_files(home, home=home / f"elsewhere-{next(count)}")
 
 
 def test_replace__store_refuses__is_transient_and_loses_nothing(

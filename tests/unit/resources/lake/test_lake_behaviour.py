@@ -4,14 +4,16 @@ lakes over the same files; each call is like another process's lake, `tables` ma
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from domain.shared.error import InvalidInput
-from domain.shared.table import ABSENT, ALL, Column
+from domain.shared.table import ABSENT, ALL, Column, Table
 from resources.lake.client import Lake
 from resources.lake.error import SnapshotGone
 from resources.lake.versions import VersionReader
@@ -26,6 +28,7 @@ from tests.unit.resources.lake.frames import (
     days_from,
     entries,
     factors,
+    on_files,
     papers,
     prices,
     rows_of,
@@ -329,3 +332,12 @@ class LakeBehaviour(CatalogBehaviour):
         ):
             with pytest.raises(InvalidInput, match=said):
                 rows_of(lakes(tables=(with_columns(DAILY, *columns),)), PRICES)
+
+
+class TestLakeOnSqlite(LakeBehaviour):
+    @pytest.fixture
+    def lakes(self, tmp_path: Path) -> Lakes:
+        def make(fresh_home: bool = False, tables: Sequence[Table] = TABLES) -> Lake:
+            return on_files(tmp_path, tables, **({"home": tmp_path / "elsewhere"} if fresh_home else {}))
+
+        return make

@@ -1,7 +1,0 @@
-"""Fixtures of the lake's tests."""
-
-from __future__ import annotations
-
-import pytest
-
-pytest.register_assert_rewrite("tests.unit.resources.lake.behaviour", "tests.unit.resources.lake.races")
