@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-PROGRESS = "perennial.progress"
-
 
 @contextmanager
 def progress() -> Iterator[None]:
@@ -24,29 +22,23 @@ def progress() -> Iterator[None]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    log = logging.getLogger("perennial.progress")
+    log.setLevel(logging.INFO)
+    log.propagate = False
     with Progress(*columns, console=Console(stderr=True)) as bars:
-        log, handler = logging.getLogger(PROGRESS), _Bars(bars)
-        log.addHandler(handler)
-        log.setLevel(logging.INFO)
-        log.propagate = False
-        try:
-            yield
-        finally:
-            log.removeHandler(handler)
-            log.setLevel(logging.NOTSET)
-            log.propagate = True
+        log.addHandler(_Bars(bars))
+        yield
+        log.handlers.clear()
 
 
 class _Bars(logging.Handler):
     def __init__(self, bars: Progress) -> None:
         super().__init__(logging.INFO)
         self._bars = bars
-        self._tasks: dict[str, TaskID] = {}
+        self._tasks: dict[object, TaskID] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        if not isinstance(record.args, tuple) or len(record.args) != 3:
-            return
-        what, done, of = str(record.args[0]), float(str(record.args[1])), float(str(record.args[2]))
+        what, done, of = record.args or (None, 0, 0)
         if what not in self._tasks:
-            self._tasks[what] = self._bars.add_task(what, total=of)
-        self._bars.update(self._tasks[what], completed=done, total=of)
+            self._tasks[what] = self._bars.add_task(str(what), total=float(str(of)))
+        self._bars.update(self._tasks[what], completed=float(str(done)))
