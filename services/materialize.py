@@ -26,8 +26,17 @@ from resources.lake.write import Commit
 from resources.ledger.model import REQUESTED
 from resources.ledger.outcome import cause_of
 from resources.ledger.provenance import PartitionRecord, Provenance
-from services.partitions import Batch, Build, Built, NotBuilt, PartitionReport, Pass, Report, Request
-from services.states import state_of
+from services.partitions import (
+    Batch,
+    Build,
+    Built,
+    NotBuilt,
+    PartitionReport,
+    Pass,
+    Report,
+    Request,
+    state_of,
+)
 
 if TYPE_CHECKING:
     from resources.lake.client import Lake

@@ -18,11 +18,27 @@ if TYPE_CHECKING:
 
     from resources.lake.partition_writer import WrittenPartition
     from resources.ledger.model import Work
+    from resources.ledger.provenance import PartitionRecord
 
 ROWS_AT_ONCE = 2_000_000
 """Rows of several partitions that share a commit, where partitions are built one at a time."""
 
 log = logging.getLogger("perennial.materialize")
+
+
+def state_of(version: Version, record: PartitionRecord | None) -> PartitionState:
+    """Return the state of a partition: what the lake holds now, and what was recorded of it."""
+    if record is None:
+        return PartitionState(version=version)
+    return PartitionState(
+        version=version,
+        recorded=Version(record.rows, record.digest) if record.rows else ABSENT,
+        seen_count=record.seen_count,
+        committed_at=record.committed_at,
+        checked_at=record.checked_at,
+        inputs=record.inputs,
+        detail=record.detail,
+    )
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,7 @@ from resources.objects.staging import LOST
 from services.carbon.reindex import not_indexed
 from services.carbon.store import CarbonStore, YearLock, YearLocked, gated
 from services.materialize import Materialization
-from services.partitions import Built, NotBuilt, Pass, Report, Request, one_at_a_time
-from services.states import state_of
+from services.partitions import Built, NotBuilt, Pass, Report, Request, one_at_a_time, state_of
 
 if TYPE_CHECKING:
     from resources.feeds.client import FeedClient

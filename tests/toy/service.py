@@ -14,10 +14,9 @@ from domain.shared.verdict import Plan
 from resources.lake.client import Lake
 from resources.ledger.client import Ledger
 from services.materialize import Materialization
-from services.partitions import Built, Pass, Report, one_at_a_time
+from services.partitions import Built, Pass, Report, one_at_a_time, state_of
 from services.reconcile import Reconciler
 from services.settings import StorageSettings, setting
-from services.states import state_of
 from services.storage import open_lake, open_ledger
 from tests.toy.rules import GREET, GREETINGS, KINDS, LOUD, judge
 
