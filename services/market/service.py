@@ -29,7 +29,8 @@ from domain.shared.verdict import Plan, Verdict
 from resources.lake.error import DataUnavailable
 from resources.ledger.freshness import SourceFreshness
 from services.materialize import Materialization
-from services.partitions import Pass, Report, state_of
+from services.partitions import Pass, Report
+from services.states import state_of
 
 if TYPE_CHECKING:
     from resources.lake.client import Lake
@@ -62,7 +63,7 @@ class MarketService:
         return self.connect()
 
     def calendar(self) -> TradingCalendar:
-        """The calendar in the lake, without unavailable or corrupt years: the plan fetches those again."""
+        """What the lake's calendar says; an unreadable one says nothing and is fetched again by the plan."""
         name = self.catalogue.calendar.name
         versions = self.lake.versions(f"market.{name}", self.lake.partitions(f"market.{name}"))
         whole = {year: v for year, v in versions.items() if v.rows and v.readable}
@@ -72,11 +73,7 @@ class MarketService:
         if not years:
             return TradingCalendar.of((), ())
         name = self.catalogue.calendar.name
-<<<<<<< HEAD
         # Grouped by DuckDB: Arrow's own grouping imports pandas, which takes a fifth of a second.
-=======
-        # Grouped by DuckDB: Arrow's own grouping imports pandas, a fifth of a second of every pass.
->>>>>>> c358f72 (market: say read and pass, not look)
         found = self.lake.query(
             "SELECT year, count(*) AS days, list(cal_date) FILTER (is_open) AS open_days "
             f"FROM market.{name} WHERE exchange = '{LEADING}' AND year IN ({', '.join(years)}) GROUP BY year",
