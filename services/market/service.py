@@ -29,8 +29,7 @@ from domain.shared.verdict import Plan, Verdict
 from resources.lake.error import DataUnavailable
 from resources.ledger.freshness import SourceFreshness
 from services.materialize import Materialization
-from services.partitions import Pass, Report
-from services.states import state_of
+from services.partitions import Pass, Report, state_of
 
 if TYPE_CHECKING:
     from resources.lake.client import Lake
