@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from domain.carbon.tables import EMISSIONS
@@ -36,10 +35,9 @@ def show_carbon(settings: Settings, *, shown: bool) -> Demonstrated:
         say(f"5. nothing about carbon: {why}; see it with another PERENNIAL_HOME")
         return Demonstrated(True, {"carbon": {"left_out": why}})
     folder = settings.home / "demo"
-    files = write(folder, SCALE, years=[YEAR])
-    revision = write_revision(folder, YEAR)
+    files, revision = write(folder, SCALE, years=[YEAR]), write_revision(folder, YEAR)
     with runner(settings) as run:
-        return _show(carbon, run, files, revision, folder / f"report-{YEAR}.html", shown=shown)
+        return _show(carbon, run, files, revision, shown=shown)
 
 
 def _used_by_others(carbon: CarbonService) -> str | None:
@@ -53,18 +51,13 @@ def _used_by_others(carbon: CarbonService) -> str | None:
 
 
 def _show(
-    carbon: CarbonService,
-    run: Runner,
-    files: Sequence[Written],
-    revision: Written,
-    page: Path,
-    *,
-    shown: bool,
+    carbon: CarbonService, run: Runner, files: Sequence[Written], revision: Written, *, shown: bool
 ) -> Demonstrated:
     from services.carbon.report import difference, report_of
 
+    folder = revision.path.parent
     rows = sum(one.rows for one in files if one.kind == "data")
-    say(f"5. a university's {YEAR}: {len(files)} files with {rows:,} entries, in {page.parent}")
+    say(f"5. a university's {YEAR}: {len(files)} files with {rows:,} entries, in {folder}")
     known = [_upload(carbon, one) for one in files]
     say(f"   {known.count(False)} taken, {known.count(True)} known already")
     ok = not drive_with(run, carbon)
@@ -86,7 +79,7 @@ def _show(
     _upload(carbon, factors)
     ok = not drive_with(run, carbon) and ok
     after = report_of(carbon, YEAR)
-    written = write_page(carbon, page, YEAR)
+    written = write_page(carbon, folder / f"report-{YEAR}.html", YEAR)
     if shown:
         answer(f"the report to be sent on, or printed: {written['file']}")
     document = {

@@ -15,6 +15,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Connection,
     Engine,
     ForeignKey,
@@ -221,10 +222,7 @@ class Uploads:
         years = select(upload_year.c.upload_id).where(upload_year.c.year.in_(one.years))
         names = _SCOPE[:1] if one.kind == "factors" else _SCOPE
         same = [upload.c[name] == getattr(one, name) for name in names]
-        query = select(upload.c.id).where(upload.c.accepted, *same, upload.c.id.in_(years))
-        with reading(self.engine) as connection:
-            numbers = connection.execute(query.order_by(upload.c.id.desc()).limit(limit)).scalars().all()
-        return self.find(ids=numbers)
+        return self.find(*same, upload.c.id.in_(years), accepted=True, limit=limit)
 
     def newest_of(self, one: Upload) -> Upload | None:
         return next(iter(self.of_scope(one, limit=1)), None)
@@ -240,10 +238,8 @@ class Uploads:
     def superseded_before(self, sources: Collection[str], before: datetime) -> list[Upload]:
         """Return the uploads of these sources from before a moment that count in no year."""
         current = {one.id for one in self.current()}
-        old = select(upload.c.id).where(upload.c.source.in_(list(sources)), upload.c.uploaded_at < before)
-        with reading(self.engine) as connection:
-            numbers = [number for number in connection.execute(old).scalars() if number not in current]
-        return self.find(ids=numbers)
+        old = self.find(upload.c.source.in_(list(sources)), upload.c.uploaded_at < before)
+        return [one for one in old if one.id not in current]
 
     def pipelines(self) -> set[str]:
         with reading(self.engine) as connection:
@@ -257,7 +253,7 @@ class Uploads:
 
     def find(
         self,
-        *,
+        *more: ColumnElement[bool],
         ids: Collection[int] | None = None,
         kind: str | None = None,
         accepted: bool | None = None,
@@ -266,6 +262,7 @@ class Uploads:
     ) -> list[Upload]:
         """Newest first."""
         conditions = [
+            *more,
             None if ids is None else upload.c.id.in_(list(ids)),
             None if kind is None else upload.c.kind == kind,
             None if accepted is None else upload.c.accepted.is_(accepted),
