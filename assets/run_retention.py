@@ -53,7 +53,7 @@ def forget_runs(instance: dg.DagsterInstance, horizon: datetime, at_once: int = 
         kept += sum(run_id in newest for run_id in ids)
         cursor = ids[-1]
     for run_id in gone:
-        # First its logs: of a run that is forgotten nobody would look for them again.
+        # First its logs: nothing finds those of a run that is forgotten.
         instance.compute_log_manager.delete_logs(prefix=[run_id])
         instance.delete_run(run_id)
     return len(gone), kept

@@ -64,7 +64,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class Figures:
-    """What a partition adds up to, part by part, to be laid beside what it added up to before."""
+    """What a partition adds up to, part by part, to be compared with what it added up to before."""
 
     unit: str
     parts: Mapping[str, float]

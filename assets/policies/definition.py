@@ -46,7 +46,7 @@ def tableless(
     partition: str,
     partitions: dg.PartitionsDefinition | None = None,
 ) -> dg.AssetSpec:
-    """An asset that takes something in and writes no table: a run may have nothing to tell of it."""
+    """An asset that writes no table: a run may materialize nothing of it."""
     return dg.AssetSpec(
         key,
         description=description,

@@ -1,4 +1,4 @@
-"""What a partition adds up to, beside what it added up to before, as metadata."""
+"""What a partition adds up to, compared with what it added up to before, as metadata."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -48,7 +48,7 @@ class Table:
     """SQL over the relation `results`: control sums of a partition's rows. Where a table has them, their
     digest is the version, instead of a hash of each row."""
     history: timedelta = timedelta(days=7)
-    """How long a past state can be read, from when another took its place."""
+    """How long a past state can be read, from when another replaced it."""
 
     @property
     def namespace(self) -> str:

@@ -127,7 +127,7 @@ class Lake:
     def sql(self, query: str, **how: Unpack[How]) -> pa.Table:
         """The result of one reading statement over all tables and the `extra` relations.
 
-        It may be typed by anybody: it runs on a locked database, and reaches the tables' files only.
+        A person may have typed it: it runs on a locked database, and reaches the tables' files only.
         """
         return self._query.run(query, how, typed=True)
 

@@ -42,7 +42,7 @@ class Engine:
 
     @contextmanager
     def connect(self, *, locked: bool = False) -> Iterator[Any]:
-        """A connection alone on its database; `locked` for statements typed by anybody.
+        """A connection alone on its database; `locked` for statements that people type.
 
         A locked database reaches the warehouse's files only, and its settings are fixed. Opening a database
         costs many times what most statements do, so it is used again, unless something failed on it: some

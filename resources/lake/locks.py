@@ -17,7 +17,7 @@ from resources.lake.location import LakeLocation
 WAIT_SECONDS = 120.0
 QUEUE = 4
 POLL_SECONDS = 0.002
-_REMEDY = "another process is writing this table; try again, or look for a stuck run"
+_REMEDY = "another process is writing this table; try again, or find the stuck run"
 
 
 class FileLocks:

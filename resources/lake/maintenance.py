@@ -41,7 +41,7 @@ class Upkeep(TypedDict):
     """A month or a day: months that end before it are closed and become one file each."""
     keep_snapshots: NotRequired[Collection[int]]
     expire_after: NotRequired[timedelta]
-    """How long a snapshot stays after another took its place; by default the table's `history`."""
+    """How long a snapshot stays after another replaced it; by default the table's `history`."""
     orphan_age: NotRequired[timedelta]
 
 
@@ -140,7 +140,7 @@ def _expire(stored: IcebergTable, older_than: datetime, keep: Collection[int]) -
     kept = {*keep, *(ref.snapshot_id for ref in stored.metadata.refs.values())}
     limit = int(older_than.timestamp() * 1000)
     line = sorted(stored.metadata.snapshots, key=lambda s: (s.sequence_number or 0, s.timestamp_ms))
-    # A snapshot's age counts from when the next took its place: until then it was what everybody read.
+    # A snapshot's age counts from when the next replaced it: until then it was current.
     old = [
         s.snapshot_id
         for s, following in pairwise(line)

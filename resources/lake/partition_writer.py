@@ -109,8 +109,8 @@ def partition_writer(
     with engine.connect() as connection, engine.explained(view):
         rows = _rows(engine, connection, view, partition)
         connection.execute(f"CREATE TEMP VIEW {name} AS {rows}").fetchall()
-        # Of files read by Iceberg's field ids DuckDB does not know the row count, and it would look each
-        # registered row up among them: twice the work. So relations are joined as written, the largest first.
+        # Of files read by Iceberg's field ids DuckDB does not know the row count, and would search them
+        # for each registered row: twice the work. So relations are joined as written, the largest first.
         connection.execute(f"SET disabled_optimizers = '{_JOIN_OPTIMIZERS}'").fetchall()
         writer = PartitionWriter(engine, connection, view, target, partition)
         try:

@@ -111,11 +111,11 @@ def prices(*days: str, scale: float = 1.0, codes: Sequence[str] = CODES) -> pa.T
         {
             "trade_date": date.fromisoformat(day),
             "ts_code": code,
-            "close": scale * (10 + place + date.fromisoformat(day).day / 100),
-            "volume": None if place == 1 else 100 * place,
+            "close": scale * (10 + number + date.fromisoformat(day).day / 100),
+            "volume": None if number == 1 else 100 * number,
         }
         for day in days
-        for place, code in enumerate(codes)
+        for number, code in enumerate(codes)
     ]
     return pa.Table.from_pylist(rows, schema=_plain(DAILY))
 

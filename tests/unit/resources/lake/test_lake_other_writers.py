@@ -1,4 +1,4 @@
-"""Others change the lake too: engines that know none of our locks, and a demonstrator's hand."""
+"""Others change the lake too: engines that know none of our locks, and people."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def hand(home: Path, *words: str, table: str = "market.prices") -> None:
+def break_by_hand(home: Path, *words: str, table: str = "market.prices") -> None:
     assert break_lake(["--home", str(home), "--table", table, *words]) == 0
 
 
 def test_versions__days_dropped_halved_and_falsified__differ_until_replaced(home: Path) -> None:
     lake = on_files(home)
     before = lake.versions("market.prices", [MON, TUE, WED])
-    hand(home, "--drop-day", MON, "--drop-half", TUE, "--corrupt-day", WED)
+    break_by_hand(home, "--drop-day", MON, "--drop-half", TUE, "--corrupt-day", WED)
     after = lake.versions("market.prices", [MON, TUE, WED])
     assert after[MON] == ABSENT
     assert after[TUE].rows == len(CODES) // 2
@@ -41,7 +41,7 @@ def test_versions__days_dropped_halved_and_falsified__differ_until_replaced(home
 
 
 def test_versions__file_rotted__are_corrupt(home: Path) -> None:
-    hand(home, "--rot-file", TUE)
+    break_by_hand(home, "--rot-file", TUE)
     assert all(v.corrupt for v in on_files(home).versions("market.prices", [MON, TUE, WED]).values())
 
 
@@ -52,7 +52,7 @@ def test_replace__another_engine_commits_first__is_computed_anew(home: Path) -> 
     def superseded() -> None:
         calls.append(1)
         if len(calls) == 1:
-            hand(home, "--drop-day", WED)
+            break_by_hand(home, "--drop-day", WED)
 
     commit = lake.replace("market.prices", MON, prices(MON, scale=2), guard=superseded)
     assert len(calls) == 2, "the lease is checked again before the second attempt"

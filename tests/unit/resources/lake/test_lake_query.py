@@ -1,4 +1,4 @@
-"""What SQL typed by anybody may do: read the tables, and nothing else."""
+"""What SQL that people type may do: read the tables, and nothing else."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def cut(path: Path) -> None:
 
 
 def miscount(path: Path) -> None:
-    """One column claims other rows than its group has; DuckDB tells so without the file's name."""
+    """One column claims other rows than its group has; DuckDB's error lacks the file's name."""
     content = path.read_bytes()
     footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     of_file = content.index(THREE_THOUSAND, footer)
