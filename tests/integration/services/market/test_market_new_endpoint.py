@@ -43,7 +43,7 @@ def one_row_more() -> Iterator[None]:
     module.catalogue.cache_clear()
 
 
-def test_it_is_an_asset_a_table_a_check_a_gap_and_a_target_and_gets_filled(
+def test_catalogue__one_row_more__is_a_table_an_asset_a_gap_and_filled(
     app: MarketApp, one_row_more: None
 ) -> None:
     app.set(PERENNIAL_GAP_WINDOW_DAYS="3", PERENNIAL_GAP_LIMIT="1")

@@ -90,7 +90,7 @@ TALK: dict[str, Callable[[bytes], Answer]] = {
 
 
 class Talkative:
-    """The sandbox's service, until it is told to answer in another way."""
+    """The sandbox's service, until `talk` is set."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -189,7 +189,7 @@ def databases(home: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def history(app: MarketApp) -> Iterator[tuple[str, bytes]]:
-    """What the UI is told of the runs and of the code."""
+    """What the UI gets of the runs and of the code."""
     with app.instance() as instance:
         runs = instance.get_runs()
         assert len(runs) > len(TALK)
@@ -302,7 +302,7 @@ def test_commands__on_postgres__leave_its_password_nowhere(
 
 
 def exploding(session: requests.Session, method: str, url: str, **call: Any) -> requests.Response:
-    """A library that fails in a way nobody foresaw, and says with what."""
+    """A library that fails in an unforeseen way, with the call in its message."""
     raise RuntimeError(f"{url}: cannot send {everything(call['data'])}")
 
 

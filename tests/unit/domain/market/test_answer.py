@@ -36,7 +36,7 @@ def refused(
 @pytest.mark.parametrize(
     ("count", "status"), [(90, "partial"), (98, "partial"), (99, "complete"), (100, "complete")]
 )
-def test_nine_tenths_of_a_day_are_data(count: int, status: str) -> None:
+def test_check_answer__nine_tenths__are_data(count: int, status: str) -> None:
     judgement = check_answer(FACTORS, TUESDAY, factors(count), 100, EVENING)
     assert (judgement.status, judgement.rows, judgement.expected) == (status, count, 100)
 

@@ -15,19 +15,19 @@ def runs(*places: int) -> list[tuple[int, int]]:
     return [(OPEN.index(first), OPEN.index(last)) for first, last in found]
 
 
-def test_one_day_is_one_run() -> None:
+def test_spans__one_day__is_one_run() -> None:
     assert runs(7) == [(7, 7)]
 
 
-def test_days_near_each_other_are_one_run() -> None:
+def test_spans__near_days__are_one_run() -> None:
     assert runs(0, 1, 2, 2 + FAR, 2 + 2 * FAR) == [(0, 2 + 2 * FAR)]
 
 
-def test_a_run_ends_where_the_next_day_is_far() -> None:
+def test_spans__next_day_far__ends_the_run() -> None:
     assert runs(0, 5, 6 + FAR, 9 + FAR, 400) == [(0, 5), (6 + FAR, 9 + FAR), (400, 400)]
 
 
-def test_days_scattered_over_years_are_a_few_runs_parted_where_most_lies_between() -> None:
+def test_spans__scattered_days__are_parted_at_the_widest_gaps() -> None:
     near = [place * (FAR + 1) for place in range(RUNS)]
     assert len(runs(*near)) == RUNS
     found = runs(*near, near[-1] + 500)
@@ -36,5 +36,5 @@ def test_days_scattered_over_years_are_a_few_runs_parted_where_most_lies_between
     assert found[0][0] == 0
 
 
-def test_days_no_calendar_knows_are_one_run() -> None:
+def test_spans__calendar_unknown__is_one_run() -> None:
     assert spans([date(1999, 1, 4), date(2019, 1, 4)], CALENDAR) == [(date(1999, 1, 4), date(2019, 1, 4))]

@@ -41,12 +41,12 @@ NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
         (1, None, "unjudged"),
     ],
 )
-def test_a_table_of_stocks_is_judged_by_its_reference(rows: int, expected: int | None, status: str) -> None:
+def test_judge__reference__decides_by_the_ratio(rows: int, expected: int | None, status: str) -> None:
     assert judge(PRICES, rows, expected).status == status
 
 
 @given(st.integers(1, 10_000), st.integers(1, 12_000))
-def test_the_thresholds_are_exact_in_whole_numbers(expected: int, rows: int) -> None:
+def test_judge__thresholds__are_exact_in_whole_numbers(expected: int, rows: int) -> None:
     wanted = (
         "refused" if 10 * rows < 9 * expected else "partial" if 100 * rows < 99 * expected else "complete"
     )
@@ -56,26 +56,24 @@ def test_the_thresholds_are_exact_in_whole_numbers(expected: int, rows: int) -> 
 @pytest.mark.parametrize(
     ("rows", "status"), [(0, "empty"), (1, "refused"), (3_999, "refused"), (4_000, "complete")]
 )
-def test_where_no_reference_exists_a_fixed_number_of_rows_decides(rows: int, status: str) -> None:
+def test_judge__no_reference__decides_by_the_floor(rows: int, status: str) -> None:
     assert judge(BY_FLOOR, rows, None).status == status
 
 
-def test_the_fixed_number_is_not_used_where_a_reference_exists() -> None:
+def test_judge__reference_and_floor__ignores_the_floor() -> None:
     assert judge(replace(PRICES, floor=4_000), 100, 100).status == "complete"
 
 
 @pytest.mark.parametrize(("rows", "status"), [(0, "empty"), (1, "complete")])
-def test_without_reference_and_fixed_number_any_row_will_do(rows: int, status: str) -> None:
+def test_judge__neither_reference_nor_floor__takes_any_row(rows: int, status: str) -> None:
     assert judge(UNBOUNDED, rows, None).status == status
 
 
 @pytest.mark.parametrize(("rows", "status"), [(0, "asked"), (1, "complete")])
-def test_where_nothing_may_be_an_answer_it_is_one(rows: int, status: str) -> None:
+def test_judge__may_be_empty__takes_no_rows(rows: int, status: str) -> None:
     assert judge(SUSPENSIONS, rows, None).status == status
 
 
 @pytest.mark.parametrize(("fetches", "hours"), [(0, 1), (1, 1), (2, 6), (3, 24), (4, 24), (100, 24)])
-def test_a_partial_day_is_asked_for_again_after_one_six_and_twenty_four_hours(
-    fetches: int, hours: int
-) -> None:
+def test_refetch_at__partial_day__is_after_1_6_and_24_hours(fetches: int, hours: int) -> None:
     assert refetch_at(fetches, NOON) == NOON + timedelta(hours=hours)

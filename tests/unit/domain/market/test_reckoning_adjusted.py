@@ -54,7 +54,7 @@ def by_hand(row: Mapping[str, Any], factor: float | None) -> dict[str, Any]:
 
 @given(st.data(), KEYS, st.dictionaries(st.tuples(DAYS, st.sampled_from(CODES)), st.floats(0.1, 500)))
 @settings(max_examples=12, deadline=None)
-def test_every_price_is_that_multiplied_by_hand(
+def test_adjusted_daily__any_prices__are_price_times_factor(
     data: st.DataObject, keys: list[tuple[date, str]], factors: dict[tuple[date, str], float]
 ) -> None:
     prices = [
@@ -68,7 +68,7 @@ def test_every_price_is_that_multiplied_by_hand(
     assert adjusted(prices, factors) == wanted, "to the last bit"
 
 
-def test_a_split_leaves_no_step_in_adjusted_prices() -> None:
+def test_adjusted_daily__split__leaves_no_step() -> None:
     """Ten for one: the price falls to a tenth, the factor is ten times as large."""
     before, after = FIRST, date(2026, 11, 3)
     rows = adjusted(

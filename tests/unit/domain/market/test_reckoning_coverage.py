@@ -58,7 +58,7 @@ def holdings(draw: st.DrawFn, exchange: Exchange) -> Held:
 
 @given(exchanges(), st.data())
 @settings(max_examples=12, deadline=None)
-def test_stocks_missing_and_unexpected_are_those_found_one_by_one(
+def test_coverage__any_holdings__counts_missing_and_unexpected_stocks(
     exchange: Exchange, data: st.DataObject
 ) -> None:
     held = data.draw(holdings(exchange))
@@ -97,7 +97,7 @@ def test_coverage__number_of_rows__decides_the_status() -> None:
     assert status(98, seen=2) == "explained"
 
 
-def test_only_the_first_few_missing_stocks_are_named() -> None:
+def test_coverage__many_stocks_missing__names_the_first() -> None:
     row = coverage_rows(TEN, {PRICES: set()})[PRICES]
     assert row["missing_stocks"] == 100
     assert row["missing_sample"] == " ".join(sorted(EVERY)[:10])
@@ -108,7 +108,7 @@ def test_coverage__corrupt_day__has_no_rows_and_every_stock_missing() -> None:
     assert (row["status"], row["rows"], row["missing_stocks"]) == ("corrupt", 0, 100)
 
 
-def test_the_row_of_a_table_that_may_be_empty_proves_that_it_was_asked() -> None:
+def test_coverage__table_may_be_empty__says_that_it_was_asked() -> None:
     place = ("suspensions", FIRST)
     assert coverage_rows(TEN, {})[place]["status"] == "missing"
     asked = coverage_rows(TEN, {}, {("suspensions", str(FIRST)): state(0, NOW)})[place]
@@ -116,7 +116,7 @@ def test_the_row_of_a_table_that_may_be_empty_proves_that_it_was_asked() -> None
     assert asked["missing_stocks"] is None
 
 
-def test_a_table_below_its_fixed_number_tells_the_number_and_the_ratio() -> None:
+def test_coverage__below_the_floor__has_floor_and_ratio() -> None:
     by_floor = replace(CATALOGUE.by_name("suspensions"), may_be_empty=False, floor=4_000)
     catalogue = replace(CATALOGUE, daily=(*CATALOGUE.daily[:3], by_floor))
     states = {("suspensions", str(FIRST)): state(1_000, NOW)}

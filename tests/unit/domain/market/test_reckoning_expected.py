@@ -27,7 +27,7 @@ DAY = timedelta(days=1)
 
 @given(exchanges())
 @settings(max_examples=12, deadline=None)
-def test_expected_rows_are_those_counted_one_by_one(exchange: Exchange) -> None:
+def test_expected_rows__any_exchange__are_those_counted_one_by_one(exchange: Exchange) -> None:
     assert expected_rows(exchange.days, exchange.stock_table, exchange.suspension_table) == {
         day: {"listed": len(exchange.listed(day)), "listed_less_suspended": len(exchange.traded(day))}
         for day in exchange.days
@@ -45,7 +45,7 @@ def test_expected_rows_are_those_counted_one_by_one(exchange: Exchange) -> None:
         (None, None, 0),  # approved, not yet listed
     ],
 )
-def test_a_stock_counts_from_its_listing_until_the_day_before_its_delisting(
+def test_expected_rows__stock__counts_from_listing_to_the_day_before_delisting(
     listed: date | None, delisted: date | None, count: int
 ) -> None:
     assert expected_rows([FIRST], one_stock(listed, delisted), NOBODY)[FIRST]["listed"] == count

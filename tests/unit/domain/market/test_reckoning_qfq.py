@@ -46,7 +46,7 @@ def price_row(day: date, code: str, **values: float | None) -> dict[str, Any]:
     st.dictionaries(st.tuples(DAYS, st.sampled_from(CODES)), st.floats(0.1, 500), max_size=30),
 )
 @settings(max_examples=10, deadline=None)
-def test_every_price_is_that_computed_by_hand(
+def test_qfq_daily__any_prices__are_those_computed_by_hand(
     data: st.DataObject, keys: list[tuple[date, str]], factors: dict[tuple[date, str], float]
 ) -> None:
     prices = [price_row(day, code, **{name: data.draw(PRICES) for name in ADJUSTED}) for day, code in keys]
@@ -60,7 +60,7 @@ def test_every_price_is_that_computed_by_hand(
             assert found[day, code][f"qfq_{name}"] == wanted
 
 
-def test_an_ex_date_changes_the_history_before_it() -> None:
+def test_qfq_daily__ex_date__changes_the_history_before_it() -> None:
     prices = [price_row(FIRST, "600000.SH", close=100.0)]
     before = {(FIRST, "600000.SH"): 3.0}
     after = {**before, (LATER, "600000.SH"): 30.0}

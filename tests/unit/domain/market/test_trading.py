@@ -20,7 +20,7 @@ def calendar(*texts: str) -> TradingCalendar:
 
 
 @given(st.lists(DATES), DATES, DATES, st.integers(0, 5))
-def test_it_answers_as_a_plain_list_of_days_would(
+def test_calendar__any_days__answers_as_a_plain_list(
     opened: list[date], first: date, last: date, count: int
 ) -> None:
     held = TradingCalendar.of(opened, [2026])
@@ -44,17 +44,17 @@ def test_it_answers_as_a_plain_list_of_days_would(
         ("2027-01-03 18:30", "2026-12-31"),
     ],
 )
-def test_the_newest_published_day_is_the_last_open_one_whose_pass_is_past(now: str, newest: str) -> None:
+def test_newest_published__moment__is_the_last_due_open_day(now: str, newest: str) -> None:
     assert newest_published(trading_calendar(), shanghai_time(now), HALF_PAST_SIX) == date.fromisoformat(
         newest
     )
 
 
-def test_before_the_first_open_day_nothing_is_published() -> None:
+def test_newest_published__before_the_first_day__is_none() -> None:
     assert newest_published(calendar("2026-11-17"), shanghai_time("2026-11-17 18:29"), HALF_PAST_SIX) is None
 
 
-def test_the_day_is_shanghai_s_wherever_the_machine_stands() -> None:
+def test_shanghai__any_zone__is_its_day_there() -> None:
     late_utc = datetime(2026, 11, 16, 23, 0, tzinfo=UTC)  # already Tuesday there
     assert shanghai(late_utc).date() == TUESDAY
     assert (
@@ -72,13 +72,13 @@ def test_the_day_is_shanghai_s_wherever_the_machine_stands() -> None:
         ("normalized_adj_factor", "09:30", "09:30"),
     ],
 )
-def test_a_table_is_due_at_the_daily_pass_or_at_its_publication_if_that_is_later(
+def test_due_at__published_late__is_the_later_of_pass_and_publication(
     table: str, daily_at: str, hour: str
 ) -> None:
     endpoint = CATALOGUE.by_name(table)
     assert due_at(endpoint, TUESDAY, time.fromisoformat(daily_at)) == shanghai_time(f"2026-11-17 {hour}")
 
 
-def test_a_table_may_be_asked_for_from_its_publication() -> None:
+def test_published_at__endpoint__is_its_hour() -> None:
     endpoint = CATALOGUE.by_name("normalized_daily_basic")
     assert published_at(endpoint, TUESDAY) == shanghai_time("2026-11-17 17:00")

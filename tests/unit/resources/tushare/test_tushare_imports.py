@@ -6,7 +6,7 @@ import sys
 HEAVY = ("tushare", "pandas", "dagster", "bs4", "alembic", "sandbox")
 
 
-def test_importing_and_making_a_client_loads_neither_the_package_nor_pandas() -> None:
+def test_import__client__loads_neither_the_package_nor_pandas() -> None:
     program = (
         "import sys\n"
         "import resources.tushare.sandbox_process\n"

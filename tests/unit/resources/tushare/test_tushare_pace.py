@@ -26,11 +26,11 @@ def windows(engine: sa.Engine) -> dict[datetime, int]:
     ("points", "calls"),
     [(0, 50), (120, 50), (1999, 50), (2000, 200), (4999, 200), (5000, 500), (10_000, 1000), (15_000, 1000)],
 )
-def test_points_decide_how_many_calls_a_minute_has(points: int, calls: int) -> None:
+def test_calls_per_minute__points__decide_them(points: int, calls: int) -> None:
     assert calls_per_minute(points) == calls
 
 
-def test_the_call_after_the_last_one_waits_for_the_next_minute(engine: sa.Engine, time_: Any) -> None:
+def test_take__minute_used_up__waits_for_the_next(engine: sa.Engine, time_: Any) -> None:
     time_.now += timedelta(seconds=20)
     pacer = pacer_of(engine, time_, 50)
     for _ in range(51):
@@ -40,16 +40,14 @@ def test_the_call_after_the_last_one_waits_for_the_next_minute(engine: sa.Engine
 
 
 @pytest.mark.parametrize("limit", [1, 3, 50, 57])
-def test_no_call_of_the_limit_is_lost_to_blocks_when_one_process_calls(
-    engine: sa.Engine, time_: Any, limit: int
-) -> None:
+def test_take__one_process__loses_no_call_to_blocks(engine: sa.Engine, time_: Any, limit: int) -> None:
     pacer = pacer_of(engine, time_, limit)
     for _ in range(limit):
         pacer.take()
     assert time_.naps == []
 
 
-def test_processes_share_the_limit(engine: sa.Engine, time_: Any) -> None:
+def test_take__several_pacers__share_the_limit(engine: sa.Engine, time_: Any) -> None:
     pacers = [pacer_of(engine, time_, 50) for _ in range(3)]
     called: Counter[datetime] = Counter()
     for turn in range(90):
@@ -59,7 +57,7 @@ def test_processes_share_the_limit(engine: sa.Engine, time_: Any) -> None:
     assert sum(called.values()) == 90
 
 
-def test_the_database_is_asked_once_per_block(engine: sa.Engine, time_: Any) -> None:
+def test_take__many_calls__writes_once_per_block(engine: sa.Engine, time_: Any) -> None:
     asked: list[str] = []
     sa.event.listen(engine, "before_cursor_execute", lambda *event: asked.append(event[2]))
     pacer = pacer_of(engine, time_, 1000)
@@ -68,14 +66,14 @@ def test_the_database_is_asked_once_per_block(engine: sa.Engine, time_: Any) -> 
     assert sum(text.startswith("INSERT INTO pace") for text in asked) == 10
 
 
-def test_no_call_starts_on_the_edge_of_a_minute(engine: sa.Engine, time_: Any) -> None:
+def test_take__edge_of_a_minute__waits(engine: sa.Engine, time_: Any) -> None:
     time_.now += timedelta(seconds=59.9)
     pacer_of(engine, time_, 50).take()
     assert time_.naps == [pytest.approx(0.1)]
     assert windows(engine) == {FIRST + timedelta(minutes=1): 5}
 
 
-def test_a_server_that_says_stop_stops_every_process(engine: sa.Engine, time_: Any) -> None:
+def test_mark_used_up__one_pacer__stops_every_process(engine: sa.Engine, time_: Any) -> None:
     reported, other = pacer_of(engine, time_, 50), pacer_of(engine, time_, 50)
     reported.take()
     reported.mark_used_up()
@@ -86,7 +84,7 @@ def test_a_server_that_says_stop_stops_every_process(engine: sa.Engine, time_: A
     assert time_.naps == [60.0, 60.0]
 
 
-def test_waiting_is_bounded(engine: sa.Engine, time_: Any) -> None:
+def test_take__nothing_free__waits_two_minutes_at_most(engine: sa.Engine, time_: Any) -> None:
     with engine.begin() as connection:
         for minute in range(5):
             row = {"source": "tushare", "window_start": FIRST + timedelta(minutes=minute), "used": 50}
@@ -98,7 +96,7 @@ def test_waiting_is_bounded(engine: sa.Engine, time_: Any) -> None:
     assert not caught.value.retry_in_run
 
 
-def test_old_windows_are_deleted_and_other_sources_left_alone(engine: sa.Engine, time_: Any) -> None:
+def test_take__old_windows__are_deleted_of_this_source_only(engine: sa.Engine, time_: Any) -> None:
     Pacer(engine, per_minute=50, source="elsewhere", clock=time_.clock, sleeper=time_.sleep).take()
     pacer = pacer_of(engine, time_, 50)
     for _ in range(30):
