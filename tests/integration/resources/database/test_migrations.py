@@ -76,7 +76,7 @@ def test_migrate__home_of_0005__keeps_its_rows_in_new_words(engine: Engine):
     migrate(engine)
     ledger = Ledger(engine, {kind.name: kind for kind in ALL_KINDS}, machine_clock)
     request = WorkRequest(FILE_INGEST, "inbox_files:data/a.csv", "1:2", reason_code="requested")
-    ledger.enqueue([request])
+    ledger.enqueue([request, replace(request, key="inbox_files:c", reason_code="corrupt")])
     ledger.supersede(ledger.enqueue([replace(request, key="inbox_files:b")]).created)
     ledger.provenance.record([PartitionRecord("t", "p", 1, "d")])
     before = ledger.find(), ledger.provenance.records(["t"])
@@ -88,6 +88,7 @@ def test_migrate__home_of_0005__keeps_its_rows_in_new_words(engine: Engine):
         assert connection.exec_driver_sql("SELECT count(*) FROM partition_fact").scalar() == 1
     assert [tuple(row) for row in rows] == [
         ("dropped_files:data/a.csv", "queued", "asked_for", 0),
+        ("dropped_files:c", "queued", "damaged", 0),
         ("dropped_files:b", "cancelled", "superseded", 0),
     ]
     migrate(engine)
