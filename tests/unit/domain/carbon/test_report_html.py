@@ -6,13 +6,11 @@ import re
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, fromstring
 
 import pytest
 
-import services.carbon.report_html
 from domain.carbon.report_state import LeftOut, ReportState
 from services.carbon.report_html import THIN, render, tonnes
 from services.carbon.store import YearLock
@@ -128,40 +126,6 @@ def test_charts__are_described_and_every_reference_has_its_target(large: Element
         e.get(key) for e in large.iter() for key in ("aria-labelledby", "aria-describedby") if e.get(key)
     }
     assert labels | {e.get("href", "")[1:] for e in large.iter("a")} <= set(ids)
-
-
-def themes() -> list[dict[str, str]]:
-    """The light one, and the dark one with what it takes over."""
-    style = (
-        Path(services.carbon.report_html.__file__).parent.joinpath("templates/report.css").read_text("utf-8")
-    )
-    light, dark = (
-        dict(re.findall(r"--(\w+): (#\w+)", root))
-        for root in re.findall(r":root \{(.*?)\}", style, re.DOTALL)
-    )
-    return [light, light | dark]
-
-
-def luminance(colour: str) -> float:
-    digits = colour[1:] if len(colour) == 7 else "".join(c * 2 for c in colour[1:])
-    shares = [int(digits[n : n + 2], 16) / 255 for n in (0, 2, 4)]
-    red, green, blue = (s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def contrast(one: str, other: str) -> float:
-    dark, light = sorted((luminance(one), luminance(other)))
-    return (light + 0.05) / (dark + 0.05)
-
-
-@pytest.mark.parametrize("theme", themes(), ids=["light", "dark"])
-def test_colours__have_the_contrast_of_wcag_aa(theme: dict[str, str]):
-    for ground in ("bg", "surface"):
-        for letters in ("ink", "soft", "accent"):
-            assert contrast(theme[letters], theme[ground]) >= 4.5, (letters, ground)
-    for ground in ("bg", "track"):
-        for scope in ("s1", "s2", "s3"):
-            assert contrast(theme[scope], theme[ground]) >= 3, (scope, ground)
 
 
 def test_module_bars__are_as_long_as_their_masses():
