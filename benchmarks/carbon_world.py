@@ -47,7 +47,7 @@ class World:
     def open(self) -> CarbonService:
         ledger = Ledger.open(f"sqlite:///{self.home}/ledger.db", kinds=KINDS, clock=machine_clock)
         ledger.migrate()
-        lake = Lake.open(
+        lake = Lake(
             catalog_url=f"sqlite:///{self.home}/lake/catalog.db",
             warehouse=f"file://{self.home}/lake/warehouse",
             home=self.home,

@@ -39,7 +39,7 @@ def queries(days: int = 250) -> dict[str, float]:
 
 def opened(home: Path) -> Lake:
     home.mkdir(parents=True, exist_ok=True)
-    return Lake.open(
+    return Lake(
         catalog_url=f"sqlite:///{home}/catalog.db",
         warehouse=f"file://{home}/lake",
         home=home,

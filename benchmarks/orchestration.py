@@ -14,7 +14,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.policies.events import written_together
+from assets.policies.recording import written_together
 from tests.dagster_home import opened
 from tests.settings import make_settings
 

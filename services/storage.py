@@ -19,7 +19,7 @@ def open_lake(
 ) -> Lake:
     from resources.lake.client import Lake
 
-    return Lake.open(
+    return Lake(
         catalog_url=settings.catalog_url,
         warehouse=settings.warehouse,
         home=settings.home,

@@ -1,6 +1,7 @@
 """What Dagster shows of a partition that a run writes: its event right after the commit, checks, a plot."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -8,7 +9,6 @@ import dagster as dg
 
 from assets.policies.charts import bar_chart, column_chart
 from assets.policies.definition import asset_key
-from assets.policies.events import written_together
 from assets.policies.figures import figure_metadata, markdown_table
 from domain.shared.table import Table
 from services.partitions import PartitionReport
@@ -30,6 +30,14 @@ class Checks(Protocol):
     def of(self, report: PartitionReport) -> dg.AssetCheckEvaluation | None: ...
 
     def totals(self, reports: Sequence[PartitionReport]) -> Iterable[dg.AssetCheckResult]: ...
+
+
+def written_together(instance: dg.DagsterInstance) -> AbstractContextManager[None]:
+    """Events logged inside are in the event log at its end, also if the body raises."""
+    together: AbstractContextManager[None] = getattr(
+        instance.event_log_storage, "one_transaction", nullcontext
+    )()
+    return together
 
 
 class Recorder:

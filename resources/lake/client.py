@@ -35,16 +35,26 @@ __all__ = ["CATALOG_NAME", "Commit", "Lake", "MaintenanceReport"]
 
 
 class Lake:
-    """See `open`. Safe to share between threads; every process opens its own."""
+    """Safe to share between threads; every process opens its own."""
 
     def __init__(
         self,
-        where: LakeLocation,
+        *,
+        catalog_url: str,
+        warehouse: str,
+        home: Path,
         tables: Iterable[Table],
-        views: Mapping[str, str],
-        memory_limit: str,
-        threads: int,
+        views: Mapping[str, str] | None = None,
+        memory_limit: str = "1GB",
+        threads: int = 2,
     ) -> None:
+        """A lake at these addresses. Nothing is read, created or connected to before it is used.
+
+        `views` name SELECTs over the tables, for readers of `sql`. `home` holds lock files and caches. The
+        catalog is `sqlite:////path` or `postgresql://…`, the warehouse `file:///path`, a plain absolute path
+        or `s3://bucket/path`.
+        """
+        where = LakeLocation.of(catalog_url, warehouse, home)
         self.tables: dict[str, Table] = {}
         for table in tables:
             check_table(table)
@@ -58,28 +68,8 @@ class Lake:
         self._views = Views(catalog_reader(where), store, where.warehouse, index)
         self._versions = VersionReader(self._engine, cache, index)
         self._writer = Writer(Catalog(where, locks), self._engine, self._views, index, self._versions, locks)
-        self._query = Query(self._engine, self._views, self.tables, dict(views))
+        self._query = Query(self._engine, self._views, self.tables, dict(views or {}))
         self._maintenance = Maintenance(self._writer)
-
-    @classmethod
-    def open(
-        cls,
-        *,
-        catalog_url: str,
-        warehouse: str,
-        home: Path,
-        tables: Iterable[Table],
-        views: Mapping[str, str] | None = None,
-        memory_limit: str = "1GB",
-        threads: int = 2,
-    ) -> Lake:
-        """A lake at these addresses. Nothing is read, created or connected to before it is used.
-
-        `views` name SELECTs over the tables, for readers of `sql`. `home` holds lock files and caches. The
-        catalog is `sqlite:////path` or `postgresql://…`, the warehouse `file:///path`, a plain absolute path
-        or `s3://bucket/path`.
-        """
-        return cls(LakeLocation.of(catalog_url, warehouse, home), tables, views or {}, memory_limit, threads)
 
     # Writing. `guard` is called under the table's lock just before the commit and stops it by raising.
 

@@ -53,7 +53,7 @@ class Toy:
 
 @pytest.fixture
 def toy(tmp_path: Path) -> Iterator[Toy]:
-    lake = Lake.open(
+    lake = Lake(
         catalog_url=f"sqlite:///{tmp_path}/lake/catalog.db",
         warehouse=f"file://{tmp_path}/lake/warehouse",
         home=tmp_path,

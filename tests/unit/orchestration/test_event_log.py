@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.policies.events import written_together
+from assets.policies.recording import written_together
 from orchestration.event_log import EventLog
 from orchestration.settings import PROJECT_ROOT
 from tests.dagster_home import opened

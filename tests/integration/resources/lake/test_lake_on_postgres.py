@@ -17,7 +17,7 @@ class TestLakeOnPostgres(CatalogBehaviour):
     @pytest.fixture
     def lakes(self, tmp_path: Path, postgres_database: str) -> Lakes:
         def make(fresh_home: bool = False, tables: Any = TABLES) -> Lake:
-            return Lake.open(
+            return Lake(
                 catalog_url=postgres_database,
                 warehouse=f"{tmp_path}/warehouse",
                 home=tmp_path / "elsewhere" if fresh_home else tmp_path,

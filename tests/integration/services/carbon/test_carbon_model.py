@@ -89,7 +89,7 @@ class Model(RuleBasedStateMachine):
         super().__init__()
         self.settings = type(self).home()
         self.clock = Clock()
-        self.lake = SteppedLake.open(
+        self.lake = SteppedLake(
             catalog_url=self.settings.catalog_url,
             warehouse=self.settings.warehouse,
             home=self.settings.home,

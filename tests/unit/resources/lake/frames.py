@@ -91,7 +91,7 @@ def on_files(folder: Path, tables: Sequence[Table] = TABLES, **settings: Any) ->
         "home": folder,
         "tables": tables,
     }
-    return Lake.open(**(given | settings))
+    return Lake(**(given | settings))
 
 
 def rows_of(lake: Lake, table: str, as_of: int | None = None) -> pa.Table:

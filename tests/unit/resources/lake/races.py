@@ -19,7 +19,7 @@ SPAWN = mp.get_context("spawn")
 
 
 def open_lake(catalog_url: str, home: str) -> Lake:
-    return Lake.open(
+    return Lake(
         catalog_url=catalog_url,
         warehouse=f"{home}/warehouse",
         home=Path(home),

@@ -108,7 +108,7 @@ def test_replace__older_catalogue_restored__goes_on(home: Path) -> None:
 
 def test_replace__folder_that_refuses_writes__is_unwritable(tmp_path: Path) -> None:
     """A folder in which not even root may make a file."""
-    lake = Lake.open(
+    lake = Lake(
         catalog_url=f"sqlite:///{tmp_path}/catalog.db",
         warehouse="/sys/perennial",
         home=tmp_path,
