@@ -44,7 +44,10 @@ def calls_per_minute(points: int) -> int:
 
 
 class Pacer:
-    """`take()` before every call. Thread-safe; processes that share `engine` share the limit."""
+    """`take()` before every call. Thread-safe; processes that share `engine` share the limit.
+
+    `engine` None: the source does not count.
+    """
 
     def __init__(
         self,
@@ -67,11 +70,6 @@ class Pacer:
         self._lock = threading.Lock()
         self._window: datetime | None = None
         self._left = 0
-
-    @classmethod
-    def unlimited(cls) -> Pacer:
-        """For a source that does not count."""
-        return cls(None, per_minute=1)
 
     def take(self) -> None:
         """Returns when one call may be made; RateLimited if that would take more than about two minutes."""

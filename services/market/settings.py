@@ -98,11 +98,6 @@ class MarketSettings(StorageSettings):
         return self.source == "sandbox" and self.token == SANDBOX_UNLIMITED
 
     @property
-    def starts_sandbox(self) -> bool:
-        """Whether the source is a sandbox that we start ourselves."""
-        return self.source == "sandbox" and not self.tushare_url
-
-    @property
     def source_fingerprint(self) -> str:
         """Changes when a person changed what could cure a permanent failure. Not reversible."""
         # Nobody chooses the sandbox's address: `up` gives it one port, a command another.

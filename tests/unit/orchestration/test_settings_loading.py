@@ -41,7 +41,7 @@ def test_load__empty_environment__is_the_embedded_sandbox_in_one_folder():
     assert settings.dagster_home == home / "dagster"
     assert carbon_settings(settings).uploads == f"file://{home}/uploads"
     found = market()
-    assert (found.source, found.tushare_points, found.starts_sandbox) == ("sandbox", 15000, True)
+    assert (found.source, found.tushare_points) == ("sandbox", 15000)
     assert (found.market_start, found.daily_at) == (date(1990, 12, 19), time(18, 30))
     assert found.tushare_retry_delays == (10, 20, 40)
 
@@ -49,8 +49,7 @@ def test_load__empty_environment__is_the_embedded_sandbox_in_one_folder():
 def test_load__token__makes_tushare_the_source():
     found = market(TUSHARE_TOKEN="t0ken")
     assert (found.source, found.tushare_url) == ("tushare", "https://api.tushare.pro")
-    assert (found.tushare_points, found.starts_sandbox) == (2000, False)
-    assert not market(TUSHARE_URL="http://exchange:8712/").starts_sandbox
+    assert found.tushare_points == 2000
 
 
 def test_default_home__checkout__does_not_follow_the_working_folder(tmp_path: Path):

@@ -29,7 +29,7 @@ def server() -> Iterator[WireServer]:
 
 
 def client_of(server: WireServer, timeouts: Timeouts, pacer: Pacer | None = None) -> TushareClient:
-    pacer = pacer or Pacer.unlimited()
+    pacer = pacer or Pacer(None, per_minute=1)
     return TushareClient(
         url=f"{server.url}/dataapi", token=SECRET, points=2000, pacer=pacer, timeout=timeouts
     )

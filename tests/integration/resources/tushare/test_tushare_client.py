@@ -150,7 +150,7 @@ def test_fetch__rate_limit_of_the_minute__closes_the_minute_for_every_process(se
 
 def test_client__empty_token__is_refused_before_any_call() -> None:
     with pytest.raises(TokenRefused, match="no Tushare token") as caught:
-        TushareClient(url=None, token="  ", points=0, pacer=Pacer.unlimited())
+        TushareClient(url=None, token="  ", points=0, pacer=Pacer(None, per_minute=1))
     assert "TUSHARE_TOKEN" in caught.value.remedy
 
 
@@ -169,18 +169,18 @@ def test_client__empty_token__is_refused_before_any_call() -> None:
     ],
 )
 def test_address__without_a_scheme__is_https_except_on_this_machine(url: str | None, shown: str) -> None:
-    client = TushareClient(url=url, token="t" * 20, points=0, pacer=Pacer.unlimited())
+    client = TushareClient(url=url, token="t" * 20, points=0, pacer=Pacer(None, per_minute=1))
     assert repr(client) == f"TushareClient(url='{shown}', points=0)"
 
 
 @pytest.mark.parametrize("url", ["ftp://me:hunter2@mirror.example", "http://", "https:///x"])
 def test_address__no_http_url__is_refused_without_its_password(url: str) -> None:
     with pytest.raises(WrongAddress) as caught:
-        TushareClient(url=url, token="t" * 20, points=0, pacer=Pacer.unlimited())
+        TushareClient(url=url, token="t" * 20, points=0, pacer=Pacer(None, per_minute=1))
     assert "TUSHARE_URL" in caught.value.remedy
     assert "hunter2" not in caught.value.message
 
 
 def test_address__plain_http_to_a_far_host__is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
-    TushareClient(url="http://mirror.example", token="t" * 20, points=0, pacer=Pacer.unlimited())
+    TushareClient(url="http://mirror.example", token="t" * 20, points=0, pacer=Pacer(None, per_minute=1))
     assert "unencrypted to http://mirror.example" in caplog.text

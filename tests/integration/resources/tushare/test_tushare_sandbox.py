@@ -56,7 +56,7 @@ def connect(sandbox: SandboxServer) -> Iterator[Connect]:
             url=sandbox.url,
             token=token,
             points=2000,
-            pacer=Pacer.unlimited(),
+            pacer=Pacer(None, per_minute=1),
             timeout=Timeouts(connect=10, read=read, total=60),
             clock=lambda: MIDDAY_MINUTE,
         )
