@@ -13,7 +13,6 @@ from domain.shared.error import InvalidInput
 from resources.lake.client import Commit, Lake
 from resources.ledger.model import LeaseLost
 from services.carbon.calculate import sum_reports
-from services.carbon.intake import ingest_factors
 from services.carbon.service import CarbonService, YearLocked
 from services.partitions import Pass
 from tests.integration.services.carbon.carbon_app import FACTORS, TRAIN, YEAR, CarbonApp
@@ -72,19 +71,6 @@ def test_a_year_is_not_locked_while_its_report_is_summed(
     assert app.run("lock", YEAR, "--reason", "published").code == 0
     assert app.settle() == []
     assert app.content() == after
-
-
-def test_a_year_is_not_locked_between_the_commits_of_its_factors(
-    app: CarbonApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    app.upload("factors", DEARER)
-    reported: list[InvalidInput] = []
-    with between_check_and_commit(monkeypatch, lambda _: try_to_lock(app.carbon, reported)):
-        ingest_factors(app.carbon, [YEAR], Pass("run"), nothing)
-    assert [error.reason_code for error in reported] == ["year_busy", "year_busy"]
-    states = app.carbon.observe().states
-    assert states["factors", YEAR].untouched
-    assert states["factor_versions", YEAR].untouched
 
 
 def test_a_lock_waits_for_the_swap_of_work_that_was_called_off_past_its_last_check(

@@ -38,24 +38,19 @@ def factors_change(app: CarbonApp) -> int:
 @pytest.mark.parametrize(
     ("of", "name"), [(CarbonService, "observe_partitions"), (Lake, "partition_writer")], ids=["noted", "read"]
 )
-@pytest.mark.parametrize("moment", ["before", "after"])
 def test_what_changes_while_it_is_calculated_is_calculated_again(
     app: CarbonApp,
     monkeypatch: pytest.MonkeyPatch,
     of: type,
     name: str,
-    moment: str,
     change: Callable[[CarbonApp], int],
 ) -> None:
     usual, more, before = getattr(of, name), list[int](), app.milligrams()
 
     def meanwhile(self: Any, *given: Any, **named: Any) -> Any:
         monkeypatch.setattr(of, name, usual)  # once
-        if moment == "before":
-            more.append(change(app))
         found = usual(self, *given, **named)
-        if moment == "after":
-            more.append(change(app))
+        more.append(change(app))
         return found
 
     monkeypatch.setattr(of, name, meanwhile)

@@ -67,25 +67,6 @@ def test_import__folder_names_an_institution__is_theirs(app: CarbonApp, inbox: C
     assert inbox.find_and_run() == {"nobodys.csv": "bad_name"}
 
 
-def test_import__unknown_folder__is_refused(app: CarbonApp, inbox: CarbonInbox) -> None:
-    before = app.content(), app.due()
-    inbox.put(f"data/ethz/paper/{YEAR}/theirs.csv", NEWER)
-    assert inbox.find_and_run() == {"theirs.csv": "unknown_folder"}
-    assert "institution=NAME" in inbox.report(f"refused/data/ethz/paper/{YEAR}/theirs.csv")
-    assert (app.content(), app.due()) == before
-
-
-def test_import__wrong_rows__report_lists_them_and_nothing_changes(
-    app: CarbonApp, inbox: CarbonInbox
-) -> None:
-    before = app.content(), app.due()
-    inbox.put(f"{DATA}/bad.csv", "unit_id,mass\nNOBODY,-1\n")
-    assert inbox.find_and_run() == {"bad.csv": "file_refused"}
-    _, *problems = inbox.report(f"refused/{DATA}/bad.csv").splitlines()
-    assert [line.split(":")[0] for line in problems] == ["line 2, column mass", "line 2, column unit_id"]
-    assert (app.content(), app.due()) == before
-
-
 # Once, and in order
 
 

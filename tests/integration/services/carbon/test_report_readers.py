@@ -105,22 +105,6 @@ def test_readers__of_left_out_rows__all_say_so(app: CarbonApp, tmp_path: Path) -
     assert set(readers(app, page).values()) == {""}
 
 
-def test_left_out_factors__are_noted_until_a_newer_file_of_their_types(app: CarbonApp) -> None:
-    head, train = FACTORS.splitlines()[0], 'train,,"{""country"": ""%s""}",%s,g/km,sample'
-    wrong = "\n".join([head, train % ("CH", "8"), train % ("world", "thirty")])
-    app.upload_and_settle("factors", wrong, "--accept-valid", name="trains.csv")
-    found = "factors: 1 of 2 rows of trains.csv were left out"
-    assert found in app.run("report", YEAR).err
-
-    others = head + '\npaper,,"{""kind"": ""recycled""}",0.6,kg/kg,sample'
-    app.upload_and_settle("factors", others, name="papers.csv")
-    assert found in app.run("report", YEAR).err, "a file of other types says nothing of trains"
-
-    whole = "\n".join([head, train % ("CH", "8"), train % ("world", "30")])
-    app.upload_and_settle("factors", whole, name="trains-2.csv")
-    assert app.run("report", YEAR).err == ""
-
-
 def test_readers__of_an_altered_report__all_say_so(app: CarbonApp, tmp_path: Path) -> None:
     assert app.run("lock", YEAR, "--reason", "published").code == 0
     page = tmp_path / "report.html"
