@@ -10,13 +10,12 @@ from domain.shared.reasons import actions
 from domain.shared.verdict import Plan, Verdict
 from domain.shared.work import Work
 
-NOT_STARTED = "nothing with a running daemon (`make up`); without one run `perennial {domain} heal`"
 BY_HAND = "see `perennial work show ID`, correct the cause, then `perennial work retry ID`"
 UNDER_WAY = ("queued", "deferred", "running")
 
 
 def not_started(domain: str) -> str:
-    return NOT_STARTED.format(domain=domain)
+    return f"nothing with a running daemon (`make up`); without one run `perennial {domain} heal`"
 
 
 def plan_findings(
@@ -33,14 +32,14 @@ def plan_findings(
     `health` is that of verdicts by reason code, others are healing; `unshown` reason codes are no findings.
     """
     judged = {v.key: v for v in plan.verdicts}
-    latest = latest_rows(work, judged)
+    latest = _latest_rows(work, judged)
     found = [
         _verdict_finding(domain, v, latest.pop(v.key, None), now, machine_now, health)
         for v in plan.verdicts
         if v.reason_code and v.reason_code not in unshown
     ]
     return found + [
-        work_finding(domain, row, judged.get(key), now, machine_now)
+        _work_finding(domain, row, judged.get(key), now, machine_now)
         for key, row in latest.items()
         if row.status in UNDER_WAY or (row.status == "failed" and key not in judged)
     ]
@@ -58,7 +57,7 @@ def _verdict_finding(
     # Of a partition that a person decided about, work that failed or waits says nothing.
     decided = verdict.state == "waiting" and health.get(code) == "explained"
     if row is not None and row.status in (*UNDER_WAY, "failed") and not decided:
-        return work_finding(domain, row, verdict, now, machine_now)
+        return _work_finding(domain, row, verdict, now, machine_now)
     if row is not None and verdict.due and row.fingerprint == verdict.fingerprint:
         return _cancelled_finding(domain, row, verdict)
     return Finding(
@@ -73,7 +72,7 @@ def _verdict_finding(
     )
 
 
-def latest_rows(work: Sequence[Work], judged: Mapping[str, Verdict]) -> dict[str, Work]:
+def _latest_rows(work: Sequence[Work], judged: Mapping[str, Verdict]) -> dict[str, Work]:
     """Return for each key the row that counts: one under way, else one that refuses what is due now, else
     the last that failed or was cancelled."""
 
@@ -86,7 +85,7 @@ def latest_rows(work: Sequence[Work], judged: Mapping[str, Verdict]) -> dict[str
     return {row.key: row for row in sorted(work, key=weight)}
 
 
-def work_finding(
+def _work_finding(
     domain: str,
     row: Work,
     verdict: Verdict | None,
@@ -99,7 +98,7 @@ def work_finding(
     why = row.error.splitlines()[0] if row.error else verdict.reason if verdict else row.status
     if row.error and verdict and verdict.due and verdict.reason not in why:
         why = f"{why} ({verdict.reason})"
-    next_attempt: datetime | None = row.not_before or now
+    next_attempt: datetime | None = row.not_before
     otherwise = BY_HAND if health == "broken" else not_started(domain)
     action = actions(domain).get(code, otherwise).replace("ID", str(row.id))
     if row.status == "running":
