@@ -62,6 +62,7 @@ class VersionCache:
 
 def _load(path: Path) -> _Shard:
     try:
-        return {p: (str(k), int(n), str(d)) for p, (k, n, d) in orjson.loads(path.read_bytes()).items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+        shard: _Shard = orjson.loads(path.read_bytes())
+    except (OSError, ValueError):
         return {}  # a cache that cannot be read is computed anew
+    return shard
