@@ -114,8 +114,10 @@ def run_request(start: RunStart) -> dg.RunRequest:
 
 
 def nothing_to_start(found: Reconciliation) -> str:
-    waiting = len(found.plan.due)
-    return f"{waiting} partitions wait for their next attempt" if waiting else "nothing is due"
+    running, due = len(found.left), len(found.plan.due)
+    if not due:
+        return "nothing is due"
+    return f"{due - running} partitions wait for their next attempt, {running} are in unfinished runs"
 
 
 def _partitions(start: RunStart) -> str:

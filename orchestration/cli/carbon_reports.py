@@ -141,7 +141,9 @@ def explain(
     unit: Unit = None,
     data_entry_type: Annotated[str | None, typer.Option("--type", help="Only this type.")] = None,
     entry: Annotated[str | None, typer.Option("--entry", help="Only this entry, by its id.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many, the heaviest first.")] = 20,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=1_000, help="How many, the heaviest first.")
+    ] = 20,
     json: Json = False,
 ) -> None:
     """What a number is made of: entries, their factors, the lines they came on, who uploaded them."""
@@ -159,7 +161,8 @@ def explain(
         answer("\n".join(_explanation(carbon.catalogue.type(row["data_entry_type"]).quantity, row)))
     _print_notes(found.notes)
     if found.of_all > len(found.results):
-        say(f"{len(found.results):,} of {found.of_all:,} results, the heaviest first; --limit shows more")
+        shown = f"{len(found.results):,} of {found.of_all:,} results, the heaviest first"
+        say(f"{shown}; `--limit` shows up to 1,000")
 
 
 def _explanation(quantity: str, row: dict[str, Any]) -> Iterator[str]:

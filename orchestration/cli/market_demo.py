@@ -71,8 +71,8 @@ def _tables(market: MarketService, days: list[str]) -> list[dict[str, Any]]:
                 "table": f"market.{name}",
                 "days": sum(1 for v in whole if v.rows),
                 "rows": sum(v.rows for v in whole),
-                "content": digest({day: str(v) for day, v in versions.items()}),
-                "corrupt": len(versions) - len(whole),
+                "version": digest({day: str(v) for day, v in versions.items()}),
+                "corrupt": sum(v.corrupt for v in versions.values()),
             }
         )
     return rows

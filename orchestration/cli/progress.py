@@ -26,9 +26,12 @@ def progress() -> Iterator[None]:
     log.setLevel(logging.INFO)
     log.propagate = False
     with Progress(*columns, console=Console(stderr=True)) as bars:
-        log.addHandler(_Bars(bars))
-        yield
-        log.handlers.clear()
+        log.addHandler(shown := _Bars(bars))
+        try:
+            yield
+        finally:
+            log.removeHandler(shown)
+            log.propagate = True
 
 
 class _Bars(logging.Handler):

@@ -14,8 +14,6 @@ from domain.shared.error import InvalidInput
 from services.carbon.report import read_consistently
 from services.carbon.service import CarbonService
 
-MOST = 1_000
-
 
 @dataclass(frozen=True)
 class Explanation:
@@ -41,7 +39,7 @@ def explain_results(
     partitions = [f"{carbon.catalogue.type(name).name}|{year}" for name in types]
     if not set(carbon.lake.partitions(EMISSIONS.name)).intersection(partitions):
         raise _nothing(year)  # an empty home has no ledger to observe
-    wanted = {"year": year, "unit": unit, "types": types, "entry": entry, "limit": min(limit, MOST)}
+    wanted = {"year": year, "unit": unit, "types": types, "entry": entry, "limit": limit}
 
     def read(seen: Observed, state: ReportState) -> Explanation:
         found = carbon.lake.query(

@@ -100,7 +100,7 @@ def _settle(lease: Lease, key: str, failed: Sequence[PerennialError]) -> None:
     if not failed:
         lease.complete(key)
         return
-    worst = next((e for e in failed if not isinstance(e, TransientResourceError)), failed[0])
+    worst = min(failed, key=lambda e: (isinstance(e, TransientResourceError), isinstance(e, YearLocked)))
     if isinstance(worst, YearLocked):
         lease.skip(key, worst.reason_code)
     elif isinstance(worst, TransientResourceError):

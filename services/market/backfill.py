@@ -11,7 +11,7 @@ from datetime import date
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
-from domain.market.plan import FILL
+from domain.market.plan import FILL, needs_work
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
 from domain.market.trading import newest_published, shanghai
 from domain.shared.error import InvalidInput
@@ -167,13 +167,11 @@ def _tables(market: MarketService, request: BackfillRequest) -> list[str]:
 def _incomplete(
     market: MarketService, days: Sequence[date], tables: Sequence[str]
 ) -> list[tuple[str, str, str]]:
-    """What the ledger says of the days that are still not complete."""
-    left = set(map(str, market.needed(days, tables)))
-    if not left:
-        return []
-    rows = market.ledger.find(FILL, status=("queued", "deferred", "running", "failed"), limit=None)
-    why = {row.key: (row.error or row.reason_code or row.status).splitlines()[0] for row in reversed(rows)}
-    found = [(*key.split(":", 1), reason) for key, reason in sorted(why.items())]
-    return [(table, day, reason) for table, day, reason in found if day in left] or [
-        ("?", day, "not complete") for day in sorted(left)
+    """Table, day and reason of what is still not complete, as the ledger says or the plan."""
+    left = [v for _, verdicts in market.judged(days, tables) for v in verdicts if v.table in tables]
+    rows = {row.key: row for row in market.ledger.current((FILL,))} if left else {}
+    reasons = {key: row.error or row.reason_code or row.status for key, row in rows.items()}
+    found = [
+        (v.table, v.partition, reasons.get(v.key, v.reason).splitlines()[0]) for v in left if needs_work(v)
     ]
+    return sorted(found)
