@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from domain.shared.error import PerennialError
+from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.parallel import one_ahead
 from domain.shared.state import NOTHING, PartitionState
 from domain.shared.table import ABSENT, Table, Version
@@ -16,8 +16,8 @@ from domain.shared.table import ABSENT, Table, Version
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from domain.shared.work import Work
     from resources.lake.partition_writer import WrittenPartition
-    from resources.ledger.model import Work
     from resources.ledger.provenance import PartitionRecord
 
 ROWS_AT_ONCE = 2_000_000
@@ -39,6 +39,14 @@ def state_of(version: Version, record: PartitionRecord | None) -> PartitionState
         inputs=record.inputs,
         detail=record.detail,
     )
+
+
+class InputMissing(TransientResourceError):
+    """An input of the partition is missing or not whole; the plan wants the partition again when it is."""
+
+    reason_code = "input_missing"
+    remedy = "materialise its upstream tables; the domain's sensor does it by itself"
+    retry_in_run = False
 
 
 @dataclass(frozen=True)

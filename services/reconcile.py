@@ -18,8 +18,9 @@ from resources.ledger.schema import RUNNING
 
 if TYPE_CHECKING:
     from domain.shared.verdict import Plan, Verdict
+    from domain.shared.work import Work
     from resources.ledger.client import Ledger
-    from resources.ledger.model import Dispatch, Work
+    from resources.ledger.model import Dispatch
 
 AT_ONCE = 100
 """The most runs of a pass: far more than the change of a day or a year needs."""

@@ -17,8 +17,8 @@ from services.reconcile import Reconciler, Reconciliation, RunStart, Unfinished,
 
 if TYPE_CHECKING:
     from domain.shared.verdict import Plan
+    from domain.shared.work import Work
     from resources.ledger.client import Ledger
-    from resources.ledger.model import Work
 
 ROUNDS = 10_000
 """More passes than any loop needs: each starts runs that were not started before."""

@@ -42,19 +42,17 @@ class Job:
     """The first word of its keys; `table:partition`."""
     phase: Phase
     priority: int
-    chains_to: tuple[str, ...]
-    """The kinds of work that its result may make due."""
 
 
 JOBS = (
-    Job(FILE_INGEST, (INBOX_FILES,), "data", 50, (UNIT_SYNC, FACTOR_INGEST, DATA_INGEST)),
-    Job(UNIT_SYNC, (UNITS.table,), "data", 40, (AGGREGATION,)),
-    Job(FACTOR_INGEST, (FACTORS.table,), "data", 40, (RECALCULATION,)),
-    Job(API_INGEST, (FEED_ENTRIES,), "data", 30, (DATA_INGEST,)),
-    Job(DATA_INGEST, (DATA_ENTRIES.table,), "data", 30, (RECALCULATION,)),
-    Job(MODULE_RECALCULATION, (ASKED,), "emissions", 20, (RECALCULATION,)),
-    Job(RECALCULATION, (EMISSIONS.table,), "emissions", 20, (AGGREGATION,)),
-    Job(AGGREGATION, (REPORT_MODULES.table, REPORTS.table), "aggregation", 10, ()),
+    Job(FILE_INGEST, (INBOX_FILES,), "data", 50),
+    Job(UNIT_SYNC, (UNITS.table,), "data", 40),
+    Job(FACTOR_INGEST, (FACTORS.table,), "data", 40),
+    Job(API_INGEST, (FEED_ENTRIES,), "data", 30),
+    Job(DATA_INGEST, (DATA_ENTRIES.table,), "data", 30),
+    Job(MODULE_RECALCULATION, (ASKED,), "emissions", 20),
+    Job(RECALCULATION, (EMISSIONS.table,), "emissions", 20),
+    Job(AGGREGATION, (REPORT_MODULES.table, REPORTS.table), "aggregation", 10),
 )
 
 _ACROSS_RUNS = Backoff(base=timedelta(seconds=60), factor=2, cap=timedelta(hours=1))
@@ -70,7 +68,9 @@ def year_of_key(key: str) -> int:
     return int(key.rpartition(":")[2].rpartition("|")[2])
 
 
-ALL_KINDS = tuple(Kind(job.kind, transient=_ACROSS_RUNS) for job in JOBS)
+ALL_KINDS = tuple(
+    Kind(job.kind, transient=_ACROSS_RUNS, pulled=job.kind == MODULE_RECALCULATION) for job in JOBS
+)
 KINDS = tuple(kind for kind in ALL_KINDS if kind.name != FILE_INGEST)
 """Those that the plan decides about."""
 KIND_OF: Mapping[str, str] = {word: job.kind for job in JOBS for word in job.makes}

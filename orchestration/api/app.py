@@ -21,13 +21,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from domain.shared.error import InvalidInput, PerennialError
+from domain.shared.work import Work
 from orchestration.api.answers import json_response, refusal
 from orchestration.api.callers import admit
 from orchestration.domain import Call, Endpoint
 from orchestration.registry import enabled
 from orchestration.services import open_ledger
 from orchestration.settings import Settings
-from resources.ledger.model import Work
 
 
 def build_app(settings: Settings) -> Starlette:

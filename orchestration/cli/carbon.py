@@ -80,7 +80,7 @@ def upload(
             mark=decimal,
         )
         if what_if:
-            return _foresee(carbon, file, accept_valid=accept_valid, shown=not json)
+            return foresee(carbon, file, accept_valid=accept_valid, shown=not json)
         receipt = upload(carbon, file, accept_valid=accept_valid, together=uploaded)
         uploaded.add(receipt.upload.id)
         if not json:
@@ -119,7 +119,8 @@ def _or_refused(
         return {"file": path.name, "refused": True, "reason": error.message}
 
 
-def _foresee(carbon: CarbonService, file: File, *, accept_valid: bool, shown: bool) -> dict[str, Any]:
+def foresee(carbon: CarbonService, file: File, *, accept_valid: bool = False, shown: bool) -> dict[str, Any]:
+    """Return what an upload of the file would change; print it if `shown`."""
     from services.carbon.what_if import what_if
 
     found = what_if(carbon, file, accept_valid=accept_valid)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from domain.carbon.tables import EMISSIONS
+from orchestration.cli.carbon import foresee
 from orchestration.cli.carbon_drive import drive_with
 from orchestration.cli.carbon_reports import show_difference, show_report, write_page
 from orchestration.cli.output import answer, say
@@ -65,7 +66,7 @@ def _show(
     if shown:
         show_report(before)
     say(f"6. newer factors, {revision.path.name}: what if?")
-    foreseen = _foresee(carbon, revision)
+    foreseen = foresee(carbon, _file(revision), shown=shown)["what_if"]["effects"]
     say("7. now for good: what they change is calculated, and nothing else")
     _upload(carbon, revision)
     runs_before = len(run.started)
@@ -112,12 +113,3 @@ def _file(one: Written) -> File:
         by=BY,
         data_entry_type=one.data_entry_type or None,
     )
-
-
-def _foresee(carbon: CarbonService, one: Written) -> list[dict[str, Any]]:
-    from services.carbon.what_if import what_if
-
-    effects = what_if(carbon, _file(one)).effects
-    for effect in effects:
-        say(f"   it {effect.sentence}")
-    return [effect.as_json() for effect in effects]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from domain.carbon.tables import year_of
 from domain.shared.error import InvalidInput
 from domain.shared.years import YEARS
 from orchestration.cli.carbon_drive import drive, drive_inbox
@@ -29,8 +30,8 @@ def heal(json: Json = False) -> None:
     """Import, calculate and sum whatever is due, files in the inbox too, in this process."""
     settings, carbon = _opened()
     drive_inbox(settings, carbon)
-    ended = drive(settings, carbon)
-    _finish(ended, json, plan=_due(carbon))
+    healthy = drive(settings, carbon)
+    _finish(healthy, json, due=_due(carbon))
 
 
 def fetch(json: Json = False) -> None:
@@ -47,12 +48,12 @@ def fetch(json: Json = False) -> None:
         answer(poll.summary)
         if poll.error and poll.error.remedy:
             say(f"remedy: {poll.error.remedy}")
-    ended = drive(settings, carbon) and not any(poll.error for poll in polls)
+    healthy = drive(settings, carbon) and not any(poll.error for poll in polls)
     applications = [
         {"origin": p.origin, "changes": p.changes, "error": p.error.message if p.error else None}
         for p in polls
     ]
-    _finish(ended, json, applications=applications, plan=_due(carbon))
+    _finish(healthy, json, applications=applications, due=_due(carbon))
 
 
 def recalculate(
@@ -69,12 +70,12 @@ def recalculate(
     settings, carbon = _opened()
     names = module or [m.name for m in carbon.catalogue.modules]
     jobs = [row.id for row in request_modules(carbon, names, year)]
-    ended = drive(settings, carbon) if wait else True
+    healthy = drive(settings, carbon) if wait else True
     if not json:
         answer(f"requested: {', '.join(names)} of {year}; work {', '.join(map(str, jobs))}")
         if not wait:
             say("a running daemon does it; without one `perennial carbon heal` does")
-    _finish(ended, json, jobs=jobs)
+    _finish(healthy, json, jobs=jobs)
 
 
 def withdraw(
@@ -97,11 +98,11 @@ def withdraw(
     if source in carbon.feeds or carbon.store.uploads.newest_of(scope_of(file)) is None:
         raise InvalidInput(f"no data of {data_entry_type} {year} of {institution!r} were uploaded")
     receipt = upload_nothing(carbon, file)
-    ended = drive(settings, carbon) if wait else True
+    healthy = drive(settings, carbon) if wait else True
     if not json:
         done = "was withdrawn already" if receipt.known else f"is withdrawn; upload {receipt.upload.id}"
         answer(f"{data_entry_type} {year} of {institution} {done}")
-    _finish(ended, json, **receipt.as_json())
+    _finish(healthy, json, **receipt.as_json())
 
 
 def reindex(wait: Wait = False, json: Json = False) -> None:
@@ -110,10 +111,10 @@ def reindex(wait: Wait = False, json: Json = False) -> None:
 
     settings, carbon = _opened()
     added = staged.reindex(carbon.staging, carbon.store)
-    ended = drive(settings, carbon) if wait else True
+    healthy = drive(settings, carbon) if wait else True
     if not json:
         answer("\n".join([*(f"upload {one.id}: {one}" for one in added), f"{len(added):,} uploads indexed"]))
-    _finish(ended, json, uploads=[{"upload": u.id, "pipeline": u.pipeline_id} for u in added])
+    _finish(healthy, json, uploads=[{"upload": u.id, "pipeline": u.pipeline_id} for u in added])
 
 
 def lock(year: AnyYear, reason: Reason = "", json: Json = False) -> None:
@@ -137,7 +138,7 @@ def unlock(year: AnyYear, reason: Reason = "", json: Json = False) -> None:
     """Unlock a year; whatever became due meanwhile is then done."""
     _, carbon = _opened()
     carbon.store.year_locks.unlock(year, getpass.getuser(), reason)
-    due = [v.key for v in carbon.plan().due if v.partition.endswith(str(year))]
+    due = [v.key for v in carbon.plan().due if year_of(v.partition) == year]
     if json:
         document({"year": year, "locked": False, "by": getpass.getuser(), "reason": reason, "due": due})
         return
@@ -156,8 +157,8 @@ def _due(carbon: CarbonService) -> list[str]:
     return [v.key for v in carbon.plan().due]
 
 
-def _finish(ended: bool, json: bool, **found: Any) -> None:
+def _finish(healthy: bool, json: bool, **found: Any) -> None:
     """Print the document that was asked for, and exit with the outcome."""
     if json:
-        document({"ok": ended, **found})
-    raise typer.Exit(0 if ended else 1)
+        document({"ok": healthy, **found})
+    raise typer.Exit(0 if healthy else 1)

@@ -14,8 +14,8 @@ from orchestration.domains.market import open_market
 from orchestration.environments import load_settings
 
 if TYPE_CHECKING:
+    from domain.shared.work import Work
     from orchestration.settings import Settings
-    from resources.ledger.model import Work
     from services.market.backfill import Backfilled, BackfillRequest
     from services.market.service import MarketService
 

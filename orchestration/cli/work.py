@@ -11,10 +11,10 @@ from domain.shared.error import InvalidInput
 from orchestration.cli.output import Json, answer, document, table
 from orchestration.environments import load_settings
 from orchestration.services import open_ledger
+from resources.ledger.schema import STATUSES
 
 app = typer.Typer(no_args_is_help=True)
 
-STATUSES = ("queued", "running", "deferred", "completed", "failed", "skipped", "cancelled", "superseded")
 Id = Annotated[int, typer.Argument(min=1, max=2**63 - 1, help="The id of the work, as `work list` shows it.")]
 
 

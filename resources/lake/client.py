@@ -151,11 +151,6 @@ class Lake:
         """The partitions that have rows, sorted."""
         return self._versions.partitions(self._views.of(self._table(table)))
 
-    def snapshot_id(self, table: str) -> int | None:
-        """The current snapshot, to be recorded where several tables must be read at one moment."""
-        metadata = self._views.of(self._table(table)).metadata
-        return None if metadata is None else metadata.current_id
-
     def maintain(self, table: str, **how: Unpack[Upkeep]) -> MaintenanceReport:
         """Compact one table, expire its snapshots, delete its orphans."""
         return self._maintenance.run(self._table(table), how)

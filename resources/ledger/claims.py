@@ -9,12 +9,12 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from domain.shared.error import PerennialError
-from domain.shared.work import Kind, WorkRequest
+from domain.shared.work import Kind, Work, WorkRequest
 from resources.database.engine import writing
 from resources.database.statements import lock_name
 from resources.ledger.context import LedgerContext
 from resources.ledger.history import KeyState
-from resources.ledger.model import WORKER, Work
+from resources.ledger.model import WORKER
 from resources.ledger.outcome import Outcome
 from resources.ledger.rows import Change, create, read_keys, write
 from resources.ledger.schema import COMPLETED, DEFERRED, RUNNING, SKIPPED

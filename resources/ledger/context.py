@@ -10,8 +10,7 @@ from sqlalchemy import Engine
 from domain.shared import clock as clocks
 from domain.shared.clock import Clock
 from domain.shared.error import InvalidInput
-from domain.shared.work import UNCLASSIFIED, Kind
-from resources.ledger.model import Work
+from domain.shared.work import UNCLASSIFIED, Kind, Work
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Engine, select
 
 from domain.shared.clock import Clock
-from domain.shared.health import SourceFreshness as SourceFreshness  # noqa: PLC0414 - a value of the domain
+from domain.shared.health import SourceFreshness
 from resources.database.engine import reading, writing
 from resources.database.statements import insert_into
 from resources.ledger.outcome import cause_of

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import ColumnElement, FromClause, and_, not_, or_, select
 
-from resources.ledger.model import Work
+from domain.shared.work import Work
 from resources.ledger.schema import CANCELLED, COMPLETED, FAILED, SKIPPED, work
 
 TRIED = (COMPLETED, SKIPPED, FAILED)

@@ -17,12 +17,12 @@ from typing import Self
 from sqlalchemy.exc import SQLAlchemyError
 
 from domain.shared.error import PerennialError
-from domain.shared.work import Kind
+from domain.shared.work import Kind, Work
 from resources.database.engine import writing
 from resources.ledger.claim_due import claim_due
 from resources.ledger.claims import Claimant, Claims, claim_keys
 from resources.ledger.context import LedgerContext
-from resources.ledger.model import LeasedElsewhere, LeaseLost, Work
+from resources.ledger.model import LeasedElsewhere, LeaseLost
 from resources.ledger.outcome import Outcome, outcome_of
 from resources.ledger.rows import renew
 from resources.ledger.settle import Answers, settle

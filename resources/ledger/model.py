@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 
 from domain.shared.error import TransientResourceError
-from domain.shared.work import Work as Work  # noqa: PLC0414 - a value of the domain
+from domain.shared.work import Work
 
 WORKER = "worker:"
 """The prefix of holders that are processes and no Dagster runs: only their lease shows that they live."""

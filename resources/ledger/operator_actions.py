@@ -8,9 +8,10 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from domain.shared.error import InvalidInput
+from domain.shared.work import Work
 from resources.database.engine import writing
 from resources.database.statements import lock_name
-from resources.ledger.model import RETRIED, Work
+from resources.ledger.model import RETRIED
 from resources.ledger.pipelines import inherit
 from resources.ledger.queries import Queries
 from resources.ledger.rows import Change, create, is_id, lock_ids, read_keys, write

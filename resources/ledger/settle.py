@@ -9,9 +9,10 @@ from typing import Generic, TypeVar
 
 from sqlalchemy import Connection
 
+from domain.shared.work import Work
 from resources.database.engine import writing
 from resources.ledger.context import LedgerContext
-from resources.ledger.model import LeaseLost, Work
+from resources.ledger.model import LeaseLost
 from resources.ledger.outcome import Outcome, cause_of
 from resources.ledger.pipelines import inherit
 from resources.ledger.rows import Change, lock_ids, lock_waiting_siblings, recorded_statuses, write

@@ -6,8 +6,9 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Literal
 
+from domain.shared.work import Work
 from resources.database.engine import writing
-from resources.ledger.model import WORKER, Work
+from resources.ledger.model import WORKER
 from resources.ledger.queries import Queries
 from resources.ledger.rows import Change, lock_ids, recorded_statuses
 from resources.ledger.schema import FAILED, RUNNING

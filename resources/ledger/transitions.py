@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from domain.shared.backoff import Backoff
-from domain.shared.work import Kind, WorkRequest
+from domain.shared.work import Kind, Work, WorkRequest
 from resources.ledger.history import KeyState
-from resources.ledger.model import BY_A_PERSON, RETRIED, Work
+from resources.ledger.model import BY_A_PERSON, RETRIED
 from resources.ledger.outcome import Outcome
 from resources.ledger.schema import (
     CANCELLED,

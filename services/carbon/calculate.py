@@ -17,20 +17,12 @@ from domain.carbon.plan import emissions_inputs, module_inputs, report_inputs
 from domain.carbon.reports import module_rows, report_rows, summing
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS, year_of
 from domain.shared.compute import packaged, query
-from domain.shared.error import TransientResourceError
 from domain.shared.table import Table, Version
 from resources.lake.partition_writer import WrittenPartition
 from resources.ledger.model import DONE_MEANWHILE
 from services.carbon.figures import figures
 from services.carbon.service import CarbonService
-from services.partitions import Built, NotBuilt, Pass, Report, Request
-
-
-class InputMissing(TransientResourceError):
-    """What the partition is made from is not there, or not whole; the plan asks again when it is."""
-
-    reason_code = "input_missing"
-    retry_in_run = False
+from services.partitions import Built, InputMissing, NotBuilt, Pass, Report, Request
 
 
 def calculate_emissions(carbon: CarbonService, partitions: Sequence[str], this: Pass, report: Report) -> None:

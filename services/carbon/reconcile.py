@@ -9,8 +9,9 @@ from domain.carbon.jobs import KINDS, MODULE_RECALCULATION
 from domain.carbon.observed import Observed
 from domain.carbon.tables import FACTOR_VERSIONS, FACTORS, year_of
 from domain.shared.verdict import Plan
+from domain.shared.work import Work
 from resources.ledger.client import Ledger
-from resources.ledger.model import Dispatch, Work
+from resources.ledger.model import Dispatch
 from resources.ledger.schema import WAITING
 from services.carbon.requests import request_types
 from services.carbon.service import CarbonService
@@ -56,7 +57,7 @@ class CarbonReconciler(Reconciler):
     def dispatch(self, plan: Plan, unfinished: Unfinished, at_once: int) -> list[Dispatch]:  # noqa: ARG002
         found: list[Dispatch] = []
         for kind in self.kinds:
-            if kind != MODULE_RECALCULATION:  # a pass does it by itself
+            if not self.ledger.kind_named(kind).pulled:  # a pass does it by itself
                 room = at_once - len(found)
                 found += self.ledger.dispatch(kind, limit=room, group=_run_of, busy=unfinished.dispatches)
         return found

@@ -1,7 +1,7 @@
 """The carbon domain put together: its tables, its ledger, its staged files. No Dagster here.
 
-Assets, sensors and the command all work through one `Carbon`, so they see the same state and follow the
-same plan.
+Assets, sensors and the command all work through one `CarbonService`, so they see the same state and follow
+the same plan.
 """
 
 from __future__ import annotations

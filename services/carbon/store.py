@@ -19,11 +19,10 @@ from domain.carbon.jobs import YEAR_KINDS, year_of_key
 from domain.shared.clock import Clock
 from domain.shared.error import InvalidInput
 from domain.shared.names import fault_of_text
-from domain.shared.work import Kind
+from domain.shared.work import Kind, Work
 from resources.database.engine import reading, writing
 from resources.database.schema import BigId, UtcDateTime, metadata, partial
 from resources.database.statements import insert_into, lock_name
-from resources.ledger.model import Work
 from resources.ledger.rows import as_work, select_work
 from resources.ledger.schema import is_running, work
 from services.carbon.upload_store import Uploads, upload

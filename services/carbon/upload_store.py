@@ -23,7 +23,6 @@ from sqlalchemy import (
     Integer,
     String,
     Table,
-    and_,
     delete,
     func,
     insert,
@@ -36,7 +35,7 @@ from domain.carbon.observed import CurrentUpload
 from domain.shared.clock import Clock
 from resources.database.engine import reading, writing
 from resources.database.schema import BigId, Json, UtcDateTime, metadata
-from resources.database.statements import chunks, lock_name
+from resources.database.statements import chunks, lock_name, rows_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -182,12 +181,13 @@ class Uploads:
 
     def ingested_by(self, work_id: int, upload_ids: Collection[int], year: int) -> dict[int, int]:
         """Return by upload the work that ingested its rows of a year: this one, where none did before."""
-        mine = and_(upload_year.c.upload_id.in_(list(upload_ids)), upload_year.c.year == year)
+        number, of_year = upload_year.c.upload_id, upload_year.c.year == year
+        fresh = update(upload_year).where(of_year, upload_year.c.work_id.is_(None)).values(work_id=work_id)
+        query = select(number, upload_year.c.work_id).where(of_year)
         with writing(self.engine) as connection:
-            fresh = update(upload_year).where(mine, upload_year.c.work_id.is_(None))
-            connection.execute(fresh.values(work_id=work_id))
-            query = select(upload_year.c.upload_id, upload_year.c.work_id).where(mine)
-            return {row[0]: row[1] for row in connection.execute(query)}
+            for chunk in chunks(upload_ids):
+                connection.execute(fresh.where(number.in_(chunk)))
+            return {row[0]: row[1] for row in rows_in(connection, query, number, upload_ids)}
 
     def current(self) -> list[CurrentUpload]:
         """Return the uploads that count, oldest first, each with the years in which it does.
@@ -255,27 +255,24 @@ class Uploads:
         self,
         *more: ColumnElement[bool],
         ids: Collection[int] | None = None,
-        kind: str | None = None,
         accepted: bool | None = None,
         pipeline_ids: Collection[str] | None = None,
         limit: int | None = None,
     ) -> list[Upload]:
         """Newest first."""
-        conditions = [
-            *more,
-            None if ids is None else upload.c.id.in_(list(ids)),
-            None if kind is None else upload.c.kind == kind,
-            None if accepted is None else upload.c.accepted.is_(accepted),
-            None if pipeline_ids is None else upload.c.pipeline_id.in_(list(pipeline_ids)),
-        ]
-        given = [condition for condition in conditions if condition is not None]
-        query = select(*(upload.c[name] for name in _COLUMNS)).where(*given).order_by(upload.c.id.desc())
+        query = select(*(upload.c[name] for name in _COLUMNS)).where(*more)
+        if accepted is not None:
+            query = query.where(upload.c.accepted.is_(accepted))
+        of_year = select(upload_year.c.upload_id, upload_year.c.year).order_by(upload_year.c.year)
+        years: dict[int, list[int]] = defaultdict(list)
         with reading(self.engine) as connection:
-            rows = connection.execute(query.limit(limit)).all()
-            years: dict[int, list[int]] = defaultdict(list)
-            found = select(upload_year.c.upload_id, upload_year.c.year).order_by(upload_year.c.year)
-            if given or limit is not None:
-                found = found.where(upload_year.c.upload_id.in_([row[0] for row in rows]))
-            for number, year in connection.execute(found):
+            if ids is not None:
+                found = rows_in(connection, query, upload.c.id, ids)
+            elif pipeline_ids is not None:
+                found = rows_in(connection, query, upload.c.pipeline_id, pipeline_ids)
+            else:
+                found = iter(connection.execute(query.order_by(upload.c.id.desc()).limit(limit)))
+            rows = sorted(found, key=lambda row: -row[0])
+            for number, year in rows_in(connection, of_year, upload_year.c.upload_id, [r[0] for r in rows]):
                 years[number].append(year)
         return [Upload(**dict(zip(_COLUMNS, row, strict=True)), years=tuple(years[row[0]])) for row in rows]

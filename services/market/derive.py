@@ -19,26 +19,17 @@ from domain.market.observed import Observed
 from domain.market.plan import FILL
 from domain.market.reckoning import adjusted_daily, coverage, lost_revision, revisions
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
-from domain.shared.error import TransientResourceError
 from domain.shared.table import Table
 from resources.lake.error import DataCorrupt, DataUnavailable, SnapshotGone
 from resources.ledger.provenance import Revision
 from services.market.days import days_to_write
 from services.market.service import MarketService, dates
-from services.partitions import Batch, Built, NotBuilt, PartitionReport, Pass, Report, Request
+from services.partitions import Batch, Built, InputMissing, NotBuilt, PartitionReport, Pass, Report, Request
 
 log = logging.getLogger("perennial.market")
 
 Compute = Callable[[Observed, Sequence[date]], pa.Table]
 Inputs = Callable[[Observed, str], "dict[str, str] | None"]
-
-
-class InputMissing(TransientResourceError):
-    """An input of the partition is missing; the plan wants the partition again when it is there."""
-
-    reason_code = "input_missing"
-    remedy = "materialise its upstream tables for these days; the gap-fill sensor does it by itself"
-    retry_in_run = False
 
 
 def derive_adjusted(market: MarketService, partitions: Sequence[str], this: Pass, report: Report) -> None:

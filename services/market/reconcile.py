@@ -11,8 +11,9 @@ from domain.market.observed import Observed
 from domain.market.plan import FILL, REFRESH, take
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, DERIVED, REVISIONS
 from domain.shared.verdict import Plan, Verdict
+from domain.shared.work import Work
 from resources.ledger.client import Ledger
-from resources.ledger.model import Dispatch, Work
+from resources.ledger.model import Dispatch
 from services.market.service import MarketService
 from services.reconcile import Reconciler, RunStart, Unfinished, start_of
 
@@ -92,13 +93,11 @@ class MarketReconciler(Reconciler):
 
     def _days_under_way(self, unfinished: Unfinished) -> set[str]:
         """The days whose run was dispatched and has not ended: not those of a backfill or a click."""
-        now = self.market.clock()
         tables = {*self._fetched, *(t.table for t in DERIVED if t.partition_kind == "day")}
         dispatched = {
             _day(row)
-            for row in self.ledger.find(FILL, status=("queued", "running"), limit=None)
+            for row in self.market.fills_under_way(unfinished.dispatches)
             if row.dispatch_id is not None
-            and (row.status == "running" or row.not_before > now or row.dispatch_id in unfinished.dispatches)
         }
         return dispatched.union(
             day for key in unfinished.keys for table, day in [key.split(":", 1)] if table in tables

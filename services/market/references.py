@@ -57,7 +57,7 @@ def fetch_stocks(market: MarketService, partitions: Sequence[str], this: Pass, r
             )
         frame = pa.concat_tables(lists.values())
         held = market.state(endpoint.name, ALL).version
-        if frame.num_rows == 0 or frame.num_rows < held.rows * SHRUNK_BELOW:
+        if frame.num_rows < held.rows * SHRUNK_BELOW:
             raise NotYetData(
                 f"{endpoint.endpoint}: only {frame.num_rows:,} stocks, {held.rows:,} are known; "
                 "too few, not kept",

@@ -23,11 +23,12 @@ from domain.market.reckoning import expected_rows
 from domain.market.tables import DERIVED
 from domain.market.trading import TradingCalendar, calendar_owed, shanghai
 from domain.shared.clock import Clock
+from domain.shared.health import SourceFreshness
 from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, ALL, Table
 from domain.shared.verdict import Plan, Verdict
+from domain.shared.work import Work
 from resources.lake.error import DataUnavailable
-from resources.ledger.freshness import SourceFreshness
 from services.materialize import Materialization
 from services.partitions import Pass, Report, state_of
 
@@ -248,16 +249,20 @@ class MarketService:
         )
 
     def busy_days(self, tables: Sequence[str]) -> frozenset[date]:
-        """Days on which a fill is running, or about to: a dispatched row is not due again for a while."""
+        keys = (row.key.split(":", 1) for row in self.fills_under_way())
+        return frozenset(date.fromisoformat(day) for table, day in keys if table in tables)
+
+    def fills_under_way(self, dispatches: Collection[str] = ()) -> list[Work]:
+        """The fills that are running, or about to: a dispatched row is not due again for a while."""
         now = self.clock()
         rows = self.ledger.find(FILL, status=("queued", "running"), limit=None)
-        return frozenset(
-            date.fromisoformat(row.key.split(":", 1)[1])
+        return [
+            row
             for row in rows
-            if row.key.split(":", 1)[0] in tables
             # A queued row that waits without a dispatch is put off, not under way.
-            and (row.status == "running" or (row.dispatch_id is not None and row.not_before > now))
-        )
+            if row.status == "running"
+            or (row.dispatch_id is not None and (row.not_before > now or row.dispatch_id in dispatches))
+        ]
 
     def plan(self, now: datetime | None = None) -> Plan:
         now = now or self.clock()

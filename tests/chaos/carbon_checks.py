@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from domain.carbon.jobs import AGGREGATION, RECALCULATION, UNIT_SYNC
 from domain.carbon.tables import EMISSIONS, FACTOR_VERSIONS, FACTORS, REPORTS, TABLES, UNITS, year_of
-from resources.ledger.model import Work
+from domain.shared.work import Work
 from services.carbon.pipelines import list_pipelines
 from services.carbon.service import CarbonService
 from tests.chaos.carbon_files import YEARS, Sheet

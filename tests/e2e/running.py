@@ -20,11 +20,11 @@ from typing import Any, TypeVar
 
 from domain.market.plan import FILL
 from domain.shared.table import Version
+from domain.shared.work import Work
 from orchestration.domains.market import market_settings
 from orchestration.environments import child_environment
 from orchestration.services import open_lake, open_ledger
 from orchestration.settings import PROJECT_ROOT, Settings
-from resources.ledger.model import Work
 
 DAILY = "normalized_daily"
 COMMAND = Path(sys.executable).with_name("perennial")

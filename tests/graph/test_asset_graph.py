@@ -8,7 +8,21 @@ from collections import Counter
 import dagster as dg
 import pytest
 
-from domain.carbon.jobs import FEED_ENTRIES, INBOX_FILES, JOBS, KIND_OF
+from domain.carbon.jobs import (
+    AGGREGATION,
+    API_INGEST,
+    DATA_INGEST,
+    FACTOR_INGEST,
+    FEED_ENTRIES,
+    FILE_INGEST,
+    INBOX_FILES,
+    JOBS,
+    KIND_OF,
+    MODULE_RECALCULATION,
+    PRIORITY,
+    RECALCULATION,
+    UNIT_SYNC,
+)
 from domain.shared.table import Table
 from orchestration import registry
 from orchestration.environments import load_settings
@@ -57,9 +71,19 @@ def test_tables__of_the_lake__have_one_writer_each(defs: dg.Definitions) -> None
     assert written == {table.name: 1 for table in tables()}
 
 
+CHAINS = {
+    FILE_INGEST: {UNIT_SYNC, FACTOR_INGEST, DATA_INGEST},
+    UNIT_SYNC: {AGGREGATION},
+    FACTOR_INGEST: {RECALCULATION},
+    API_INGEST: {DATA_INGEST},
+    DATA_INGEST: {RECALCULATION},
+    RECALCULATION: {AGGREGATION},
+    AGGREGATION: set(),
+}
+"""By kind of work, the kinds that its result may make due."""
+
+
 def test_kinds__of_carbon__chain_to_their_consumers(defs: dg.Definitions) -> None:
-    """The registry of jobs and the asset graph say the same."""
-    follows = {job.kind: set(job.chains_to) for job in JOBS}
     found: dict[str, set[str]] = {job.kind: set() for job in JOBS}
     for key, spec in specs(defs).items():
         if key.path[-1] not in KIND_OF:
@@ -67,12 +91,11 @@ def test_kinds__of_carbon__chain_to_their_consumers(defs: dg.Definitions) -> Non
         above = {KIND_OF[dep.asset_key.path[1]] for dep in spec.deps if dep.asset_key.path[0] == "carbon"}
         for kind in above - {KIND_OF[key.path[1]]}:
             found[kind].add(KIND_OF[key.path[1]])
-    asked = "carbon.module_emission_recalc"
-    assert follows.pop(asked) == {"carbon.emission_recalc"}, "it asks, and makes nothing by itself"
-    del found[asked]
+    assert not found.pop(MODULE_RECALCULATION), "it asks, and makes nothing by itself"
     # Entries are checked against the units of their year; new units change their reports, not them.
-    found["carbon.unit_sync"].discard("carbon.csv_ingest")
-    assert found == follows
+    found[UNIT_SYNC].discard(DATA_INGEST)
+    assert found == CHAINS
+    assert all(PRIORITY[kind] >= PRIORITY[later] for kind, chain in CHAINS.items() for later in chain)
 
 
 def test_assets__with_a_table__have_its_name(defs: dg.Definitions) -> None:

@@ -13,10 +13,10 @@ import pytest
 from domain.shared.backoff import Backoff
 from domain.shared.error import InvalidInput, PermanentRunnerError, TransientResourceError
 from domain.shared.table import Column, Table
-from domain.shared.work import Kind
+from domain.shared.work import Kind, Work
 from resources.lake.client import Lake
 from resources.ledger.client import Ledger
-from resources.ledger.model import LeasedElsewhere, LeaseLost, Work
+from resources.ledger.model import LeasedElsewhere, LeaseLost
 from services.materialize import Materialization, PartlyDone
 from services.partitions import Batch, Built, NotBuilt, PartitionReport, Pass, Request, one_at_a_time
 

@@ -15,8 +15,8 @@ from domain.carbon.jobs import KIND_OF, KINDS
 from domain.carbon.observed import Observed
 from domain.carbon.plan import plan
 from domain.shared.verdict import Plan
+from domain.shared.work import Work
 from resources.ledger.client import Ledger
-from resources.ledger.model import Work
 from services.carbon.reconcile import CarbonReconciler
 from services.reconcile import Reconciliation, RunStart, Unfinished, reconcile
 from tests.unit.domain.carbon.world import ENTRIES, MASSES, MODULES, REPORT, TYPES, VALUES, World, a_catalogue

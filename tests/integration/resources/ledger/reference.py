@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from domain.shared.work import WorkRequest
-from resources.ledger.model import Work
+from domain.shared.work import Work, WorkRequest
 from tests.integration.conftest import FINITE, START, SettableClock
 
 WAITING = {"queued", "deferred"}

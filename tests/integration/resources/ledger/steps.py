@@ -7,10 +7,9 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import event
 
-from domain.shared.work import WorkRequest
+from domain.shared.work import Work, WorkRequest
 from resources.ledger.client import Ledger
 from resources.ledger.lease import Lease
-from resources.ledger.model import Work
 
 FILL, FINITE = "market.fill", "records.hook"
 

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import select
 
 from domain.shared.error import InvalidInput, TransientResourceError
-from domain.shared.work import WorkRequest
-from resources.ledger.model import Backlog, LeaseLost, Work
+from domain.shared.work import Work, WorkRequest
+from resources.ledger.model import Backlog, LeaseLost
 from resources.ledger.schema import work
 from tests.integration.conftest import FILL as FILL_KIND
 from tests.integration.resources.ledger.steps import FILL, FINITE, claimed, die, enqueue, lease

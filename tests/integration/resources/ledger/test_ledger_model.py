@@ -31,11 +31,11 @@ from hypothesis.stateful import (
 from sqlalchemy import delete, event, select
 
 from domain.shared.error import InvalidInput, PermanentRunnerError, TransientResourceError
-from domain.shared.work import WorkRequest
+from domain.shared.work import Work, WorkRequest
 from resources.ledger.client import Ledger
 from resources.ledger.dispatch import Order
 from resources.ledger.lease import Lease
-from resources.ledger.model import LeasedElsewhere, LeaseLost, Work
+from resources.ledger.model import LeasedElsewhere, LeaseLost
 from resources.ledger.schema import work, work_event
 from tests.integration.conftest import FILL, FINITE, START, SettableClock
 from tests.integration.resources.ledger.reference import (

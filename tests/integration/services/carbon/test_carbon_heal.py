@@ -10,7 +10,7 @@ from datetime import timedelta
 from domain.carbon.jobs import DATA_INGEST
 from domain.carbon.tables import DATA_ENTRIES
 from domain.shared.clock import machine_clock
-from resources.ledger.model import Work
+from domain.shared.work import Work
 from services.carbon.pipelines import list_pipelines
 from tests.integration.services.carbon.carbon_app import PAPER, TRAIN, YEAR, CarbonApp
 

@@ -20,12 +20,12 @@ import pytest
 
 from domain.market.trading import SHANGHAI
 from domain.shared.clock import stopped_at
+from domain.shared.work import Work
 from orchestration.build import build_definitions
 from orchestration.domains.market import open_market
 from orchestration.environments import load_settings
 from orchestration.instance import open_instance
 from orchestration.settings import Settings
-from resources.ledger.model import Work
 from sandbox.exchange import Exchange
 from sandbox.faults import Fault
 from sandbox.server import SandboxServer
@@ -173,9 +173,9 @@ class MarketApp:
             ).items()
         }
 
-    def snapshots(self) -> dict[str, int | None]:
-        lake = self.market.lake
-        return {table: lake.snapshot_id(table) for table in lake.tables}
+    def snapshots(self, table: str = "") -> set[str]:
+        """The snapshots of every table, or of one, by their files."""
+        return {str(path) for path in self.home.rglob("snap-*.avro") if table in path.parts or not table}
 
     def work(self, key: str = "") -> list[Work]:
         """The rows of the ledger whose key begins so, oldest first."""

@@ -6,8 +6,7 @@ import pytest
 
 from domain.market.plan import FILL
 from domain.shared.error import TransientResourceError
-from domain.shared.work import WorkRequest
-from resources.ledger.model import Work
+from domain.shared.work import Work, WorkRequest
 from services.market.reconcile import ATTEMPTS_OUTSIDE, MarketReconciler
 from services.reconcile import RunStart, observe_and_enqueue
 from tests.integration.services.market.market_app import FETCHED, PREPARED, TODAY, MarketApp

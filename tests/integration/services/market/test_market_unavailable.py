@@ -122,10 +122,10 @@ def test_maintenance__a_month_unavailable__compacts_the_others(
     path = next(path for path in data_files(app) if "2024-09" in str(path))
     path.rename(path.with_suffix(".whole"))
     path.symlink_to(path)
-    before = app.market.lake.snapshot_id(f"market.{TABLE}")
+    before = app.snapshots(TABLE)
     ended = maintain(app)
     assert ended.success
     reported = ended.asset_materializations_for_node("ops__lake_maintenance")[0].metadata
     assert path.name in str(reported["skipped_files"].value)
-    assert app.market.lake.snapshot_id(f"market.{TABLE}") != before, "the other month is compacted"
+    assert app.snapshots(TABLE) != before, "the other month is compacted"
     assert f"file://{path} cannot be read now" in caplog.text

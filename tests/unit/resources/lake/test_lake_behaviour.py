@@ -57,7 +57,7 @@ class CatalogBehaviour:
         stored = rows_of(lakes(), PRICES)
         assert stored.sort_by("ts_code").to_pylist() == prices(MON, scale=2, codes=CODES[:2]).to_pylist()
         assert (first.parent_id, second.parent_id) == (None, first.snapshot_id)
-        assert lake.snapshot_id(PRICES) == second.snapshot_id
+        assert lake.replace(PRICES, MON, prices(MON)).parent_id == second.snapshot_id
 
     def test_replace__over_months__is_one_snapshot(self, lakes: Lakes) -> None:
         lake, days = lakes(), days_from("2026-09-28", 40)
