@@ -34,7 +34,7 @@ def test_show_carbon__empty_home__every_number_is_again_what_it_was(
     assert "Sample University" in page.read_text(encoding="utf-8")
     shown = capsys.readouterr()
     assert str(page) in shown.out.splitlines()[-1]
-    assert "it raises plane 2025 by 5.0 %" in shown.err
+    assert "it raises plane 2025 by 5.0 %" in shown.out
 
 
 def test_a_year_that_somebody_works_on_is_left_alone(empty_app: CarbonApp) -> None:

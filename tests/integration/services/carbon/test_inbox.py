@@ -117,7 +117,7 @@ def test_import__older_factors__are_refused_if_a_newer_file_has_one_of_their_typ
     inbox: CarbonInbox, app: CarbonApp, types: tuple[str, ...], outcome: str
 ) -> None:
     assert app.upload("factors", FACTORS).code == 0
-    uploads = inbox.carbon.store.uploads.find(kind="factors")
+    uploads = [one for one in inbox.carbon.store.uploads.find() if one.kind == "factors"]
     inbox.put(f"factors/{YEAR}/b.csv", factors_of("paper", "train").replace("0.7", "0.9"))
     assert inbox.find_and_run() == {"b.csv": "imported"}
     age = (inbox.start - uploads[0].moment).total_seconds() - 0.001

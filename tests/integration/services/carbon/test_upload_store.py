@@ -32,11 +32,10 @@ def test_find__filters__newest_first(store):
     second = store.uploads.record(a_file(kind="factors", topic="", years=(2023,), pipeline_id="P2"))
     third = store.uploads.record(a_file(pipeline_id="P3", years=(2022,)))
     assert store.uploads.find() == [third, second, first]
-    assert store.uploads.find(kind="data") == [third, first]
     assert store.uploads.find(pipeline_ids=["P1", "P2"]) == [second, first]
     assert store.uploads.find(pipeline_ids=[]) == []
     assert store.uploads.find(limit=1) == [third]
-    assert store.uploads.find(kind="factors", accepted=True, limit=5) == [second]
+    assert store.uploads.find(accepted=True, limit=2) == [third, second]
 
 
 def test_record_again__deleted_upload__keeps_its_moment_and_is_added_once(store, clock):
