@@ -37,16 +37,16 @@ def lake_maintenance(tables: Sequence[Table]) -> dg.AssetsDefinition:
 
 
 def _maintain(
-    context: dg.AssetExecutionContext, store: "Lake", book: "Ledger", tables: Sequence[Table]
+    context: dg.AssetExecutionContext, lake: "Lake", ledger: "Ledger", tables: Sequence[Table]
 ) -> dg.MaterializeResult:
-    now = book.machine_clock()
+    now = ledger.machine_clock()
     month = now.date().replace(day=1).isoformat()
     done, failed = [], []
     for table in tables:
         try:
-            report = store.maintain(
+            report = lake.maintain(
                 table.name,
-                keep_snapshots=book.provenance.pinned_snapshots(table.name),
+                keep_snapshots=ledger.provenance.pinned_snapshots(table.name),
                 now=now,
                 compact_before=month,
             )
@@ -59,7 +59,7 @@ def _maintain(
         log("%s", report)
         done.append(report)
     with classified():
-        forgotten = book.purge(book.clock() - KEEP_WORK)
+        deleted = ledger.purge(ledger.clock() - KEEP_WORK)
     if failed:
         raise dg.Failure("; ".join(failed), allow_retries=False)
     head = "| table | snapshots expired | files compacted | files deleted |\n|---|---|---|---|\n"
@@ -70,7 +70,7 @@ def _maintain(
         metadata={
             "tables": dg.MetadataValue.md(head + "\n".join(lines)),
             "files_deleted": sum(r.deleted_files for r in done),
-            "work_rows_forgotten": forgotten,
+            "work_rows_deleted": deleted,
             **shown,
         }
     )

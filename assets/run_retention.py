@@ -1,4 +1,4 @@
-"""Forgetting old runs: Dagster keeps every run and event for ever unless somebody deletes them.
+"""Deletion of old runs: Dagster keeps every run and event for ever unless they are deleted.
 
 A run that is the newest materialization of any partition stays: deleting it would make the partition look
 as if it had never been there.
@@ -27,11 +27,11 @@ FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.Dagster
     description="Deletes finished runs, their events and logs after 30 days, unless they show what exists.",
 )
 def run_retention(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-    deleted, kept = forget_runs(context.instance, machine_clock() - KEEP)
+    deleted, kept = delete_runs(context.instance, machine_clock() - KEEP)
     return dg.MaterializeResult(metadata={"runs_deleted": deleted, "runs_kept": kept})
 
 
-def forget_runs(instance: dg.DagsterInstance, horizon: datetime, at_once: int = AT_ONCE) -> tuple[int, int]:
+def delete_runs(instance: dg.DagsterInstance, horizon: datetime, at_once: int = AT_ONCE) -> tuple[int, int]:
     """Delete finished runs created before `horizon`; returns how many were deleted and how many must stay."""
     newest: set[str] | None = None
     gone: list[str] = []
@@ -53,7 +53,7 @@ def forget_runs(instance: dg.DagsterInstance, horizon: datetime, at_once: int = 
         kept += sum(run_id in newest for run_id in ids)
         cursor = ids[-1]
     for run_id in gone:
-        # First its logs: nothing finds those of a run that is forgotten.
+        # First its logs: nothing finds those of a run that is gone.
         instance.compute_log_manager.delete_logs(prefix=[run_id])
         instance.delete_run(run_id)
     return len(gone), kept

@@ -41,15 +41,19 @@ def settings_page() -> str:
         "every domain": Settings,
         **{name: find_domain(name).settings() for name in MODULES},
     }
-    return _SETTINGS + "".join(text for title, group in groups.items() for text in _settings(title, group))
+    return _SETTINGS + "".join(
+        text for title, group in groups.items() for text in settings_table(title, group)
+    )
 
 
-def _settings(title: str, group: type[StorageSettings]) -> Iterator[str]:
+def settings_table(title: str, group: type[StorageSettings]) -> Iterator[str]:
     yield f"\n## {title[0].upper()}{title[1:]}\n\n"
     yield "| variable | default | what it does | example |\n|---|---|---|---|\n"
     shared = {} if issubclass(group, Settings) else StorageSettings.variables()
     for variable, (_, field) in group.variables().items():
         if variable not in shared:
+            if not field.description:
+                raise ValueError(f"the setting {variable} has no description; write a text below its field")
             extra = field.json_schema_extra
             shown = extra["shown"] if isinstance(extra, dict) else ""
             secret = " **Secret**: never logged, never stored." if field.annotation is SecretStr else ""

@@ -1,9 +1,11 @@
 """Settings as pydantic models: what every service needs, and what the group of a domain extends.
 
-The variable of a field is `PERENNIAL_` and its name; the text below a field describes it. A group is a plain
-value: only `orchestration/environments.py` reads the process environment. The Dagster resource of a domain
-holds the text of its group (secrets as names of variables), so that commands and runs open a service from the
-same value.
+The variable of a field is its alias: `PERENNIAL_` and its name, unless the model of a domain has another
+`alias_generator`. The text below a field describes it.
+
+A group is a plain value: only `orchestration/environments.py` reads the process environment. The Dagster
+resource of a domain holds the text of its group (secrets as names of variables), so that commands and runs
+open a service from the same value.
 """
 
 from __future__ import annotations

@@ -32,9 +32,15 @@ def carbon_assets(catalogue: Catalogue) -> list[dg.AssetsDefinition]:
     return [
         inbox_files(),
         feed_entries(by_type),
-        _asset([UNITS], [], YEARS, ingest_units, beside=[INBOX_FILES_KEY]),
-        _asset([FACTORS, FACTOR_VERSIONS], [], YEARS, ingest_factors, beside=[INBOX_FILES_KEY]),
-        _asset([DATA_ENTRIES], [UNITS], by_type, ingest_entries, beside=[INBOX_FILES_KEY, FEED_ENTRIES_KEY]),
+        _asset([UNITS], [], YEARS, ingest_units, other_upstream=[INBOX_FILES_KEY]),
+        _asset([FACTORS, FACTOR_VERSIONS], [], YEARS, ingest_factors, other_upstream=[INBOX_FILES_KEY]),
+        _asset(
+            [DATA_ENTRIES],
+            [UNITS],
+            by_type,
+            ingest_entries,
+            other_upstream=[INBOX_FILES_KEY, FEED_ENTRIES_KEY],
+        ),
         _asset([EMISSIONS], [DATA_ENTRIES, FACTORS], by_type, calculate_emissions),
         _asset([REPORT_MODULES], [EMISSIONS], by_module, sum_modules),
         _asset([REPORTS], [EMISSIONS, UNITS], YEARS, sum_reports),
@@ -52,12 +58,12 @@ def _asset(
     upstream: Sequence[Table],
     partitions: dg.PartitionsDefinition,
     work: Work,
-    beside: Sequence[dg.AssetKey] = (),
+    other_upstream: Sequence[dg.AssetKey] = (),
 ) -> dg.AssetsDefinition:
-    """`beside`: what the tables are made from that is no table; its partitions are these, or none."""
+    """`other_upstream`: the assets that are no tables; they have the same partitions, or none."""
     deps = [dg.AssetDep(asset_key(t), partition_mapping=_mapping(t, partitions)) for t in upstream]
     return table_asset(
-        tables, work, kinds=KINDS, deps=[*deps, *map(dg.AssetDep, beside)], partitions=partitions
+        tables, work, kinds=KINDS, deps=[*deps, *map(dg.AssetDep, other_upstream)], partitions=partitions
     )
 
 

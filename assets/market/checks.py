@@ -6,7 +6,7 @@ import dagster as dg
 
 from assets.policies.definition import asset_key
 from domain.market.catalogue import Endpoint
-from domain.market.completeness import SAYS_SO
+from domain.market.completeness import EXPLAINED_AFTER
 from services.partitions import PartitionReport
 
 WHOLE = "whole_day"
@@ -66,4 +66,4 @@ class DailyChecks:
 
 def _is_whole(report: PartitionReport) -> bool:
     status = report.detail.get("status", "complete")
-    return status in ("complete", "asked") or (status == "partial" and report.seen_count >= SAYS_SO)
+    return status in ("complete", "asked") or (status == "partial" and report.seen_count >= EXPLAINED_AFTER)

@@ -11,8 +11,8 @@ from domain.market.catalogue import Endpoint
 REFUSED_BELOW = 0.90
 COMPLETE_FROM = 0.99
 REFETCH_AFTER = (timedelta(hours=1), timedelta(hours=6), timedelta(hours=24))
-SAYS_SO = 2
-"""How often the same partial day must come before it is explained."""
+EXPLAINED_AFTER = 2
+"""How often the same partial day must be fetched before it counts as explained."""
 
 Status = Literal["complete", "asked", "partial", "refused", "empty", "unjudged"]
 """complete   at least 99 % of the expected rows, or nothing to compare with

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from domain.market.catalogue import Catalogue, Endpoint
-from domain.market.completeness import SAYS_SO, judge
+from domain.market.completeness import EXPLAINED_AFTER, judge
 from domain.market.observed import Observed
 from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT
@@ -65,6 +65,6 @@ def coverage_status(endpoint: Endpoint, state: PartitionState, expected: int | N
     if state.version == ABSENT and state.recorded != ABSENT:
         return "missing"
     status = judge(endpoint, state.version.rows, expected).status
-    if status == "partial" and state.seen_count >= SAYS_SO:
+    if status == "partial" and state.seen_count >= EXPLAINED_AFTER:
         return "explained"
     return {"refused": "incomplete", "empty": "missing"}.get(status, status)

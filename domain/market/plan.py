@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 
 from domain.market.catalogue import Catalogue, Endpoint
-from domain.market.completeness import SAYS_SO, Judgement, judge, refetch_at
+from domain.market.completeness import EXPLAINED_AFTER, Judgement, judge, refetch_at
 from domain.market.derived import (
     ADJUSTED_FROM,
     adjusted_inputs,
@@ -175,7 +175,7 @@ def _judge_table(
         thin: Wrong = "incomplete", "incomplete", str(judgement)
         return _due(name, partition, thin, GAP, *found, str(judgement.expected))
     fetches = int(state.detail.get("fetches", 1))
-    if judgement.status == "partial" and state.seen_count < SAYS_SO:
+    if judgement.status == "partial" and state.seen_count < EXPLAINED_AFTER:
         again = refetch_at(fetches, state.checked_at or now)
         if now < again:
             reason = f"{judgement}, fetched again from {shanghai(again):%Y-%m-%d %H:%M}"

@@ -84,6 +84,6 @@ def summary(found: Sequence[Finding]) -> str:
     if counts["broken"] or counts["stale"]:
         return f"{counted}: a person is needed"
     coming = sorted(f.next_attempt for f in found if f.next_attempt is not None)
-    return f"{counted}: nobody is needed" + (
+    return f"{counted}: no action needed" + (
         f", next attempt {coming[0]:%Y-%m-%d %H:%M} UTC" if coming else ""
     )

@@ -21,7 +21,7 @@ missing      never made, or gone
 incomplete   fewer rows than expected
 stale        made from other inputs or rules than there are now, or due to be checked again
 changed      its content is not what was recorded
-corrupt      its bytes do not decode
+corrupt      its data file is gone, or was read and does not decode
 waiting      not due yet, or something else comes first
 unavailable  its bytes cannot be read now
 
@@ -113,7 +113,7 @@ def fault(state: PartitionState) -> Wrong | None:
     """Return what is wrong with a readable partition, whatever its table."""
     version, recorded = state.version, state.recorded
     if version.corrupt:
-        return "corrupt", "corrupt", "its data file does not decode"
+        return "corrupt", "corrupt", "its data file is gone or does not decode"
     if state.never_made:
         return "missing", "missing", "never made"
     if recorded is None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Year = Annotated[int | None, typer.Option("--year", help="The year.")]
 Unit = Annotated[str | None, typer.Option("--unit", help="This unit with all below it.")]
 MOST = 100_000
-"""Rows and hours that anybody means."""
+"""The most rows of `--limit` and hours of `--statistics`."""
 AsOf = Annotated[str | None, typer.Option("--as-of", help="As it was then, for example 2026-11-18T14:30.")]
 
 

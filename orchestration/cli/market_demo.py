@@ -40,14 +40,14 @@ def show_market(settings: Settings, *, shown: bool) -> Demonstrated:
     say(f"2. the last {len(days)} trading days, {days[0]} to {days[-1]}, in one run")
     filled = fill(settings, market, BackfillRequest(days[0], days[-1], (), force=False))
     say(f"   {filled.line}")
-    victim = days[-2]
-    say(f"3. a hole: {victim} is dropped from normalized_daily, behind the platform's back")
+    dropped_day = days[-2]
+    say(f"3. a hole: {dropped_day} is dropped from normalized_daily, behind the platform's back")
     nothing = market.catalogue.by_name("normalized_daily").table.schema.empty_table()
-    market.lake.replace("market.normalized_daily", str(victim), nothing, allow_empty=True)
+    market.lake.replace("market.normalized_daily", str(dropped_day), nothing, allow_empty=True)
     with runner(settings) as run:
         say("4. the plan sees it and heals it")
         # Work that comes back again and again waits ever longer; a demo that is run again does not.
-        again = f":{victim}"
+        again = f":{dropped_day}"
         run_until_idle(MarketReconciler(market), run, hurry=lambda row: row.key.endswith(again))
     tables = _tables(market, [str(d) for d in days])
     if shown:

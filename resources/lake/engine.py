@@ -76,7 +76,7 @@ class Engine:
             "enable_external_file_cache": "false",
         }
         database = duckdb.connect(":memory:", config=config)
-        self.store.lend(database)
+        self.store.register_with(database)
         statements = ["SET GLOBAL TimeZone = 'UTC'"]
         if locked:
             folder = text_literal(self.store.sql_path(self.warehouse).rstrip("/") + "/")

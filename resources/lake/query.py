@@ -55,15 +55,15 @@ class Query:
             check_reading(query)
         asked = _named(query, (*self.tables, *self.computed, *extra))
         computed = {n: self.computed[n] for n in asked if n in self.computed}
-        beneath = [n for sql in computed.values() for n in _named(sql, self.tables)]
-        names = [n for n in dict.fromkeys([*asked, *beneath]) if n in self.tables]
+        underlying = [n for sql in computed.values() for n in _named(sql, self.tables)]
+        names = [n for n in dict.fromkeys([*asked, *underlying]) if n in self.tables]
         views = self.views.of_all([self.tables[n] for n in names], as_of)
         views |= {
             n: views[n].reduced(views[n].holding(wanted)) for n, wanted in partitions.items() if n in views
         }
         with self.engine.connect(locked=typed) as connection:
             connection.begin()
-            self._furnish(connection, views, extra, computed)
+            self._create_relations(connection, views, extra, computed)
             with self.engine.explained(*views.values(), typed=True):
                 try:
                     found: pa.Table = connection.sql(query, params=how.get("params")).to_arrow_table()
@@ -78,7 +78,7 @@ class Query:
             connection.rollback()
             return found
 
-    def _furnish(
+    def _create_relations(
         self,
         connection: Any,
         views: Mapping[str, View],

@@ -143,21 +143,21 @@ class Writer:
         before = None if current is None else current.id
         if wanted == stored:
             return Commit(before, None if current is None else current.parent_id, wanted, False)
-        victims = view.holding(list(wanted))
-        kept, corrupt = self._other_rows(view, victims, wanted)
+        replaced = view.holding(list(wanted))
+        kept, corrupt = self._other_rows(view, replaced, wanted)
         if corrupt:
             _warn_lost(table, corrupt, wanted)
         with catalog_errors(table.name):
-            snapshot_id = self._swap(view, content, kept, victims, guard)
+            snapshot_id = self._swap(view, content, kept, replaced, guard)
         self.versions.remember(self.views.of(table), wanted)
         return Commit(snapshot_id, before, wanted, True)
 
     def _other_rows(
-        self, view: View, victims: Sequence[FileEntry], partitions: Collection[str]
+        self, view: View, replaced: Sequence[FileEntry], partitions: Collection[str]
     ) -> tuple[pa.Table, list[FileEntry]]:
-        """The rows of files to drop that must live on, and the files whose rows are lost anyhow."""
+        """Return the rows to keep of the replaced files, and the corrupt files, whose rows are lost."""
         only = set(partitions)
-        shared = [f for f in victims if not set(f.certain_partitions(view.table) or ("?",)) <= only]
+        shared = [f for f in replaced if not set(f.certain_partitions(view.table) or ("?",)) <= only]
         where = sql_filter(view.table, partitions, negate=True)
         try:
             return self.engine.read(view, shared, where), []
@@ -196,12 +196,12 @@ class Writer:
         view: View,
         content: Content,
         kept: pa.Table,
-        victims: Sequence[FileEntry],
+        replaced: Sequence[FileEntry],
         guard: Guard | None,
     ) -> int:
-        """Write the content, drop the victims, in one snapshot on top of the view's."""
+        """Write the content and drop the replaced files in one snapshot on top of the view's."""
         stored = self._stored(view)
-        drop = iceberg_commit.find_data_files(stored, [f.path for f in victims])
+        drop = iceberg_commit.find_data_files(stored, [f.path for f in replaced])
         added = content.write(stored, view.table, kept)
         try:
             if guard is not None:
@@ -211,7 +211,7 @@ class Writer:
             iceberg_commit.delete_data_files(stored, [f for f in added if f.file_path not in content.used])
             raise
         if not view.has_deletes:  # else read anew: they may be spent
-            gone = {f.path for f in victims}
+            gone = {f.path for f in replaced}
             kept_files = [f for f in view.files if f.path not in gone]
             days = {*partitions_of(view.table, kept), *(p for p, v in content.versions.items() if v.rows)}
             fresh = _with_days(view.table, [file_entry(view.table, stored, f) for f in added], days)

@@ -45,7 +45,7 @@ class Outcome:
 
 
 def shortened(text: str) -> str:
-    """The first line first, the rest after it, all of it printable and of bearable length."""
+    """Return the text without empty lines, printable, and cut at `ERROR_LIMIT` characters."""
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
     whole = printable("\n".join(lines), keep=_SPACES) or "no message"
     return whole if len(whole) <= ERROR_LIMIT else whole[: ERROR_LIMIT - 1] + "…"

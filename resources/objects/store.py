@@ -1,7 +1,7 @@
-"""Files in a folder or in an object store: read, create, list, delete, lend to DuckDB.
+"""Files in a folder or in an object store: read, create, list, delete, register with DuckDB.
 
 Locations are absolute URIs, as Iceberg's metadata holds them. DuckDB has no object store client of its own
-here, so for `s3://` it is lent pyarrow's. What files mean to a table belongs in resources/lake.
+here, so for `s3://` it uses pyarrow's. What files mean to a table belongs in resources/lake.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Store:
         """The path by which DuckDB knows the file."""
         return _local(uri)
 
-    def lend(self, connection: Any) -> None:
+    def register_with(self, connection: Any) -> None:
         """Make the files known on a DuckDB connection, which reads local files itself."""
 
     def make_folder(self, uri: str) -> None:
@@ -128,7 +128,7 @@ class ObjectStore(Store):
     def sql_path(self, uri: str) -> str:
         return f"{self._scheme}://{self._key(uri)}"
 
-    def lend(self, connection: Any) -> None:
+    def register_with(self, connection: Any) -> None:
         from resources.objects.arrow_filesystem import ArrowFilesystem
 
         connection.register_filesystem(ArrowFilesystem(self._filesystem, self._scheme))

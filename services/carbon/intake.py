@@ -83,10 +83,10 @@ def ingest_factors(carbon: CarbonService, years: Sequence[str], this: Pass, repo
             return NotBuilt(partition, skip=NOTHING_TO_DO)
         wanted = [int(number) for number in inputs["uploads"].split(",")]
         done = _already(factors, versions, wanted)
-        known, speaking = YearOfFactors.empty(), dict[str, int]()
+        known, newest_uploads = YearOfFactors.empty(), dict[str, int]()
         if done:
             known = YearOfFactors(carbon.factors(year), carbon.rows(FACTOR_VERSIONS, [partition]))
-            speaking = factors.detail.get(NEWEST_UPLOADS, {})
+            newest_uploads = factors.detail.get(NEWEST_UPLOADS, {})
         before = known.factors
         by_type: dict[str, list[str]] = {}
         ingested = factors.inputs.get("uploads", "").split(",")
@@ -96,8 +96,8 @@ def ingest_factors(carbon: CarbonService, years: Sequence[str], this: Pass, repo
             origin = Origin(jobs[number], uploads[number].file, uploads[number].moment)
             incoming = _of_year(carbon, uploads[number], year)
             after = merged(year, known, incoming, origin)
-            speaking = newest_by_type(speaking, incoming, number)
-            # Of a rebuild, what had been ingested before is nobody's news.
+            newest_uploads = newest_by_type(newest_uploads, incoming, number)
+            # A rebuild names no pipelines for uploads that had been ingested before.
             for name in changed_types(known.factors, after.factors) if str(number) not in ingested else ():
                 by_type.setdefault(name, []).append(uploads[number].pipeline_id)
             known = after
@@ -106,7 +106,7 @@ def ingest_factors(carbon: CarbonService, years: Sequence[str], this: Pass, repo
             partition,
             {FACTOR_VERSIONS.name: known.versions, FACTORS.name: known.factors},
             inputs,
-            {"pipelines_by_type": by_type, DIGESTS: digests(known.factors), NEWEST_UPLOADS: speaking},
+            {"pipelines_by_type": by_type, DIGESTS: digests(known.factors), NEWEST_UPLOADS: newest_uploads},
             _factor_changes(before, known.factors),
             {
                 FACTOR_VERSIONS.name: figures(FACTOR_VERSIONS, known.versions),

@@ -23,6 +23,7 @@ class CarbonSettings(StorageSettings):
         shown="`uploads` in the home folder; next to the warehouse where that is an object store",
         example="s3://bucket/uploads",
     )
+    """Where uploaded files and their staged rows are kept: a folder or a URI of `file` or `s3`."""
     carbon_inbox: AbsolutePath = setting(
         derived=lambda data: data["home"] / "inbox",
         shown="`inbox` in the home folder",

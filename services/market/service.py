@@ -102,23 +102,24 @@ class MarketService:
         suspended = self.lake.versions("market.suspensions", [str(d) for d in days])
         if not listed.readable:
             return {}
-        blind = {d for d in days if not suspended[str(d)].readable}
+        unknown = {d for d in days if not suspended[str(d)].readable}
         made_from = (listed, *suspended.values())
-        return self._once(("expected", *days), made_from, lambda: self._count_expected(days, blind))
+        return self._once(("expected", *days), made_from, lambda: self._count_expected(days, unknown))
 
     def _count_expected(
-        self, days: Sequence[date], blind: Collection[date]
+        self, days: Sequence[date], unknown: Collection[date]
     ) -> dict[tuple[str, str], int | None]:
-        """Who was suspended on `blind` days is not known: there counts only what speaks of all listed."""
+        """Return the counts. Suspensions of the days in `unknown` cannot be read: only tables that hold every
+        listed stock are counted there."""
         stocks = self.stocks()
         if not days or not stocks.num_rows:
             return {}
-        counts = expected_rows(days, stocks, self.suspensions([d for d in days if d not in blind]))
+        counts = expected_rows(days, stocks, self.suspensions([d for d in days if d not in unknown]))
         return {
             (e.name, str(day)): counts[day].get(e.expected)
             for e in self.catalogue.daily
             for day in days
-            if day in counts and (day not in blind or e.expected == "listed")
+            if day in counts and (day not in unknown or e.expected == "listed")
         }
 
     def listed_codes(self, day: date) -> list[str]:

@@ -7,9 +7,10 @@ import re
 import pytest
 
 from orchestration.environments import load_settings
-from orchestration.pages import pages, settings_page
+from orchestration.pages import pages, settings_page, settings_table
 from orchestration.settings import PROJECT_ROOT
 from services.setting_types import as_text
+from services.settings import StorageSettings, setting
 
 SETTINGS = {
     variable: (group, name, field)
@@ -47,3 +48,11 @@ def test_default__documented_as_a_value__is_the_value(variable: str):
     shown = str(extra["shown"])
     if re.fullmatch("`[^`]+`", shown):
         assert as_text(getattr(group, name)) == shown.strip("`")
+
+
+def test_settings_table__field_without_a_text__is_refused():
+    class Silent(StorageSettings):
+        silent: str = setting("", example="x")
+
+    with pytest.raises(ValueError, match="PERENNIAL_SILENT"):
+        list(settings_table("toy", Silent))

@@ -55,6 +55,6 @@ def test_summary__any_findings__says_whether_a_person_is_needed() -> None:
     soon = replace(finding("healing"), next_attempt=datetime(2026, 11, 17, 10, 32, tzinfo=UTC))
     later = replace(soon, next_attempt=soon.next_attempt and soon.next_attempt + timedelta(hours=1))
     assert summary([]).startswith("healthy: ")
-    assert summary([later, soon]) == "2 healing: nobody is needed, next attempt 2026-11-17 10:32 UTC"
-    assert summary([finding("explained")]) == "1 explained: nobody is needed"
+    assert summary([later, soon]) == "2 healing: no action needed, next attempt 2026-11-17 10:32 UTC"
+    assert summary([finding("explained")]) == "1 explained: no action needed"
     assert summary([finding("broken"), soon]) == "1 broken, 1 healing: a person is needed"

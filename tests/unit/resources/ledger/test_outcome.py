@@ -66,5 +66,5 @@ UNREADABLE = "no JSON: \x1f\x8b\0 \ud800\n\tthe\u00a0source\u3000says\x1b[2J"
     ],
     ids=["remedy", "unreadable", "tab", "lines", "long", "empty", "no message"],
 )
-def test_cause_of__message__is_kept_printable_and_of_bearable_length(error, kept):
+def test_cause_of__message__is_kept_printable_and_limited(error, kept):
     assert cause_of(error).error == kept

@@ -70,11 +70,11 @@ def test_read__store_does_not_answer__is_transient(tmp_path: Path) -> None:
         ObjectStore(Down(str(tmp_path), LocalFileSystem())).read("s3://bucket/a")
 
 
-def test_lend__object_store__duckdb_reads_its_files(tmp_path: Path) -> None:
+def test_register_with__object_store__duckdb_reads_its_files(tmp_path: Path) -> None:
     store = object_store(tmp_path)
     pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "bucket" / "a.parquet")
     with duckdb.connect() as connection:
-        store.lend(connection)
+        store.register_with(connection)
         path = store.sql_path("s3://bucket/a.parquet")
         assert connection.sql(f"SELECT sum(x) FROM read_parquet('{path}')").fetchall() == [(3,)]
 
