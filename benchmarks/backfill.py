@@ -183,8 +183,8 @@ def _thread() -> int:
 
 def _parse(endpoint: Endpoint, body: bytes) -> object:
     from resources.tushare.decode import read_answer, read_rows, to_table
-    from resources.tushare.request import Request
+    from resources.tushare.request import TushareRequest
 
-    request = Request(endpoint.endpoint, {}, schema=endpoint.source_schema)
+    request = TushareRequest(endpoint.endpoint, {}, schema=endpoint.source_schema)
     rows = read_rows(endpoint.endpoint, read_answer(endpoint.endpoint, body, str).data, str)
     return to_table(request, rows, str)

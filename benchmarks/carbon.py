@@ -29,7 +29,7 @@ from benchmarks.carbon_world import World, nobody
 from benchmarks.memory import peak_gib
 from domain.carbon.tables import EMISSIONS
 from services.carbon.calculate import calculate_emissions
-from services.partitions import Pass
+from services.partitions import Attempt
 
 ENTRIES = 10_000_000
 TYPES = 15
@@ -98,7 +98,7 @@ def _again(world: World, number: int, *, first_only: bool) -> Callable[[], objec
         due = [v.partition for v in carbon.plan().due if v.table == EMISSIONS.table]
         if len(due) != (1 if first_only else world.count):
             raise AssertionError(f"the plan wants {due}")
-        calculate_emissions(carbon, due, Pass(f"run {number} {first_only}"), nobody)
+        calculate_emissions(carbon, due, Attempt(f"run {number} {first_only}"), nobody)
 
     return work
 

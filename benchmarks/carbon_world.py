@@ -18,7 +18,7 @@ from resources.ledger.client import Ledger
 from resources.objects.staging import Staging
 from services.carbon.calculate import calculate_emissions
 from services.carbon.service import CarbonService
-from services.partitions import Built, Pass
+from services.partitions import Attempt, Built
 
 YEAR = 2025
 WORDS = 40
@@ -64,9 +64,9 @@ class World:
             partition = f"{kind.name}|{YEAR}"
             built = Built(partition, {DATA_ENTRIES.name: frame}, {"uploads": "1"})
             carbon.materialize(
-                [DATA_ENTRIES], [partition], Pass(f"fill {number}"), nobody, lambda _, b=built: b
+                [DATA_ENTRIES], [partition], Attempt(f"fill {number}"), nobody, lambda _, b=built: b
             )
-        calculate_emissions(carbon, self.partitions, Pass("first"), nobody)
+        calculate_emissions(carbon, self.partitions, Attempt("first"), nobody)
 
     def new_factors(self, carbon: CarbonService, first: int, others: int) -> None:
         """Factors whose values follow from a number: one for the first type, one for the others."""
@@ -74,7 +74,7 @@ class World:
         carbon.materialize(
             [FACTORS, FACTOR_VERSIONS],
             [str(YEAR)],
-            Pass(f"factors {first} {others}"),
+            Attempt(f"factors {first} {others}"),
             nobody,
             lambda _: Built(str(YEAR), frames, {"uploads": "1"}),
         )

@@ -68,7 +68,7 @@ class InboxFile:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FileOutcome:
     """What became of a file, and the text of the report beside it."""
 
     accepted: bool
@@ -77,7 +77,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Poll:
+class InboxPoll:
     """What a pass found: the stamps that the next pass compares, and the run to start."""
 
     stamps: Mapping[str, str]
@@ -162,7 +162,9 @@ class Inbox:
         return folder / free
 
 
-def poll(inbox: Inbox, ledger: Ledger, before: Mapping[str, str], unfinished: Collection[str] = ()) -> Poll:
+def poll(
+    inbox: Inbox, ledger: Ledger, before: Mapping[str, str], unfinished: Collection[str] = ()
+) -> InboxPoll:
     """Enqueue complete files and dispatch them; `before` holds the stamps of the pass before.
 
     `unfinished` names dispatches whose run is queued or running: no second run begins beside it, as it could
@@ -183,10 +185,10 @@ def poll(inbox: Inbox, ledger: Ledger, before: Mapping[str, str], unfinished: Co
     )
     stamps = {path: file.stamp for path, file in found.items()}
     if at_work:
-        return Poll(stamps, len(complete), ())
+        return InboxPoll(stamps, len(complete), ())
     # One run, which imports its files one after another.
     due = ledger.dispatch(inbox.kind, limit=1, group=lambda _: inbox.prefix, busy=unfinished)
-    return Poll(stamps, len(complete), tuple(due))
+    return InboxPoll(stamps, len(complete), tuple(due))
 
 
 def import_files(
@@ -194,8 +196,8 @@ def import_files(
     ledger: Ledger,
     rows: Sequence[Work],
     run_id: str,
-    import_file: Callable[[InboxFile], Outcome],
-    report: Callable[[str, Outcome], None],
+    import_file: Callable[[InboxFile], FileOutcome],
+    report: Callable[[str, FileOutcome], None],
 ) -> None:
     """Import the files of these rows, one after another. A file that fails stops no other."""
     failures: list[Exception] = []
@@ -216,16 +218,18 @@ def import_files(
         raise failures[0]
 
 
-def _import(inbox: Inbox, path: str, stamp: str, import_file: Callable[[InboxFile], Outcome]) -> Outcome:
+def _import(
+    inbox: Inbox, path: str, stamp: str, import_file: Callable[[InboxFile], FileOutcome]
+) -> FileOutcome:
     try:
         with _on_disk(path):
             file = inbox.read(path, stamp)
         if file is None:
-            return Outcome(False, "file_changed", "it was changed or removed since a pass found it")
+            return FileOutcome(False, "file_changed", "it was changed or removed since a pass found it")
         outcome = import_file(file)
     except InvalidInput as error:
         text = f"{error.message}\n{error.remedy}" if error.remedy else error.message
-        outcome = Outcome(False, error.reason_code, text)
+        outcome = FileOutcome(False, error.reason_code, text)
     with _on_disk(path):
         if inbox.holds(path, stamp):  # otherwise it is a newer file by now, which the next pass finds
             inbox.move(path, TAKEN if outcome.accepted else REFUSED, outcome.report)

@@ -27,13 +27,13 @@ from resources.ledger.model import REQUESTED
 from resources.ledger.outcome import cause_of
 from resources.ledger.provenance import PartitionRecord, Provenance
 from services.partitions import (
+    Attempt,
     Batch,
     Build,
     Built,
     NotBuilt,
+    Notify,
     PartitionReport,
-    Pass,
-    Report,
     Request,
     state_of,
 )
@@ -68,8 +68,8 @@ class Materialization:
     provenance: Provenance
     kind: str
     tables: Sequence[Table]
-    this: Pass
-    report: Report
+    this: Attempt
+    report: Notify
     source: str = ""
     """The call that rows come from."""
     revisions: bool = False

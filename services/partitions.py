@@ -50,8 +50,8 @@ class InputMissing(TransientResourceError):
 
 
 @dataclass(frozen=True)
-class Pass:
-    """One pass of a run: the first, or a repetition by the op's retry policy after one of the `waits`."""
+class Attempt:
+    """One attempt of a run: the first, or a repetition by the op's retry policy after one of the `waits`."""
 
     run_id: str
     retry: int = 0
@@ -109,7 +109,7 @@ class PartitionReport:
         return self.before.seen_count + 1 if self.before.recorded == self.version else 1
 
 
-Report = Callable[[Sequence[PartitionReport]], None]
+Notify = Callable[[Sequence[PartitionReport]], None]
 """Takes what happened to some partitions, right after their commit."""
 
 

@@ -12,7 +12,7 @@ from domain.carbon.jobs import FILE_INGEST, INBOX_FILES
 from resources.ledger.schema import WAITING
 from services.carbon.inbox import import_file, open_inbox
 from services.carbon.resource import CarbonResource
-from services.inbox import Outcome, import_files, quoted
+from services.inbox import FileOutcome, import_files, quoted
 
 INBOX_FILES_KEY = dg.AssetKey(["carbon", INBOX_FILES])
 
@@ -27,7 +27,7 @@ def inbox_files() -> dg.AssetsDefinition:
     def made(
         context: dg.AssetExecutionContext, carbon_service: CarbonResource
     ) -> Iterator[dg.MaterializeResult]:
-        def report(path: str, outcome: Outcome) -> None:
+        def report(path: str, outcome: FileOutcome) -> None:
             if outcome.accepted:
                 metadata = {"file": quoted(path)}
                 context.log_event(dg.AssetMaterialization(INBOX_FILES_KEY, metadata=metadata))

@@ -8,7 +8,7 @@ from assets.carbon.feed_entries import FEED_ENTRIES_KEY, feed_entries
 from assets.carbon.inbox_files import INBOX_FILES_KEY, inbox_files
 from assets.policies.definition import asset_key
 from assets.policies.partitions import YEARS
-from assets.policies.table_asset import Work, table_asset
+from assets.policies.table_asset import UseCase, table_asset
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.tables import (
     DATA_ENTRIES,
@@ -57,7 +57,7 @@ def _asset(
     tables: Sequence[Table],
     upstream: Sequence[Table],
     partitions: dg.PartitionsDefinition,
-    work: Work,
+    work: UseCase,
     other_upstream: Sequence[dg.AssetKey] = (),
 ) -> dg.AssetsDefinition:
     """`other_upstream`: the assets that are no tables; they have the same partitions, or none."""

@@ -9,7 +9,7 @@ from assets.market.checks import DailyChecks
 from assets.market.pools import TUSHARE
 from assets.policies.definition import asset_key
 from assets.policies.partitions import YEARS
-from assets.policies.table_asset import Work, table_asset
+from assets.policies.table_asset import UseCase, table_asset
 from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.derived import ADJUSTED_FROM
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
@@ -66,7 +66,7 @@ def derived_assets(catalogue: Catalogue, days: dg.PartitionsDefinition) -> list[
     fetched = [dg.AssetDep(asset_key(e.table)) for e in catalogue.daily]
     adjusted_from = [dg.AssetDep(dg.AssetKey(["market", name])) for name in ADJUSTED_FROM]
 
-    def derived(table: Table, work: Work, deps: Sequence[dg.AssetDep]) -> dg.AssetsDefinition:
+    def derived(table: Table, work: UseCase, deps: Sequence[dg.AssetDep]) -> dg.AssetsDefinition:
         return table_asset([table], work, kinds=DERIVED, deps=deps, partitions=days, recent=_recent)
 
     return [

@@ -15,16 +15,16 @@ from assets.policies.recording import Checks, Recorder
 from assets.policies.retries import ListedRetryPolicy
 from assets.policies.tags import DISPATCH, ONLY, ONLY_NEEDED
 from domain.shared.table import ALL, Table
-from services.partitions import Pass, Report
+from services.partitions import Attempt, Notify
 
-Work = Callable[[Any, Sequence[str], Pass, Report], None]
+UseCase = Callable[[Any, Sequence[str], Attempt, Notify], None]
 """A use case: given the domain's service, it writes these partitions and reports each."""
 Recent = Callable[[Any, str], Mapping[str, int]]
 
 
 def table_asset(
     tables: Sequence[Table],
-    work: Work,
+    work: UseCase,
     *,
     kinds: set[str],
     deps: Sequence[dg.AssetDep] = (),
@@ -54,7 +54,7 @@ def table_asset(
         required_resource_keys={resource},
     )
     def write(context: dg.AssetExecutionContext) -> Any:
-        this = this_pass(context, waits)
+        this = this_attempt(context, waits)
         wanted = [str(key) for key in context.partition_keys] if partitions else [ALL]
         with classified(this.final):
             service = getattr(context.resources, resource).open()
@@ -66,8 +66,8 @@ def table_asset(
     return write
 
 
-def this_pass(context: dg.AssetExecutionContext, waits: Sequence[float] = ()) -> Pass:
-    return Pass(
+def this_attempt(context: dg.AssetExecutionContext, waits: Sequence[float] = ()) -> Attempt:
+    return Attempt(
         context.run_id,
         context.retry_number,
         waits,

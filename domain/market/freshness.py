@@ -16,22 +16,22 @@ FreshnessStatus = Literal["never_ingested", "error", "healthy", "stale"]
 
 
 @dataclass(frozen=True)
-class Freshness:
+class SourceState:
     status: FreshnessStatus
     reason: str
 
 
-def freshness(source: SourceFreshness, calendar: TradingCalendar, now: datetime) -> Freshness:
+def freshness(source: SourceFreshness, calendar: TradingCalendar, now: datetime) -> SourceState:
     if source.fails:
-        return Freshness("error", source.last_error or "the last attempt failed")
+        return SourceState("error", source.last_error or "the last attempt failed")
     if source.last_success is None:
-        return Freshness("never_ingested", "no successful fetch yet")
+        return SourceState("never_ingested", "no successful fetch yet")
     age = due_age(calendar, source.last_success, now)
     if age > SILENT_BEYOND:
-        return Freshness("error", "silent")
+        return SourceState("error", "silent")
     if age >= STALE_FROM:
-        return Freshness("stale", f"nothing new for {age.total_seconds() / 3600:.0f} trading hours")
-    return Freshness("healthy", "")
+        return SourceState("stale", f"nothing new for {age.total_seconds() / 3600:.0f} trading hours")
+    return SourceState("healthy", "")
 
 
 def due_age(calendar: TradingCalendar, since: datetime, now: datetime) -> timedelta:

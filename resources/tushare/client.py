@@ -21,7 +21,7 @@ from resources.http.faults import DEFAULT_TIMEOUTS, Timeouts
 from resources.tushare.decode import to_table
 from resources.tushare.errors import HTTP_ERRORS, BadAnswer, TokenRefused, Truncated, WrongAddress
 from resources.tushare.pace import Pacer
-from resources.tushare.request import Request
+from resources.tushare.request import TushareRequest
 
 if TYPE_CHECKING:
     from resources.tushare.data_api import CheckedDataApi
@@ -71,7 +71,7 @@ class TushareClient:
         """Closes the idle connections."""
         self._http.close()
 
-    def fetch(self, request: Request, *, narrow: Narrow | None = None) -> pa.Table:
+    def fetch(self, request: TushareRequest, *, narrow: Narrow | None = None) -> pa.Table:
         """The whole answer. A full page is replaced by the pages of `narrow()`, which must not be full."""
         page, full = self._page(request, request.params)
         if not full:
@@ -84,7 +84,7 @@ class TushareClient:
             )
         return _union(request, page, [part for part, _ in parts])
 
-    def _page(self, request: Request, params: Params) -> tuple[pa.Table, bool]:
+    def _page(self, request: TushareRequest, params: Params) -> tuple[pa.Table, bool]:
         """One answer, and whether it is full, so that rows may be missing."""
         rows = self._api.rows(request.api_name, request.fields, params)
         return to_table(request, rows, self._http.clean), rows.count >= request.cap or rows.has_more
@@ -110,7 +110,7 @@ def server_address(url: str | None) -> str:
     return base
 
 
-def _union(request: Request, page: pa.Table, parts: Sequence[pa.Table]) -> pa.Table:
+def _union(request: TushareRequest, page: pa.Table, parts: Sequence[pa.Table]) -> pa.Table:
     """The parts without duplicates. The rows of the full page must be among them."""
     whole = _distinct(pa.concat_tables(parts))
     if lost := _distinct(pa.concat_tables([whole, page])).num_rows - whole.num_rows:

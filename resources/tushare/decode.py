@@ -27,7 +27,7 @@ import orjson
 import pyarrow as pa
 
 from resources.tushare.errors import BadAnswer, SourceDown
-from resources.tushare.request import Request
+from resources.tushare.request import TushareRequest
 
 Clean = Callable[[str], str]
 """Removes secrets from a text and shortens it."""
@@ -95,7 +95,7 @@ def read_rows(api_name: str, data: object, clean: Clean) -> Rows:
     return Rows(tuple(fields), columns, len(items), has_more=bool(data.get("has_more")))
 
 
-def to_table(request: Request, rows: Rows, clean: Clean) -> pa.Table:
+def to_table(request: TushareRequest, rows: Rows, clean: Clean) -> pa.Table:
     """The requested fields in the requested types, in the requested order."""
     where = {name: index for index, name in enumerate(rows.fields)}
     missing = [name for name in request.schema.names if name not in where]

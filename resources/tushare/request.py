@@ -12,7 +12,7 @@ ROW_CAP = 6000
 
 
 @dataclass(frozen=True)
-class Request:
+class TushareRequest:
     """`schema` has the source's own field names and the wanted types, `cap` is the endpoint's row cap."""
 
     api_name: str

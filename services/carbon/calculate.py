@@ -22,10 +22,12 @@ from resources.lake.partition_writer import WrittenPartition
 from resources.ledger.model import DONE_MEANWHILE
 from services.carbon.figures import figures
 from services.carbon.service import CarbonService
-from services.partitions import Built, InputMissing, NotBuilt, Pass, Report, Request
+from services.partitions import Attempt, Built, InputMissing, NotBuilt, Notify, Request
 
 
-def calculate_emissions(carbon: CarbonService, partitions: Sequence[str], this: Pass, report: Report) -> None:
+def calculate_emissions(
+    carbon: CarbonService, partitions: Sequence[str], this: Attempt, report: Notify
+) -> None:
     factors = _Factors(carbon)
 
     def build(request: Request) -> Built | NotBuilt:
@@ -111,7 +113,7 @@ def _carried(seen: Observed, partition: str) -> tuple[str, ...]:
     return newest_pipelines(old.detail.get("pipelines", ()))
 
 
-def sum_modules(carbon: CarbonService, partitions: Sequence[str], this: Pass, report: Report) -> None:
+def sum_modules(carbon: CarbonService, partitions: Sequence[str], this: Attempt, report: Notify) -> None:
     def build(request: Request) -> Built | NotBuilt:
         partition = request.partition
         module = carbon.catalogue.module(partition.split("|", 1)[0])
@@ -127,7 +129,7 @@ def sum_modules(carbon: CarbonService, partitions: Sequence[str], this: Pass, re
     carbon.materialize([REPORT_MODULES], partitions, this, report, build)
 
 
-def sum_reports(carbon: CarbonService, partitions: Sequence[str], this: Pass, report: Report) -> None:
+def sum_reports(carbon: CarbonService, partitions: Sequence[str], this: Attempt, report: Notify) -> None:
     def build(request: Request) -> Built | NotBuilt:
         partition = request.partition
         emissions = [f"{name}|{partition}" for name in carbon.catalogue.types]

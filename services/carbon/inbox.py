@@ -16,7 +16,7 @@ from domain.shared.tabular.problems import FileRefused
 from services.carbon.service import CarbonService
 from services.carbon.upload import upload
 from services.carbon.uploaded_file import LARGEST, File, FileKind
-from services.inbox import Inbox, InboxFile, Outcome
+from services.inbox import FileOutcome, Inbox, InboxFile
 
 FOLDERS = ("units", "factors", "data")
 """In the order of import: data are checked against units."""
@@ -26,7 +26,7 @@ def open_inbox(folder: Path) -> Inbox:
     return Inbox(folder, FOLDERS, FILE_INGEST, INBOX_FILES, PRIORITY[FILE_INGEST], LARGEST)
 
 
-def import_file(carbon: CarbonService, found: InboxFile) -> Outcome:
+def import_file(carbon: CarbonService, found: InboxFile) -> FileOutcome:
     """Upload a file; one that was imported before is recognized by content and modification time."""
     kind, *folders, name = found.path.parts
     scope = scope_of_folders(folders, carbon.catalogue.types)
@@ -44,5 +44,7 @@ def import_file(carbon: CarbonService, found: InboxFile) -> Outcome:
         receipt = upload(carbon, file)
     except FileRefused as error:
         problems = "\n".join(map(str, error.problems))
-        return Outcome(False, "file_refused", f"{error.total:,} problems; nothing was imported\n{problems}")
-    return Outcome(True, "already_known" if receipt.known else "imported", receipt.summary)
+        return FileOutcome(
+            False, "file_refused", f"{error.total:,} problems; nothing was imported\n{problems}"
+        )
+    return FileOutcome(True, "already_known" if receipt.known else "imported", receipt.summary)

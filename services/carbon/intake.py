@@ -28,7 +28,7 @@ from domain.shared.table import Table
 from resources.ledger.model import DONE_MEANWHILE
 from services.carbon.figures import figures
 from services.carbon.service import DIGESTS, CarbonService, NotIndexed
-from services.partitions import Built, NotBuilt, Pass, Report, Request
+from services.partitions import Attempt, Built, NotBuilt, Notify, Request
 
 if TYPE_CHECKING:
     from services.carbon.upload_store import Upload
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 NOTHING_TO_DO = "nothing_to_do"
 
 
-def ingest_units(carbon: CarbonService, years: Sequence[str], this: Pass, report: Report) -> None:
+def ingest_units(carbon: CarbonService, years: Sequence[str], this: Attempt, report: Notify) -> None:
     def build(request: Request) -> Built | NotBuilt:
         partition, year = request.partition, int(request.partition)
         seen = carbon.observe_intake({UNITS.name: [partition]})
@@ -67,7 +67,7 @@ def _with_job(carbon: CarbonService, upload: Upload, year: int, job: int) -> pa.
     return rows.append_column("last_seen_job_id", pa.repeat(pa.scalar(job, pa.int64()), count))
 
 
-def ingest_factors(carbon: CarbonService, years: Sequence[str], this: Pass, report: Report) -> None:
+def ingest_factors(carbon: CarbonService, years: Sequence[str], this: Attempt, report: Notify) -> None:
     """Uploads are added in their order: a factor's history is theirs. Where the tables are what we made of
     the first of them, only the others are added; else all are, from the first on."""
 
@@ -159,7 +159,7 @@ def _factor_changes(before: pa.Table, after: pa.Table) -> dict[str, Any]:
     return {"factors_changed": by_type.to_pylist(), "factors_before_and_after": listed.to_pylist()}
 
 
-def ingest_entries(carbon: CarbonService, partitions: Sequence[str], this: Pass, report: Report) -> None:
+def ingest_entries(carbon: CarbonService, partitions: Sequence[str], this: Attempt, report: Notify) -> None:
     def build(request: Request) -> Built | NotBuilt:
         partition = request.partition
         name, year = partition.split("|", 1)[0], year_of(partition)

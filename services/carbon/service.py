@@ -31,7 +31,7 @@ from resources.objects.staging import LOST
 from services.carbon.reindex import not_indexed
 from services.carbon.store import CarbonStore, YearLock, YearLocked, gated
 from services.materialize import Materialization
-from services.partitions import Built, NotBuilt, Pass, Report, Request, one_at_a_time, state_of
+from services.partitions import Attempt, Built, NotBuilt, Notify, Request, one_at_a_time, state_of
 
 if TYPE_CHECKING:
     from resources.feeds.client import FeedClient
@@ -115,8 +115,8 @@ class CarbonService:
         self,
         tables: Sequence[Table],
         partitions: Sequence[str],
-        this: Pass,
-        report: Report,
+        this: Attempt,
+        report: Notify,
         build: Callable[[Request], Built | NotBuilt],
     ) -> None:
         """Write partitions of the tables of one asset, each as `build` makes it; of a run that was dispatched

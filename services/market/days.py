@@ -10,7 +10,7 @@ from domain.shared.error import TransientResourceError
 from domain.shared.state import PartitionState
 from domain.shared.table import Table
 from services.market.service import MarketService
-from services.partitions import PartitionReport, Pass, Report
+from services.partitions import Attempt, Notify, PartitionReport
 
 
 class CalendarMissing(TransientResourceError):
@@ -31,7 +31,7 @@ def require_years(market: MarketService, days: Sequence[date]) -> None:
 
 
 def days_to_write(
-    market: MarketService, table: Table, partitions: Sequence[str], this: Pass, report: Report
+    market: MarketService, table: Table, partitions: Sequence[str], this: Attempt, report: Notify
 ) -> list[date]:
     """The days to be written, oldest first; closed ones and those to be kept are reported instead."""
     days = sorted(map(date.fromisoformat, partitions))
@@ -44,7 +44,7 @@ def days_to_write(
 
 
 def _without_complete(
-    market: MarketService, table: Table, days: Sequence[date], report: Report
+    market: MarketService, table: Table, days: Sequence[date], report: Notify
 ) -> list[date]:
     needed: set[str] = set()
     states: dict[tuple[str, str], PartitionState] = {}

@@ -24,7 +24,16 @@ from resources.lake.error import DataCorrupt, DataUnavailable, SnapshotGone
 from resources.ledger.provenance import Revision
 from services.market.days import days_to_write
 from services.market.service import MarketService, dates
-from services.partitions import Batch, Built, InputMissing, NotBuilt, PartitionReport, Pass, Report, Request
+from services.partitions import (
+    Attempt,
+    Batch,
+    Built,
+    InputMissing,
+    NotBuilt,
+    Notify,
+    PartitionReport,
+    Request,
+)
 
 log = logging.getLogger("perennial.market")
 
@@ -32,7 +41,7 @@ Compute = Callable[[Observed, Sequence[date]], pa.Table]
 Inputs = Callable[[Observed, str], "dict[str, str] | None"]
 
 
-def derive_adjusted(market: MarketService, partitions: Sequence[str], this: Pass, report: Report) -> None:
+def derive_adjusted(market: MarketService, partitions: Sequence[str], this: Attempt, report: Notify) -> None:
     def compute(_: Observed, wanted: Sequence[date]) -> pa.Table:
         daily, factors = (
             market.lake.query(
@@ -46,7 +55,7 @@ def derive_adjusted(market: MarketService, partitions: Sequence[str], this: Pass
     _derive(market, ADJUSTED_DAILY, partitions, this, report, adjusted_inputs, compute)
 
 
-def derive_coverage(market: MarketService, partitions: Sequence[str], this: Pass, report: Report) -> None:
+def derive_coverage(market: MarketService, partitions: Sequence[str], this: Attempt, report: Notify) -> None:
     def compute(seen: Observed, wanted: Sequence[date]) -> pa.Table:
         counted = [e for e in market.catalogue.daily if e.expected != "unknown"]
         present = [
@@ -82,8 +91,8 @@ def _derive(
     market: MarketService,
     table: Table,
     partitions: Sequence[str],
-    this: Pass,
-    report: Report,
+    this: Attempt,
+    report: Notify,
     inputs_of: Inputs,
     compute: Compute,
 ) -> None:
@@ -119,7 +128,7 @@ def _derived(table: Table, day: date, rows: pa.Table, inputs: dict[str, str], se
     return Built(str(day), {table.name: of_day}, inputs, detail, seconds=seconds)
 
 
-def derive_revisions(market: MarketService, partitions: Sequence[str], this: Pass, report: Report) -> None:
+def derive_revisions(market: MarketService, partitions: Sequence[str], this: Attempt, report: Notify) -> None:
     """Compare what the source says now with what it said before, while both snapshots are kept."""
     wanted = [str(day) for day in days_to_write(market, REVISIONS, partitions, this, report)]
     pending: dict[str, list[Revision]] = {day: [] for day in wanted}

@@ -20,10 +20,10 @@ from domain.market.trading import published_at, shanghai
 from domain.shared.error import InvalidInput, PerennialError, TransientResourceError
 from domain.shared.state import PartitionState
 from resources.tushare.errors import QuotaUsedUp, RateLimited
-from resources.tushare.request import Request as Call
+from resources.tushare.request import TushareRequest
 from services.market.days import days_to_write
 from services.market.service import MarketService
-from services.partitions import Batch, Built, NotBuilt, PartitionReport, Pass, Report, Request
+from services.partitions import Attempt, Batch, Built, NotBuilt, Notify, PartitionReport, Request
 
 CODES_PER_CALL = 500
 MINUTES_WAITED = 3
@@ -32,7 +32,7 @@ log = logging.getLogger("perennial.market")
 
 
 def fetch_days(
-    market: MarketService, partitions: Sequence[str], this: Pass, report: Report, *, endpoint: Endpoint
+    market: MarketService, partitions: Sequence[str], this: Attempt, report: Notify, *, endpoint: Endpoint
 ) -> None:
     """Fetch days of a table. Each ends committed, closed, deferred in the ledger, or in the error raised."""
     days = days_to_write(market, endpoint.table, partitions, this, report)
@@ -70,7 +70,7 @@ class _Fetch:
 
     market: MarketService
     endpoint: Endpoint
-    report: Report
+    report: Notify
     alone: bool
     halt: PerennialError | None = None
     """The source will answer nothing more for now."""
@@ -113,7 +113,7 @@ class _Fetch:
         """One call. In a range, one refused for the minute waits for the next: deferred in the ledger, days
         by the hundred would come back as a run each."""
         params = {"trade_date": f"{day:%Y%m%d}"}
-        call = Call(self.endpoint.endpoint, params, schema=self.endpoint.source_schema)
+        call = TushareRequest(self.endpoint.endpoint, params, schema=self.endpoint.source_schema)
         for patience in reversed(range(MINUTES_WAITED)):
             try:
                 return self.market.source.fetch(call, narrow=lambda: self._narrow(day, params))

@@ -10,7 +10,7 @@ from domain.shared.clock import machine_clock
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.health import Finding, unobserved
 from resources.lake.error import DataUnavailable
-from resources.tushare.request import Request as Call
+from resources.tushare.request import TushareRequest
 from services.market.service import MarketService
 
 
@@ -53,7 +53,7 @@ def check_source(market: MarketService) -> str:
     schema = market.catalogue.calendar.source_schema
     params = {"exchange": "SSE", "start_date": f"{year}0101", "end_date": f"{year}0131"}
     try:
-        rows = market.source.fetch(Call("trade_cal", params, schema=schema)).num_rows
+        rows = market.source.fetch(TushareRequest("trade_cal", params, schema=schema)).num_rows
     except TransientResourceError as error:
         remedy = error.remedy or "see that TUSHARE_URL is right and the source runs"
         raise PerennialError(error.message, remedy=remedy) from error

@@ -15,10 +15,12 @@ from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIO
 from domain.shared.verdict import UNAVAILABLE, Verdict
 from services.market.days import require_years
 from services.market.service import MarketService
-from services.partitions import Built, Pass, Report, Request, one_at_a_time
+from services.partitions import Attempt, Built, Notify, Request, one_at_a_time
 
 
-def write_history_gaps(market: MarketService, partitions: Sequence[str], this: Pass, report: Report) -> None:
+def write_history_gaps(
+    market: MarketService, partitions: Sequence[str], this: Attempt, report: Notify
+) -> None:
     """Write the gaps between the first day there ever was and the gap window."""
 
     def build(request: Request) -> Built:

@@ -11,9 +11,9 @@ from domain.market.catalogue import Endpoint
 from domain.market.plan import REFRESH
 from domain.market.trading import OPENED
 from domain.shared.table import ALL
-from resources.tushare.request import Request as Call
+from resources.tushare.request import TushareRequest
 from services.market.service import MarketService
-from services.partitions import Built, NotBuilt, Pass, Report, Request, one_at_a_time
+from services.partitions import Attempt, Built, NotBuilt, Notify, Request, one_at_a_time
 
 EXCHANGES = tuple(OPENED)
 NEVER_EMPTY = ("SSE", "SZSE")
@@ -22,7 +22,7 @@ LIST_STATUS = ("L", "D", "P", "G")
 SHRUNK_BELOW = 0.90
 
 
-def fetch_calendar(market: MarketService, years: Sequence[str], this: Pass, report: Report) -> None:
+def fetch_calendar(market: MarketService, years: Sequence[str], this: Attempt, report: Notify) -> None:
     """All days of a year of all exchanges; a year that is not announced whole is not data yet."""
     endpoint = market.catalogue.calendar
 
@@ -40,7 +40,7 @@ def fetch_calendar(market: MarketService, years: Sequence[str], this: Pass, repo
     _fetch(market, endpoint, years, this, report, build)
 
 
-def fetch_stocks(market: MarketService, partitions: Sequence[str], this: Pass, report: Report) -> None:
+def fetch_stocks(market: MarketService, partitions: Sequence[str], this: Attempt, report: Notify) -> None:
     """Every stock of every status. Merged, not replaced: a stock that was listed once stays."""
     endpoint = market.catalogue.stocks
 
@@ -78,15 +78,15 @@ def _calendar_of(market: MarketService, endpoint: Endpoint, exchange: str, year:
 
 
 def _ask(market: MarketService, endpoint: Endpoint, **params: str) -> pa.Table:
-    return market.source.fetch(Call(endpoint.endpoint, params, schema=endpoint.source_schema))
+    return market.source.fetch(TushareRequest(endpoint.endpoint, params, schema=endpoint.source_schema))
 
 
 def _fetch(
     market: MarketService,
     endpoint: Endpoint,
     partitions: Sequence[str],
-    this: Pass,
-    report: Report,
+    this: Attempt,
+    report: Notify,
     build: Callable[[Request], Built | NotBuilt],
 ) -> None:
     work = market.fetching(REFRESH, endpoint, this, report)

@@ -30,7 +30,7 @@ from domain.shared.verdict import Plan, Verdict
 from domain.shared.work import Work
 from resources.lake.error import DataUnavailable
 from services.materialize import Materialization
-from services.partitions import Pass, Report, state_of
+from services.partitions import Attempt, Notify, state_of
 
 if TYPE_CHECKING:
     from resources.lake.client import Lake
@@ -178,11 +178,11 @@ class MarketService:
         ]
 
     def materialization(
-        self, kind: str, table: Table, this: Pass, report: Report, **how: Any
+        self, kind: str, table: Table, this: Attempt, report: Notify, **how: Any
     ) -> Materialization:
         return Materialization(self.lake, self.ledger, self.provenance, kind, [table], this, report, **how)
 
-    def fetching(self, kind: str, endpoint: Endpoint, this: Pass, report: Report) -> Materialization:
+    def fetching(self, kind: str, endpoint: Endpoint, this: Attempt, report: Notify) -> Materialization:
         """The writing of what a source answers. A day whose content changes is a revision of the source's."""
         return self.materialization(
             kind,

@@ -14,7 +14,7 @@ from domain.shared.verdict import Plan
 from resources.lake.client import Lake
 from resources.ledger.client import Ledger
 from services.materialize import Materialization
-from services.partitions import Built, Pass, Report, one_at_a_time, state_of
+from services.partitions import Attempt, Built, Notify, one_at_a_time, state_of
 from services.reconcile import Reconciler
 from services.settings import StorageSettings, setting
 from services.storage import open_lake, open_ledger
@@ -66,7 +66,7 @@ def open_service(settings: ToySettings, *, write: bool = False) -> ToyService:
     return ToyService(open_lake(settings, [GREETINGS], LOUD), ledger, settings.toy_greeting)
 
 
-def write_greetings(toy: ToyService, partitions: Sequence[str], this: Pass, report: Report) -> None:
+def write_greetings(toy: ToyService, partitions: Sequence[str], this: Attempt, report: Notify) -> None:
     rows = pa.table({"name": ["world"], "greeting": [toy.greeting]}, schema=GREETINGS.schema)
     writing = Materialization(toy.lake, toy.ledger, toy.ledger.provenance, GREET, [GREETINGS], this, report)
     inputs = {"greeting": toy.greeting}

@@ -15,7 +15,7 @@ from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput, TransientResourceError
 from domain.shared.work import Kind
 from resources.ledger.client import Ledger
-from services.inbox import REPORT, Inbox, InboxFile, Outcome, Poll, import_files, path_of, poll
+from services.inbox import REPORT, FileOutcome, Inbox, InboxFile, InboxPoll, import_files, path_of, poll
 
 KIND = Kind("toys.import", transient=Backoff(base=timedelta(seconds=60)))
 SECRET = "the secret of another file"
@@ -42,17 +42,17 @@ class Toys:
             os.utime(target, (moment, moment))
         return target
 
-    def find(self, later: float = 0.0, unfinished: Collection[str] = ()) -> Poll:
+    def find(self, later: float = 0.0, unfinished: Collection[str] = ()) -> InboxPoll:
         self.now += timedelta(seconds=later)
         found = poll(self.inbox, self.ledger, self.stamps, unfinished)
         self.stamps = dict(found.stamps)
         return found
 
-    def run(self, found: Poll, run_id: str = "") -> dict[str, str]:
+    def run(self, found: InboxPoll, run_id: str = "") -> dict[str, str]:
         """Import what was dispatched; return by file name what became of it."""
         outcomes: dict[str, str] = {}
 
-        def report(path: str, outcome: Outcome) -> None:
+        def report(path: str, outcome: FileOutcome) -> None:
             outcomes[Path(path).name] = outcome.reason_code
 
         for dispatch in found.dispatches:
@@ -62,14 +62,14 @@ class Toys:
     def find_and_run(self) -> dict[str, str]:
         return self.run(self.find()) | self.run(self.find())
 
-    def _import(self, file: InboxFile) -> Outcome:
+    def _import(self, file: InboxFile) -> FileOutcome:
         text = file.content.decode()
         if text.startswith("wrong"):
             raise InvalidInput(text, reason_code="wrong_toy", remedy="correct it")
         if text.startswith("crash"):
             raise MemoryError(text)
         self.imported.append(text)
-        return Outcome(True, "imported", f"imported {text}")
+        return FileOutcome(True, "imported", f"imported {text}")
 
     def report(self, path: str) -> str:
         return (self.inbox.root / f"{path}{REPORT}").read_text()

@@ -18,7 +18,7 @@ from resources.lake.client import Lake
 from resources.ledger.client import Ledger
 from resources.ledger.model import LeasedElsewhere, LeaseLost
 from services.materialize import Materialization, PartlyDone
-from services.partitions import Batch, Built, NotBuilt, PartitionReport, Pass, Request, one_at_a_time
+from services.partitions import Attempt, Batch, Built, NotBuilt, PartitionReport, Request, one_at_a_time
 
 TABLE = Table(
     name="toy.things",
@@ -38,7 +38,7 @@ class Toy:
     ledger: Ledger
     reports: list[PartitionReport] = field(default_factory=list)
 
-    def work(self, this: Pass = Pass("run"), source: str = "", **how: object) -> Materialization:  # noqa: B008
+    def work(self, this: Attempt = Attempt("run"), source: str = "", **how: object) -> Materialization:  # noqa: B008
         report = self.reports.extend
         return Materialization(
             self.lake, self.ledger, self.ledger.provenance, KIND.name, [TABLE], this, report, source, **how
@@ -136,10 +136,10 @@ def test_materialize__one_partition_cannot_be_built__the_others_are_written(
 def test_materialize__source_is_busy_in_a_pass__another_pass_writes_only_what_is_missing(toy: Toy) -> None:
     busy = TransientResourceError("HTTP 502")
     with pytest.raises(TransientResourceError, match="again in 10 s"):
-        toy.work(Pass("run", 0, [10]), "api").run(["2024", "2025"], each(failing(busy, "2025")))
+        toy.work(Attempt("run", 0, [10]), "api").run(["2024", "2025"], each(failing(busy, "2025")))
     assert toy.row("2025").status == "queued"
     toy.reports.clear()
-    toy.work(Pass("run", 1, [10]), "api").run(["2024", "2025"], each())
+    toy.work(Attempt("run", 1, [10]), "api").run(["2024", "2025"], each())
     assert [(one.partition, one.outcome) for one in toy.reports] == [
         ("2024", "earlier"),
         ("2025", "committed"),
@@ -151,7 +151,7 @@ def test_materialize__source_is_busy_in_the_last_pass__is_deferred_with_the_numb
 ) -> None:
     busy = TransientResourceError("HTTP 502", reason_code="source_fails")
     with pytest.raises(TransientResourceError, match="api failed after 1 retries: HTTP 502"):
-        toy.work(Pass("run", 1, [10]), "api").run(["2025"], each(failing(busy, "2025")))
+        toy.work(Attempt("run", 1, [10]), "api").run(["2025"], each(failing(busy, "2025")))
     assert (toy.row("2025").status, toy.row("2025").reason_code) == ("deferred", "source_fails")
 
 
@@ -161,7 +161,7 @@ def test_materialize__bytes_are_unavailable__waits_and_keeps_no_other_back(toy: 
     path.rename(path.with_suffix(".away"))
     path.symlink_to(path)
     with pytest.raises(PartlyDone):
-        toy.work(Pass("second")).run(["2024", "2025"], each(lambda r: built(r, ("c",))))
+        toy.work(Attempt("second")).run(["2024", "2025"], each(lambda r: built(r, ("c",))))
     assert (toy.row("2024").status, toy.row("2024").reason_code) == ("deferred", "lake_unavailable")
     assert toy.rows("2025") == 1
 
@@ -188,7 +188,7 @@ def test_materialize__lease_is_lost_before_the_commit__writes_nothing(toy: Toy) 
 
 def test_materialize__content_of_a_source_changed__notes_a_revision(toy: Toy) -> None:
     for number, names in enumerate((("a",), ("a", "b"))):
-        work = toy.work(Pass(f"run {number}"), "api", revisions=True)
+        work = toy.work(Attempt(f"run {number}"), "api", revisions=True)
         work.run(["2025"], each(lambda r, names=names: built(r, names)))
     [revision] = toy.ledger.provenance.pending_revisions()
     assert (revision.table_name, revision.partition) == ("toy.things", "2025")

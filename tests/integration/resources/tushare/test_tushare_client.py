@@ -19,12 +19,12 @@ from resources.tushare.errors import (
     WrongAddress,
 )
 from resources.tushare.pace import Pacer
-from resources.tushare.request import Request
+from resources.tushare.request import TushareRequest
 from tests.integration.resources.http.wire_server import PATIENT, SECRET, Reply, WireServer
 from tests.integration.resources.tushare.conftest import client_of, refusal_reply, rows_reply
 
 SCHEMA = pa.schema([("ts_code", pa.string()), ("trade_date", pa.date32()), ("close", pa.float64())])
-DAILY = Request("daily", {"trade_date": "20261117"}, SCHEMA)
+DAILY = TushareRequest("daily", {"trade_date": "20261117"}, SCHEMA)
 FIELDS = ["ts_code", "trade_date", "close"]
 ITEMS: list[list[Any]] = [["600000.SH", "20261117", 10.25], ["000001.SZ", "20261117", None]]
 
@@ -47,7 +47,7 @@ def test_fetch__one_page__is_one_post_and_a_typed_table(server: WireServer, clie
 def test_fetch__huge_answer__is_read_whole(server: WireServer, client: TushareClient) -> None:
     reply = rows_reply(FIELDS, ITEMS * 100_000)
     server.answer = lambda _: reply
-    assert client.fetch(Request("daily", {}, SCHEMA, cap=1_000_000)).num_rows == 200_000
+    assert client.fetch(TushareRequest("daily", {}, SCHEMA, cap=1_000_000)).num_rows == 200_000
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from resources.tushare.errors import (
     Truncated,
 )
 from resources.tushare.pace import Pacer
-from resources.tushare.request import Request
+from resources.tushare.request import TushareRequest
 from sandbox.exchange import Exchange
 from sandbox.server import SandboxServer
 
@@ -27,8 +27,8 @@ PRICES = ["open", "high", "low", "close", "pre_close", "change", "pct_chg", "vol
 DAILY_SCHEMA = pa.schema(
     [("ts_code", pa.string()), ("trade_date", pa.date32()), *((name, pa.float64()) for name in PRICES)]
 )
-DAILY = Request("daily", {"trade_date": "20261117"}, DAILY_SCHEMA)
-CALENDAR = Request(
+DAILY = TushareRequest("daily", {"trade_date": "20261117"}, DAILY_SCHEMA)
+CALENDAR = TushareRequest(
     "trade_cal",
     {"exchange": "SSE", "start_date": "20261001", "end_date": "20261031"},
     pa.schema([("cal_date", pa.date32()), ("is_open", pa.bool_()), ("pretrade_date", pa.date32())]),
@@ -81,12 +81,12 @@ def test_fetch__more_rows_than_the_cap__is_split_without_loss(
     connect: Connect, sandbox: SandboxServer
 ) -> None:
     days = ["20261116", "20261117"]
-    wide = Request("daily", {"start_date": days[0], "end_date": days[1]}, DAILY_SCHEMA)
+    wide = TushareRequest("daily", {"start_date": days[0], "end_date": days[1]}, DAILY_SCHEMA)
     client = connect()
     with pytest.raises(Truncated):
         client.fetch(wide)
     table = client.fetch(wide, narrow=lambda: [{"trade_date": day} for day in days])
-    singles = [client.fetch(Request("daily", {"trade_date": day}, DAILY_SCHEMA)) for day in days]
+    singles = [client.fetch(TushareRequest("daily", {"trade_date": day}, DAILY_SCHEMA)) for day in days]
     assert table.num_rows == sum(single.num_rows for single in singles) > 6000
     assert table.sort_by([("trade_date", "ascending"), ("ts_code", "ascending")]).equals(
         pa.concat_tables(singles).sort_by([("trade_date", "ascending"), ("ts_code", "ascending")])

@@ -9,11 +9,11 @@ import pytest
 
 from domain.shared.error import PerennialError
 from resources.tushare.client import TushareClient
-from resources.tushare.request import Request
+from resources.tushare.request import TushareRequest
 from tests.integration.resources.http.wire_server import SECRET, Reply, WireServer
 from tests.integration.resources.tushare.conftest import refusal_reply, rows_reply
 
-DAILY = Request("daily", {}, pa.schema([("close", pa.float64())]))
+DAILY = TushareRequest("daily", {}, pa.schema([("close", pa.float64())]))
 PAGE = f"<html>bad request: token={SECRET}</html>".encode()
 ECHOES = {
     "refused token": refusal_reply(40101, f"您的token不对，请确认。{SECRET}"),

@@ -8,14 +8,14 @@ import pytest
 
 from resources.tushare.client import TushareClient
 from resources.tushare.errors import BadAnswer, Truncated
-from resources.tushare.request import Request
+from resources.tushare.request import TushareRequest
 from tests.integration.resources.http.wire_server import WireServer
 from tests.integration.resources.tushare.conftest import rows_reply
 
 CAP = 10
 FIELDS = ["ts_code", "close"]
 SCHEMA = pa.schema([("ts_code", pa.string()), ("close", pa.float64())])
-REQUEST = Request("daily", {"trade_date": "20261117"}, SCHEMA, cap=CAP)
+REQUEST = TushareRequest("daily", {"trade_date": "20261117"}, SCHEMA, cap=CAP)
 STOCKS = [f"{code:02d}" for code in range(37)]
 
 

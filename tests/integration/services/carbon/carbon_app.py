@@ -23,7 +23,7 @@ from services.carbon.feeds import read_feed_entries
 from services.carbon.intake import ingest_entries, ingest_factors, ingest_units
 from services.carbon.reconcile import CarbonReconciler
 from services.carbon.service import CarbonService
-from services.partitions import Pass
+from services.partitions import Attempt
 from services.reconcile import Reconciliation, RunStart, reconcile
 from tests.command import Said, said
 from tests.databases import clear, closed_afterwards
@@ -169,7 +169,7 @@ def start_run(carbon: CarbonService, start: RunStart) -> list[str]:
         if table == FEED_ENTRIES:
             read_feed_entries(carbon, wanted, run, lambda *_: None)
         else:
-            WORK[table](carbon, wanted, Pass(run), lambda _: None)
+            WORK[table](carbon, wanted, Attempt(run), lambda _: None)
     except PerennialError as error:
         return [error.message]
     return []

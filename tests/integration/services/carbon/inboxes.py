@@ -9,7 +9,7 @@ from pathlib import Path
 from domain.shared.clock import machine_clock
 from services.carbon.inbox import import_file, open_inbox
 from services.carbon.service import CarbonService
-from services.inbox import REPORT, Outcome, import_files, poll
+from services.inbox import REPORT, FileOutcome, import_files, poll
 
 
 class CarbonInbox:
@@ -34,7 +34,7 @@ class CarbonInbox:
         """Two passes and the run that the second starts; by file name what became of it."""
         outcomes: dict[str, str] = {}
 
-        def report(path: str, outcome: Outcome) -> None:
+        def report(path: str, outcome: FileOutcome) -> None:
             outcomes[Path(path).name] = outcome.reason_code
 
         for _ in range(2):

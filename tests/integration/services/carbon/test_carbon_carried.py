@@ -6,7 +6,7 @@ import pytest
 
 from domain.carbon import pipelines
 from services.carbon.intake import ingest_entries
-from services.partitions import Pass
+from services.partitions import Attempt
 from tests.integration.services.carbon.carbon_app import YEAR, CarbonApp
 
 PLACE = f"paper|{YEAR}"
@@ -16,7 +16,7 @@ def edit(app: CarbonApp, mass: float) -> str:
     """Entries that change and are taken in; nobody calculates them yet. Their chain."""
     rows = f"unit_id,mass,kind\nART,{mass},recycled\n"
     reported = app.upload("data", rows, "--type", "paper", "--json").json
-    ingest_entries(app.carbon, [PLACE], Pass(f"run {mass}"), lambda _: None)
+    ingest_entries(app.carbon, [PLACE], Attempt(f"run {mass}"), lambda _: None)
     return str(reported["files"][0]["pipeline"])
 
 

@@ -14,7 +14,7 @@ from resources.lake.client import Commit, Lake
 from resources.ledger.model import LeaseLost
 from services.carbon.calculate import sum_reports
 from services.carbon.service import CarbonService, YearLocked
-from services.partitions import Pass
+from services.partitions import Attempt
 from tests.integration.services.carbon.carbon_app import FACTORS, TRAIN, YEAR, CarbonApp
 
 DEARER = FACTORS.replace(",8,g/km", ",9,g/km")
@@ -64,7 +64,7 @@ def test_a_year_is_not_locked_while_its_report_is_summed(
     outdate_the_report(app)
     before, reported = app.milligrams(), list[InvalidInput]()
     with between_check_and_commit(monkeypatch, lambda _: try_to_lock(app.carbon, reported)):
-        sum_reports(app.carbon, [YEAR], Pass("run"), nothing)
+        sum_reports(app.carbon, [YEAR], Attempt("run"), nothing)
     assert [error.reason_code for error in reported] == ["year_busy"]
     assert app.milligrams() > before
     after = app.content()
@@ -95,7 +95,7 @@ def test_a_lock_waits_for_the_swap_of_work_that_was_called_off_past_its_last_che
         between_check_and_commit(monkeypatch, call_off_and_lock),
         pytest.raises(LeaseLost),
     ):
-        sum_reports(app.carbon, [YEAR], Pass("run"), nothing)
+        sum_reports(app.carbon, [YEAR], Attempt("run"), nothing)
     person.join()
     assert seen_when_locked == [app.content()]
 
@@ -105,7 +105,7 @@ def test_a_click_on_a_locked_year_changes_nothing_and_says_who_locked_it(app: Ca
     before = app.content()
     app.run("lock", YEAR, "--reason", "published")
     with pytest.raises(YearLocked, match=r"2025 is locked by .*: published"):
-        sum_reports(app.carbon, [YEAR], Pass("click"), nothing)
+        sum_reports(app.carbon, [YEAR], Attempt("click"), nothing)
     [row] = app.carbon.ledger.find("carbon.aggregation", key_prefix=f"carbon_reports:{YEAR}", limit=1)
     assert (row.status, row.reason_code) == ("skipped", "year_locked")
     assert app.content() == before

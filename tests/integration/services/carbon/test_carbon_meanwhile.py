@@ -11,7 +11,7 @@ from resources.lake.client import Lake
 from services.carbon.calculate import calculate_emissions
 from services.carbon.intake import ingest_entries, ingest_factors
 from services.carbon.service import CarbonService
-from services.partitions import Pass
+from services.partitions import Attempt
 from tests.integration.services.carbon.carbon_app import FACTORS, TRAIN, YEAR, CarbonApp
 
 KEY = f"train|{YEAR}"
@@ -24,13 +24,13 @@ def nobody(_: object) -> None:
 def entries_change(app: CarbonApp) -> int:
     """By how many milligrams the report must say more from now on."""
     assert app.upload("data", TRAIN.replace("500", "600"), "--type", "train").code == 0
-    ingest_entries(app.carbon, [KEY], Pass("another run"), nobody)
+    ingest_entries(app.carbon, [KEY], Attempt("another run"), nobody)
     return 100 * 30_000
 
 
 def factors_change(app: CarbonApp) -> int:
     assert app.upload("factors", FACTORS.replace(",8,g/km", ",9,g/km")).code == 0
-    ingest_factors(app.carbon, [YEAR], Pass("another run"), nobody)
+    ingest_factors(app.carbon, [YEAR], Attempt("another run"), nobody)
     return 1000 * 2 * 1_000
 
 
@@ -54,7 +54,7 @@ def test_what_changes_while_it_is_calculated_is_calculated_again(
         return found
 
     monkeypatch.setattr(of, name, meanwhile)
-    calculate_emissions(app.carbon, [KEY], Pass("a run"), nobody)
+    calculate_emissions(app.carbon, [KEY], Attempt("a run"), nobody)
     for _ in range(3):
         app.reconcile()
     assert [app.milligrams() - before] == more

@@ -39,7 +39,7 @@ from services.carbon.pipelines import list_pipelines
 from services.carbon.reconcile import CarbonReconciler
 from services.carbon.upload import upload
 from services.carbon.uploaded_file import File
-from services.partitions import Pass
+from services.partitions import Attempt
 from services.reconcile import RunStart, Unfinished, reconcile
 from tests.chaos.carbon_checks import (
     excess_aggregations,
@@ -163,7 +163,7 @@ class Model(RuleBasedStateMachine):
         def work() -> None:
             carbon = self.carbon
             wanted = carbon.sent(start.dispatch_id, table.table, start.partitions)
-            make(carbon, wanted, Pass(run_id), lambda _: stop("reported"))
+            make(carbon, wanted, Attempt(run_id), lambda _: stop("reported"))
 
         worker = self.crew.hire(f"{start.tables[0]} {start.partitions}", work)
         worker.run_id = run_id

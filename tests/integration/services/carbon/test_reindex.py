@@ -14,7 +14,7 @@ from services.carbon.intake import ingest_entries, ingest_factors
 from services.carbon.reindex import not_indexed, uploads_without_rows, write_missing_notes
 from services.carbon.service import NotIndexed
 from services.carbon.upload_store import Upload
-from services.partitions import Pass
+from services.partitions import Attempt
 from tests.command import said
 from tests.integration.services.carbon.carbon_app import FACTORS as CHEAP
 from tests.integration.services.carbon.carbon_app import PAPER, TRAIN, UNITS, YEAR, CarbonApp
@@ -84,7 +84,7 @@ def test_materialize__older_ledger__is_deferred(app: CarbonApp) -> None:
     before = app.content()
     for ingest, partition in ((ingest_entries, ENTRIES[1]), (ingest_factors, YEAR)):
         with pytest.raises(Exception, match="2 staged uploads are not indexed"):
-            ingest(app.carbon, [partition], Pass("a click"), lambda _: None)
+            ingest(app.carbon, [partition], Attempt("a click"), lambda _: None)
     assert app.content() == before
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from resources.tushare.decode import read_answer, read_rows, to_table
 from resources.tushare.errors import BadAnswer, SourceDown
-from resources.tushare.request import Request
+from resources.tushare.request import TushareRequest
 
 
 def as_is(text: str, /) -> str:
@@ -25,7 +25,7 @@ def table_of(schema: pa.Schema, fields: list[str], items: list[object]) -> pa.Ta
 
 def decoded(schema: pa.Schema, body: bytes) -> pa.Table:
     answer = read_answer("daily", body, as_is)
-    return to_table(Request("daily", {}, schema), read_rows("daily", answer.data, as_is), as_is)
+    return to_table(TushareRequest("daily", {}, schema), read_rows("daily", answer.data, as_is), as_is)
 
 
 def column(wanted: pa.DataType, *values: object) -> list[object]:
