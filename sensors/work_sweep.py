@@ -14,8 +14,10 @@ from resources.ledger.client import Ledger
 from resources.ledger.model import WORKER
 from services.resource import StorageResource
 
-SILENT_AFTER = timedelta(minutes=10)
-"""A run that takes work, holds none and has logged nothing for so long is dead."""
+SILENT_AFTER = timedelta(minutes=2)
+"""A started run that takes work, holds none and has logged nothing for so long is dead."""
+STARTS_WITHIN = timedelta(minutes=10)
+"""The same for a run that takes work and has not started: its worker may wait for a machine."""
 ORIGIN = "perennial/origin"
 """The tag of runs that a command started; they too take work."""
 LONG_SILENT_AFTER = timedelta(minutes=30)
@@ -64,10 +66,15 @@ def _silent(instance: dg.DagsterInstance, holders: Collection[str], now: datetim
     """Runs that hold nothing and have been silent: killed before they took work, or between two leases."""
     for record in instance.get_run_records(dg.RunsFilter(statuses=BEGUN)):
         run = record.dagster_run
-        takes_work = DISPATCH in run.tags or ORIGIN in run.tags
-        horizon = now - (SILENT_AFTER if takes_work else LONG_SILENT_AFTER)
+        horizon = now - _may_be_silent(run)
         if run.run_id in holders or record.update_timestamp > horizon:
             continue
         newest = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
         if not newest or newest[0].event_log_entry.timestamp < horizon.timestamp():
             yield run
+
+
+def _may_be_silent(run: dg.DagsterRun) -> timedelta:
+    if DISPATCH not in run.tags and ORIGIN not in run.tags:
+        return LONG_SILENT_AFTER
+    return SILENT_AFTER if run.status == dg.DagsterRunStatus.STARTED else STARTS_WITHIN

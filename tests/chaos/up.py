@@ -52,7 +52,7 @@ def play(base: Baseline, luck: random.Random) -> Findings:
             for victim in luck.sample(VICTIMS, len(VICTIMS)):
                 up.kill(victim, luck)
             faults.clear()
-            up.home.expire_leases()  # a run that was killed before its first lease is silent for ten minutes
+            up.home.expire_leases()  # a run that was killed before its first lease is silent for two minutes
             up.home.end_waits()
             began = time.monotonic()
             if not wait_until(up.is_well, HEAL_SECONDS, every=PAUSE):

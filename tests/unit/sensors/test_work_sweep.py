@@ -10,11 +10,12 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from assets.policies.tags import DISPATCH
 from domain.shared.backoff import Backoff
 from domain.shared.error import TransientResourceError
 from domain.shared.work import Kind
 from resources.ledger.client import Ledger
-from sensors.work_sweep import LONG_SILENT_AFTER, ORIGIN, SILENT_AFTER, sweep
+from sensors.work_sweep import LONG_SILENT_AFTER, ORIGIN, SILENT_AFTER, STARTS_WITHIN, sweep
 
 
 @dg.job
@@ -35,31 +36,28 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield instance
 
 
-def started(instance: dg.DagsterInstance) -> str:
-    """A run whose last event is of this moment."""
-    run = instance.create_run_for_job(at_work_job, status=dg.DagsterRunStatus.STARTED)
-    instance.report_engine_event("at work", run)
-    return run.run_id
-
-
 MINUTE = timedelta(minutes=1)
 
 
-def test_sweep__run_holds_nothing_and_is_silent__is_ended_after_half_an_hour(instance, ledger):
-    run_id, now = started(instance), datetime.now(UTC)
-    assert sweep(instance, ledger, now + LONG_SILENT_AFTER - MINUTE) == (0, 0)
-    assert sweep(instance, ledger, now + LONG_SILENT_AFTER + MINUTE) == (0, 1)
-    assert instance.get_run_by_id(run_id).is_finished
-
-
-def test_sweep__command_was_killed_before_its_run_started__run_is_ended(instance, ledger):
+@pytest.mark.parametrize(
+    ("status", "tags", "patience"),
+    [
+        (dg.DagsterRunStatus.STARTED, {ORIGIN: "command"}, SILENT_AFTER),
+        (dg.DagsterRunStatus.STARTED, {DISPATCH: "1"}, SILENT_AFTER),
+        (dg.DagsterRunStatus.NOT_STARTED, {ORIGIN: "command"}, STARTS_WITHIN),
+        (dg.DagsterRunStatus.STARTING, {DISPATCH: "1"}, STARTS_WITHIN),
+        (dg.DagsterRunStatus.STARTED, {}, LONG_SILENT_AFTER),
+    ],
+)
+def test_sweep__run_holds_nothing_and_is_silent__is_ended_after_its_time(
+    instance, ledger, status, tags, patience
+):
     """Else its dispatch would be on its way for ever, and its work never sent again."""
-    run = instance.create_run_for_job(
-        at_work_job, status=dg.DagsterRunStatus.NOT_STARTED, tags={ORIGIN: "command"}
-    )
+    run = instance.create_run_for_job(at_work_job, status=status, tags=tags)
+    instance.report_engine_event("at work", run)
     now = datetime.now(UTC)
-    assert sweep(instance, ledger, now + SILENT_AFTER - MINUTE) == (0, 0)
-    assert sweep(instance, ledger, now + SILENT_AFTER + MINUTE) == (0, 1)
+    assert sweep(instance, ledger, now + patience - MINUTE) == (0, 0)
+    assert sweep(instance, ledger, now + patience + MINUTE) == (0, 1)
     assert instance.get_run_by_id(run.run_id).is_finished
 
 
