@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote_to_bytes
 
 from domain.shared.error import InvalidInput, TransientResourceError
-from domain.shared.work import Work, WorkRequest
+from domain.shared.work import Work, WorkRequest, split_key
 from resources.ledger.client import Ledger
 from resources.ledger.model import WORKER, Dispatch
 from resources.ledger.schema import FAILED, RUNNING, WAITING
@@ -253,7 +253,7 @@ def quoted(path: str) -> str:
 
 
 def path_of(key: str) -> str:
-    return os.fsdecode(unquote_to_bytes(key.split(":", 1)[1]))
+    return os.fsdecode(unquote_to_bytes(split_key(key)[1]))
 
 
 def _below(root: Path, folder: Path) -> Iterator[FoundFile]:

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import pyarrow as pa
 
 from domain.shared.error import PerennialError, TransientResourceError
-from domain.shared.state import PartitionState
+from domain.shared.state import FIGURES, PIPELINES, PartitionState
 from domain.shared.table import ABSENT, Table, Version
+from domain.shared.work import split_key
 from resources.lake.error import DataUnavailable
 from resources.lake.partition_writer import WrittenPartition
 from resources.lake.write import Commit
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
     from resources.ledger.client import Ledger
     from resources.ledger.lease import Lease
 
-FIGURES = "figures"
-PIPELINES = "pipelines"
 
 progress = logging.getLogger("perennial.progress")
 
@@ -111,13 +110,13 @@ class Materialization:
 
     def _take_over(self, lease: Lease) -> None:
         """What earlier passes of this run did, and what nobody may do now."""
-        if done := [key.split(":", 1)[1] for key in lease.done]:
+        if done := [split_key(key)[1] for key in lease.done]:
             self.report(self._earlier(done))
         for key, row in lease.settled.items():
             words = (row.error or row.reason_code).splitlines()[0]
-            self.failures[key.split(":", 1)[1]] = PartlyDone(words, reason_code=row.reason_code)
+            self.failures[split_key(key)[1]] = PartlyDone(words, reason_code=row.reason_code)
         for key, error in lease.refused.items():
-            self.failures[key.split(":", 1)[1]] = error
+            self.failures[split_key(key)[1]] = error
 
     def _earlier(self, partitions: Sequence[str]) -> list[PartitionReport]:
         table = self.tables[0]
@@ -131,7 +130,7 @@ class Materialization:
     def _readable(self, lease: Lease) -> list[str]:
         """The leased partitions, without those whose rows are there and cannot be read now: these wait, as
         the lake would refuse all that share their commit."""
-        leased = sorted(key.split(":", 1)[1] for key in lease.keys)
+        leased = sorted(split_key(key)[1] for key in lease.keys)
         names = [table.name for table in self.tables]
         records = self.provenance.records(names, leased)
         held = self.lake.holdings(dict.fromkeys(names, leased))

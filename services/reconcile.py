@@ -90,10 +90,7 @@ class Reconciler(Protocol):
 
     def starts(self, plan: Plan, dispatches: Sequence[Dispatch]) -> list[RunStart]:  # noqa: ARG002
         """The runs of these dispatches; here each writes the tables of its rows."""
-        return [
-            start_of(self.name, one, {row.key.split(":", 1)[0]: None for row in one.rows})
-            for one in dispatches
-        ]
+        return [start_of(self.name, one, {row.table: None for row in one.rows}) for one in dispatches]
 
 
 @dataclass(frozen=True)
@@ -146,7 +143,7 @@ def start_of(
         dispatch_id=dispatch.id,
         domain=domain,
         tables=tuple(tables),
-        partitions=tuple(sorted({row.key.split(":", 1)[1] for row in dispatch.rows})),
+        partitions=tuple(sorted({row.partition for row in dispatch.rows})),
         priority=max(row.priority for row in dispatch.rows),
         reason=", ".join(f"{code}: {count}" for code, count in sorted(counted.items())),
         pipelines=tuple(sorted({p for row in dispatch.rows for p in of.get(row.id, ())})),

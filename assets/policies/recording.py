@@ -10,6 +10,7 @@ import dagster as dg
 from assets.policies.charts import bar_chart, column_chart
 from assets.policies.definition import asset_key
 from assets.policies.figures import figure_metadata, markdown_table
+from domain.shared.state import FIGURES
 from domain.shared.table import Table
 from services.partitions import PartitionReport
 
@@ -123,7 +124,7 @@ def report_metadata(report: PartitionReport) -> dict[str, Any]:
         if (value := report.detail.get(name)) is not None:
             shown[name] = round(value, 4) if isinstance(value, float) else value
     if report.figures is not None:
-        shown |= figure_metadata(report.figures, report.before.detail.get("figures"))
+        shown |= figure_metadata(report.figures, report.before.detail.get(FIGURES))
     for name, value in report.metadata.items():
         shown[name] = dg.MetadataValue.md(markdown_table(value)) if isinstance(value, list) else value
         if name in _PLOTS and value:

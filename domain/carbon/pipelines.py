@@ -14,7 +14,7 @@ from typing import Literal, get_args
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.jobs import ASKED, FEED_ENTRIES, JOBS, Phase
 from domain.carbon.plan import YEAR_LOCKED
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES, year_of
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES, name_of, year_of
 from domain.shared.verdict import Plan
 from domain.shared.work import Work
 
@@ -133,8 +133,8 @@ def _status(rows: Sequence[Work]) -> Status:
 def recalculating(catalogue: Catalogue, rows: Iterable[Work]) -> frozenset[tuple[str, int]]:
     """Return the modules, each with its year, whose numbers are about to change: any part is queued or
     running."""
-    moving = [r.key.split(":", 1) for r in rows if r.status in ("queued", "running")]
-    names = {(table, partition.split("|")[0], year_of(partition)) for table, partition in moving}
+    moving = [r for r in rows if r.status in ("queued", "running")]
+    names = {(r.table, name_of(r.partition), year_of(r.partition)) for r in moving}
     found = {(name, year) for table, name, year in names if table in (REPORT_MODULES.table, ASKED)}
     for table, name, year in names:
         if table in (FEED_ENTRIES, DATA_ENTRIES.table, EMISSIONS.table) and name in catalogue.types:

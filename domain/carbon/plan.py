@@ -24,6 +24,7 @@ from domain.carbon.tables import (
     REPORT_MODULES,
     REPORTS,
     UNITS,
+    name_of,
     year_of,
 )
 from domain.shared.hashing import digest
@@ -41,6 +42,7 @@ from domain.shared.verdict import (
     waiting,
     waits_for,
 )
+from domain.shared.work import split_key
 
 NO_FILES = "no_files"
 """The reason code of lost partitions of which no upload is known."""
@@ -68,7 +70,7 @@ def plan(catalogue: Catalogue, seen: Observed) -> Plan:
 
 def _feeds(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
     for partition in sorted({one.partition for one in seen.feed_changes}):
-        name, year = partition.split("|", 1)[0], year_of(partition)
+        name, year = name_of(partition), year_of(partition)
         if name not in catalogue.types:
             reason = f"an application has entries of {name!r} for {year}, and the catalogue has no such type"
             yield Verdict(FEED_ENTRIES, partition, "waiting", UNKNOWN_TYPE, reason)
@@ -104,7 +106,7 @@ def factors_inputs(seen: Observed, year: int) -> dict[str, str]:
 
 
 def entries_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> dict[str, str]:
-    name = partition.split("|", 1)[0]
+    name = name_of(partition)
     newest = seen.newest_uploads("data", name, year_of(partition))
     return _made_of(u.id for u in newest) | {"rules": digest(catalogue.type(name).rules)}
 
@@ -133,7 +135,7 @@ def needs_uploads(catalogue: Catalogue, seen: Observed) -> bool:
 def _uncounted(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
     """Yield verdicts on entries of removed types: the next report would be smaller without a reason."""
     for partition in seen.partitions(DATA_ENTRIES.table):
-        name, rows = partition.split("|", 1)[0], seen.state(DATA_ENTRIES.table, partition).version.rows
+        name, rows = name_of(partition), seen.state(DATA_ENTRIES.table, partition).version.rows
         if name not in catalogue.types and rows:
             reason = f"its {rows:,} entries are in no new report: the catalogue has no type {name!r}"
             yield Verdict(DATA_ENTRIES.table, partition, "waiting", UNCOUNTED, reason)
@@ -196,7 +198,7 @@ def emissions_inputs(catalogue: Catalogue, seen: Observed, partition: str) -> di
     factors, recorded = seen.factor_digests.get(year), seen.state(FACTORS.table, str(year))
     if not entries.untouched or factors is None or not (recorded.untouched or recorded.never_made):
         return None
-    name = partition.split("|", 1)[0]
+    name = name_of(partition)
     return {
         "entries": str(entries.version),
         "factors": factors.get(name, "none"),
@@ -214,9 +216,9 @@ def _emissions(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
         if inputs is None:
             yield from _not_yet_calculated(seen, partition)
             continue
-        name, year = partition.split("|", 1)[0], str(year_of(partition))
+        name, year = name_of(partition), str(year_of(partition))
         causes = {
-            "entries": seen.state(DATA_ENTRIES.table, partition).detail.get("pipelines", ()),
+            "entries": seen.state(DATA_ENTRIES.table, partition).pipelines,
             "factors": seen.state(FACTORS.table, year).detail.get("pipelines_by_type", {}).get(name, ()),
         }
         yield _judge_derived(seen, EMISSIONS.table, partition, inputs, causes)
@@ -229,7 +231,7 @@ def _not_yet_calculated(seen: Observed, partition: str) -> Iterator[Verdict]:
     made_from = seen.state(EMISSIONS.table, partition).inputs.get("entries")
     if entries.recorded is not None and made_from != str(entries.recorded):
         blocked: Wrong = "waiting", INPUT_MISSING, "its entries and factors are not what was imported"
-        pipelines = tuple(sorted(entries.detail.get("pipelines", ())))
+        pipelines = tuple(sorted(entries.pipelines))
         yield _unless_locked(seen, Verdict(EMISSIONS.table, partition, *blocked, pipelines=pipelines))
 
 
@@ -279,8 +281,8 @@ def _moving(catalogue: Catalogue, seen: Observed, upstream: Iterable[Verdict]) -
         if v.due and seen.work.get(v.key) != "deferred" and v.key not in seen.refused
     }
     for key, status in seen.work.items():
-        table, partition = key.split(":", 1)
-        known = "|" not in partition or partition.split("|", 1)[0] in catalogue.types
+        table, partition = split_key(key)
+        known = "|" not in partition or name_of(partition) in catalogue.types
         if status in ("queued", "running") and KIND_OF.get(table, AGGREGATION) != AGGREGATION and known:
             soon.add(year_of(partition))
     return soon
@@ -300,7 +302,7 @@ def _judge_sums(
     if table == REPORTS.table:
         made_from["units"] = seen.state(UNITS.table, str(year))
     # A change made by another program belongs to no pipeline.
-    causes = {n: c.detail.get("pipelines", ()) for n, c in made_from.items() if c.untouched}
+    causes = {n: c.pipelines for n, c in made_from.items() if c.untouched}
     verdict = _judge_derived(seen, table, partition, inputs, causes)
     if not verdict.due:
         return verdict

@@ -15,7 +15,7 @@ from domain.carbon.feeds import ORIGINS
 from domain.carbon.jobs import FEED_ENTRIES
 from domain.carbon.observed import Observed
 from domain.carbon.plan import report_inputs
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORTS, UNITS, year_of
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORTS, UNITS, name_of, year_of
 from domain.shared.verdict import Verdict, fault
 
 
@@ -188,7 +188,7 @@ def _is_running(seen: Observed, key: str) -> bool:
 
 
 def _type_of(catalogue: Catalogue, verdict: Verdict) -> str:
-    name = verdict.partition.split("|", 1)[0]
+    name = name_of(verdict.partition)
     of_one_type = verdict.table in (FEED_ENTRIES, DATA_ENTRIES.table, EMISSIONS.table)
     return name if of_one_type and name in catalogue.types else ""
 

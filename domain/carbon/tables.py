@@ -188,6 +188,11 @@ REPORTS = _by_year(
 TABLES = (UNITS, FACTORS, FACTOR_VERSIONS, DATA_ENTRIES, EMISSIONS, REPORT_MODULES, REPORTS)
 
 
+def name_of(partition: str) -> str:
+    """Return the type or module of `plane|2025`."""
+    return partition.partition("|")[0]
+
+
 def year_of(partition: str) -> int:
     """Return the year of `2025` and of `plane|2025`."""
     return int(partition.rpartition("|")[2])

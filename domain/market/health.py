@@ -16,7 +16,7 @@ from domain.market.trading import TradingCalendar
 from domain.shared.health import Finding, Health, SourceFreshness
 from domain.shared.reasons import actions
 from domain.shared.verdict import UNAVAILABLE, Plan
-from domain.shared.work import Work
+from domain.shared.work import Work, split_key
 from domain.shared.work_findings import plan_findings
 
 _HEALTH: Mapping[str, Health] = {UNAVAILABLE: "broken", EXPLAINED: "explained"}
@@ -53,12 +53,12 @@ def findings(
 def _with_causes(found: Sequence[Finding]) -> Iterator[Finding]:
     """Findings of derived tables name the finding of their day that causes them."""
     derived = {t.table for t in DERIVED}
-    causes = {f.subject: f for f in found if f.subject.split(":")[0] not in derived and ":" in f.subject}
+    causes = {f.subject: f for f in found if split_key(f.subject)[0] not in derived and ":" in f.subject}
     by_day: dict[str, str] = {}
     for subject in sorted(causes, reverse=True):
-        by_day[subject.split(":", 1)[1]] = subject
+        by_day[split_key(subject)[1]] = subject
     for finding in found:
-        table, _, day = finding.subject.partition(":")
+        table, day = split_key(finding.subject)
         yield replace(finding, caused_by=by_day.get(day)) if table in derived else finding
 
 

@@ -9,6 +9,10 @@ from typing import Any
 
 from domain.shared.table import ABSENT, Version
 
+FIGURES = "figures"
+PIPELINES = "pipelines"
+"""Names in the recorded detail of a partition."""
+
 
 @dataclass(frozen=True)
 class PartitionState:
@@ -19,6 +23,10 @@ class PartitionState:
     checked_at: datetime | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
     detail: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def pipelines(self) -> tuple[str, ...]:
+        return tuple(self.detail.get(PIPELINES, ()))
 
     @property
     def untouched(self) -> bool:

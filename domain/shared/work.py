@@ -60,6 +60,12 @@ class WorkRequest:
     """The pipelines that this work belongs to; one work item may complete several."""
 
 
+def split_key(key: str) -> tuple[str, str]:
+    """Return the table and the partition of a key."""
+    table, _, partition = key.partition(":")
+    return table, partition
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """One generation of one work item: a row of table `work`. A new one has the values given here.
@@ -96,3 +102,11 @@ class Work:
     fence: int = 0
     started_at: datetime | None = None
     finished_at: datetime | None = None
+
+    @property
+    def table(self) -> str:
+        return split_key(self.key)[0]
+
+    @property
+    def partition(self) -> str:
+        return split_key(self.key)[1]

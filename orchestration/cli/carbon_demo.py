@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from domain.carbon.tables import EMISSIONS
+from domain.carbon.tables import EMISSIONS, name_of
 from orchestration.cli.carbon import foresee
 from orchestration.cli.carbon_drive import drive_with
 from orchestration.cli.carbon_reports import show_difference, show_report, write_page
@@ -89,7 +89,7 @@ def _show(
         "entries": rows,
         "report": before.as_json(),
         "foreseen": foreseen,
-        "recalculated": sorted({p.split("|", 1)[0] for one in recalculated for p in one.partitions}),
+        "recalculated": sorted({name_of(p) for one in recalculated for p in one.partitions}),
         "difference": changes,
         "page": written,
     }

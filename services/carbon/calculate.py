@@ -110,7 +110,7 @@ def _carried(seen: Observed, partition: str) -> tuple[str, ...]:
     name, year = partition.split("|", 1)
     if seen.state(REPORTS.table, year).inputs.get(name) == str(old.version):
         return ()
-    return newest_pipelines(old.detail.get("pipelines", ()))
+    return newest_pipelines(old.pipelines)
 
 
 def sum_modules(carbon: CarbonService, partitions: Sequence[str], this: Attempt, report: Notify) -> None:

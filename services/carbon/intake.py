@@ -21,7 +21,7 @@ from domain.carbon.intake.entries_file import recalculated
 from domain.carbon.observed import Observed
 from domain.carbon.pipelines import newest_pipelines
 from domain.carbon.plan import entries_inputs, factors_inputs, units_inputs
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS, UNITS, year_of
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS, UNITS, name_of, year_of
 from domain.shared.compute import packaged, query
 from domain.shared.state import NOTHING, PartitionState
 from domain.shared.table import Table
@@ -162,7 +162,7 @@ def _factor_changes(before: pa.Table, after: pa.Table) -> dict[str, Any]:
 def ingest_entries(carbon: CarbonService, partitions: Sequence[str], this: Attempt, report: Notify) -> None:
     def build(request: Request) -> Built | NotBuilt:
         partition = request.partition
-        name, year = partition.split("|", 1)[0], year_of(partition)
+        name, year = name_of(partition), year_of(partition)
         seen = carbon.observe_intake({DATA_ENTRIES.name: [partition], EMISSIONS.name: [partition]})
         inputs = entries_inputs(carbon.catalogue, seen, partition)
         old = seen.state(DATA_ENTRIES.table, partition)
@@ -187,7 +187,7 @@ def ingest_entries(carbon: CarbonService, partitions: Sequence[str], this: Attem
                 "busiest_units": query(packaged(__file__, "busiest_units"), {"entries": rows}).to_pylist(),
             },
             figures={DATA_ENTRIES.name: figures(DATA_ENTRIES, rows)},
-            carried=() if is_seen else newest_pipelines(old.detail.get("pipelines", ())),
+            carried=() if is_seen else newest_pipelines(old.pipelines),
         )
 
     carbon.materialize([DATA_ENTRIES], partitions, this, report, build)

@@ -64,7 +64,7 @@ class CarbonReconciler(Reconciler):
 
     def starts(self, plan: Plan, dispatches: Sequence[Dispatch]) -> list[RunStart]:  # noqa: ARG002
         pipelines = self.ledger.pipelines.of([row.id for d in dispatches for row in d.rows])
-        tables = [d.rows[0].key.split(":", 1)[0] for d in dispatches]
+        tables = [d.rows[0].table for d in dispatches]
         return [
             start_of(self.name, one, WRITTEN_TOGETHER.get(table, (table,)), pipelines)
             for one, table in zip(dispatches, tables, strict=True)
@@ -73,5 +73,4 @@ class CarbonReconciler(Reconciler):
 
 def _run_of(row: Work) -> str:
     """The partitions of a table and a year share a run."""
-    table, partition = row.key.split(":", 1)
-    return f"{table}:{year_of(partition)}"
+    return f"{row.table}:{year_of(row.partition)}"

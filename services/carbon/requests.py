@@ -41,7 +41,7 @@ def request_types(carbon: CarbonService) -> None:
         return  # reading costs no write lock
     filled = set(carbon.lake.partitions(DATA_ENTRIES.name))
     for row in carbon.ledger.claim(MODULE_RECALCULATION, holder="worker:reconcile", limit=AT_ONCE):
-        name, year = row.key.split(":", 1)[1].split("|")
+        name, year = row.partition.split("|")
         known = [t.name for m in carbon.catalogue.modules if m.name == name for t in m.types]
         carbon.ledger.enqueue(
             [

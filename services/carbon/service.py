@@ -20,7 +20,7 @@ from domain.carbon.feeds import FeedChange, FeedRead
 from domain.carbon.jobs import ALL_KINDS, FEED_ENTRIES, KIND_OF, KINDS
 from domain.carbon.observed import CurrentUpload, Observed
 from domain.carbon.plan import needs_uploads, plan
-from domain.carbon.tables import FACTORS, TABLES, UNITS
+from domain.carbon.tables import FACTORS, TABLES, UNITS, year_of
 from domain.shared.clock import Clock
 from domain.shared.error import InfrastructureError, TransientResourceError
 from domain.shared.hashing import digest
@@ -185,7 +185,7 @@ class CarbonService:
     ) -> dict[int, Mapping[str, str]]:
         """Of every year whose factors can be read; a year without factors has none of any type."""
         found: dict[int, Mapping[str, str]] = {}
-        years = {int(p.rsplit("|", 1)[-1]) for _, p in states}
+        years = {year_of(p) for _, p in states}
         for year in years:
             state = states.get((FACTORS.table, str(year)), PartitionState())
             if not state.version.readable or (state.recorded is not None and not state.untouched):

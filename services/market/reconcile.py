@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from operator import attrgetter
 
 from domain.market.derived import ADJUSTED_FROM, derivable
 from domain.market.observed import Observed
 from domain.market.plan import FILL, REFRESH, take
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, DERIVED, REVISIONS
 from domain.shared.verdict import Plan, Verdict
-from domain.shared.work import Work
+from domain.shared.work import Work, split_key
 from resources.ledger.client import Ledger
 from resources.ledger.model import Dispatch
 from services.market.service import MarketService
@@ -64,7 +65,7 @@ class MarketReconciler(Reconciler):
             and row.status == "deferred"
             and row.attempts >= ATTEMPTS_OUTSIDE
             and row.key not in judged
-            and _day(row) < oldest
+            and row.partition < oldest
         ]
         if old:
             self.ledger.supersede(old, reason_code="outside_window")
@@ -83,34 +84,35 @@ class MarketReconciler(Reconciler):
         Of the older ones, which a backfill could not do, thousands may be due at once, and each is a run.
         Those that are judged are few, and wait for nothing.
         """
-        send = partial(self.ledger.dispatch, FILL, group=_day, order="newest", busy=unfinished.dispatches)
+        day, busy = attrgetter("partition"), unfinished.dispatches
+        send = partial(self.ledger.dispatch, FILL, group=day, order="newest", busy=busy)
         judged = {v.partition for v in plan.verdicts if v.table in self._fetched}
-        found = send(limit=limit, only=lambda row: _day(row) in judged)
+        found = send(limit=limit, only=lambda row: row.partition in judged)
         room = min(limit - len(found), self.market.rules.limit - len(self._days_under_way(unfinished)))
         if room > 0:
-            found += send(limit=room, only=lambda row: _day(row) not in judged)
+            found += send(limit=room, only=lambda row: row.partition not in judged)
         return found
 
     def _days_under_way(self, unfinished: Unfinished) -> set[str]:
         """The days whose run was dispatched and has not ended: not those of a backfill or a click."""
         tables = {*self._fetched, *(t.table for t in DERIVED if t.partition_kind == "day")}
         dispatched = {
-            _day(row)
+            row.partition
             for row in self.market.fills_under_way(unfinished.dispatches)
             if row.dispatch_id is not None
         }
         return dispatched.union(
-            day for key in unfinished.keys for table, day in [key.split(":", 1)] if table in tables
+            day for key in unfinished.keys for table, day in [split_key(key)] if table in tables
         )
 
     def starts(self, plan: Plan, dispatches: Sequence[Dispatch]) -> list[RunStart]:
-        days = sorted({_day(d.rows[0]) for d in dispatches if d.rows[0].kind == FILL})
+        days = sorted({d.rows[0].partition for d in dispatches if d.rows[0].kind == FILL})
         states = self.market.states(ADJUSTED_FROM, days) if days else {}
         waiting = {v.key for v in plan.verdicts if v.blocked}
         starts = []
         for one in dispatches:
-            tables = [row.key.split(":", 1)[0] for row in one.rows]
-            day = _day(one.rows[0])
+            tables = [row.table for row in one.rows]
+            day = one.rows[0].partition
             if self._fetched.intersection(tables):
                 # The run of a day ends with what can be derived from it.
                 adjusted = [ADJUSTED_DAILY.table] if derivable(tables, day, states) else []
@@ -118,7 +120,3 @@ class MarketReconciler(Reconciler):
                 tables = list(dict.fromkeys([*tables, *more]))
             starts.append(start_of(self.name, one, tables))
         return starts
-
-
-def _day(row: Work) -> str:
-    return row.key.split(":", 1)[1]

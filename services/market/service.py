@@ -250,8 +250,8 @@ class MarketService:
         )
 
     def busy_days(self, tables: Sequence[str]) -> frozenset[date]:
-        keys = (row.key.split(":", 1) for row in self.fills_under_way())
-        return frozenset(date.fromisoformat(day) for table, day in keys if table in tables)
+        rows = self.fills_under_way()
+        return frozenset(date.fromisoformat(row.partition) for row in rows if row.table in tables)
 
     def fills_under_way(self, dispatches: Collection[str] = ()) -> list[Work]:
         """The fills that are running, or about to: a dispatched row is not due again for a while."""

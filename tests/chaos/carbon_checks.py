@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from domain.carbon.jobs import AGGREGATION, RECALCULATION, UNIT_SYNC
-from domain.carbon.tables import EMISSIONS, FACTOR_VERSIONS, FACTORS, REPORTS, TABLES, UNITS, year_of
+from domain.carbon.tables import EMISSIONS, FACTOR_VERSIONS, FACTORS, REPORTS, TABLES, UNITS, name_of, year_of
 from domain.shared.work import Work
 from services.carbon.pipelines import list_pipelines
 from services.carbon.service import CarbonService
@@ -140,5 +140,5 @@ def _is_input(carbon: CarbonService, row: Work, key: str) -> bool:
         return False
     if table == REPORTS.table:
         return True
-    module = carbon.catalogue.type(of.split("|", 1)[0]).module if source == EMISSIONS.table else ""
-    return module == partition.split("|", 1)[0]
+    module = carbon.catalogue.type(name_of(of)).module if source == EMISSIONS.table else ""
+    return module == name_of(partition)

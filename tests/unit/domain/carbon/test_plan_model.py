@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from domain.carbon.plan import plan
-from domain.carbon.tables import year_of
+from domain.carbon.tables import name_of, year_of
 from domain.shared.verdict import Plan, Verdict
 from tests.unit.domain.carbon.world import (
     ENTRIES,
@@ -117,14 +117,14 @@ class Oracle:
 
     def sums(self, table: str, partition: str) -> tuple[Any, ...]:
         year = year_of(partition)
-        types = TYPES if table == REPORT else TYPES_OF[partition.split("|", 1)[0]]
+        types = TYPES if table == REPORT else TYPES_OF[name_of(partition)]
         masses = {t: self.at(MASSES, f"{t}|{year}").held for t in sorted(types)}
         return tuple((t, mass) for t, mass in masses.items() if mass != EMPTY)
 
     def made_from(self, place: PartitionId) -> Any:
         """Of what it is to be made; None if that is not whole."""
         table, partition = place
-        name, year = partition.split("|", 1)[0], year_of(partition)
+        name, year = name_of(partition), year_of(partition)
         if table == TREE:
             return tuple(f.number for f in self.newest("units", year))
         if table == VALUES:
@@ -141,7 +141,7 @@ class Oracle:
     def content(self, place: PartitionId) -> Any:
         """What it holds once it is made."""
         table, partition = place
-        name, year = partition.split("|", 1)[0], year_of(partition)
+        name, year = name_of(partition), year_of(partition)
         if table in (TREE, ENTRIES):
             return tuple(f.says for f in self.newest("units" if table == TREE else name, year))
         if table == VALUES:
@@ -227,7 +227,7 @@ class Oracle:
 
     def _unless_early(self, place: PartitionId, want: Want, moving: set[int]) -> Want:
         year = year_of(place[1])
-        types = TYPES if place[0] == REPORT else TYPES_OF[place[1].split("|", 1)[0]]
+        types = TYPES if place[0] == REPORT else TYPES_OF[name_of(place[1])]
         sources = [self.at(MASSES, f"{t}|{year}") for t in types]
         sources += [self.at(TREE, year)] if place[0] == REPORT else []
         if any(s.lost for s in sources):
@@ -241,7 +241,7 @@ class Oracle:
         known, (masses, tree) = self.at(*place), self.made_from(place)
         had, had_tree = known.made_from or ((), EMPTY)
         year = year_of(place[1])
-        types = TYPES if place[0] == REPORT else TYPES_OF[place[1].split("|", 1)[0]]
+        types = TYPES if place[0] == REPORT else TYPES_OF[name_of(place[1])]
         lacking = [self.at(MASSES, f"{t}|{year}") for t in types if dict(masses).get(t) != dict(had).get(t)]
         lacking += [self.at(TREE, year)] if place[0] == REPORT and tree != had_tree else []
         since = [max(one.since, known.made_at) for one in lacking if one.whole]
@@ -253,7 +253,7 @@ class Oracle:
         if place[0] != MASSES:
             return known.since if known.recorded == held else self.now
         report = self.at(REPORT, year_of(place[1])).made_from or ((), EMPTY)
-        has = dict(report[0]).get(place[1].split("|", 1)[0])
+        has = dict(report[0]).get(name_of(place[1]))
         return self.now if has == (known.recorded if known.recorded != EMPTY else None) else known.since
 
     def _moving(self, upstream: dict[PartitionId, Want]) -> set[int]:

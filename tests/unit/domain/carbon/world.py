@@ -33,6 +33,7 @@ from domain.carbon.tables import (
     REPORT_MODULES,
     REPORTS,
     UNITS,
+    name_of,
     year_of,
 )
 from domain.shared.hashing import digest
@@ -266,7 +267,7 @@ class World:
         if table == VALUES:
             return self._merged(partition)
         if table == ENTRIES:
-            name = partition.split("|", 1)[0]
+            name = name_of(partition)
             content = self._said(seen.newest_uploads("data", name, year_of(partition)))
             inputs = entries_inputs(self.catalogue, seen, partition)
             return Made({ENTRIES: content}, inputs) if content else None
@@ -279,7 +280,7 @@ class World:
         if table == REPORT:
             inputs = report_inputs(self.catalogue, seen, partition)
             return Made({REPORT: self._summed(self.catalogue.types, partition)}, inputs)
-        names = [t.name for t in self.catalogue.module(partition.split("|", 1)[0]).types]
+        names = [t.name for t in self.catalogue.module(name_of(partition)).types]
         inputs = module_inputs(self.catalogue, seen, partition)
         return Made({MODULES: self._summed(names, str(year_of(partition)))}, inputs)
 
@@ -315,7 +316,7 @@ class World:
 
     def _calculated(self, partition: str) -> Any:
         entries = self.contents.get((ENTRIES, partition))
-        factor = (self.contents.get((VALUES, str(year_of(partition)))) or {}).get(partition.split("|", 1)[0])
+        factor = (self.contents.get((VALUES, str(year_of(partition)))) or {}).get(name_of(partition))
         return [entries, factor] if entries else None
 
     def _summed(self, types: Iterable[str], year: str) -> Any:
