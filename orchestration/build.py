@@ -6,6 +6,7 @@ import dagster as dg
 
 from assets.lake_maintenance import lake_maintenance
 from assets.run_retention import run_retention
+from domain.shared.clock import PLATFORM_ZONE
 from orchestration import registry
 from orchestration.settings import Settings
 from sensors.work_sweep import work_sweep_sensor
@@ -36,7 +37,7 @@ def _platform(settings: Settings) -> dg.Definitions:
                 name="upkeep_schedule",
                 target=dg.AssetSelection.assets(*upkeep),
                 cron_schedule="0 4 * * *",
-                execution_timezone="Asia/Shanghai",
+                execution_timezone=PLATFORM_ZONE.key,
                 default_status=dg.DefaultScheduleStatus.RUNNING,
                 description="Every night: the lake is compacted and tidied, old runs are forgotten.",
             )

@@ -162,6 +162,9 @@ class Inbox:
         return folder / free
 
 
+ImportFile = Callable[[InboxFile], FileOutcome]
+
+
 def poll(
     inbox: Inbox, ledger: Ledger, before: Mapping[str, str], unfinished: Collection[str] = ()
 ) -> InboxPoll:
@@ -196,7 +199,7 @@ def import_files(
     ledger: Ledger,
     rows: Sequence[Work],
     run_id: str,
-    import_file: Callable[[InboxFile], FileOutcome],
+    import_file: ImportFile,
     report: Callable[[str, FileOutcome], None],
 ) -> None:
     """Import the files of these rows, one after another. A file that fails stops no other."""
@@ -218,9 +221,7 @@ def import_files(
         raise failures[0]
 
 
-def _import(
-    inbox: Inbox, path: str, stamp: str, import_file: Callable[[InboxFile], FileOutcome]
-) -> FileOutcome:
+def _import(inbox: Inbox, path: str, stamp: str, import_file: ImportFile) -> FileOutcome:
     try:
         with _on_disk(path):
             file = inbox.read(path, stamp)

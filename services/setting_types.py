@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
+from domain.shared.clock import PLATFORM_ZONE
 from resources.http.address import without_credentials
 
-MARKET_TIMEZONE = timezone(timedelta(hours=8), "Asia/Shanghai")
-"""Shanghai has kept UTC+8 without summer time since 1991; a moment set by hand is never older."""
 HIDDEN = "***"
 
 _POSTGRES = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
@@ -34,7 +33,7 @@ def _time_of_day(raw: str) -> time:
 
 def _moment(raw: str) -> datetime:
     moment = datetime.fromisoformat(raw)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=MARKET_TIMEZONE)).astimezone(UTC)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=PLATFORM_ZONE)).astimezone(UTC)
 
 
 def _absolute(path: Path) -> Path:

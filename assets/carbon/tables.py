@@ -6,8 +6,7 @@ import dagster as dg
 
 from assets.carbon.feed_entries import FEED_ENTRIES_KEY, feed_entries
 from assets.carbon.inbox_files import INBOX_FILES_KEY, inbox_files
-from assets.policies.definition import asset_key
-from assets.policies.partitions import YEARS
+from assets.policies.definition import YEARS, asset_key
 from assets.policies.table_asset import UseCase, table_asset
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.tables import (

@@ -1,18 +1,19 @@
 """The market's tables as assets. A new daily endpoint is a row of the catalogue and needs no code here."""
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from functools import partial
 
 import dagster as dg
 
 from assets.market.checks import DailyChecks
 from assets.market.pools import TUSHARE
-from assets.policies.definition import asset_key
-from assets.policies.partitions import YEARS
+from assets.policies.definition import YEARS, asset_key
 from assets.policies.table_asset import UseCase, table_asset
 from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.derived import ADJUSTED_FROM
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
+from domain.market.trading import SHANGHAI
 from domain.shared.table import Table
 from services.market.derive import derive_adjusted, derive_coverage, derive_revisions
 from services.market.fetch import fetch_days
@@ -22,6 +23,17 @@ from services.market.service import MarketService
 
 FETCHED = {"tushare", "iceberg"}
 DERIVED = {"duckdb", "iceberg"}
+WEEKENDS = "0 0 * * 0,6"
+
+
+def weekdays(start: date) -> dg.DailyPartitionsDefinition:
+    """Every weekday from `start` to today in Shanghai. `end_offset` makes today a partition at once.
+
+    Whether a weekday is a trading day is data, never a definition.
+    """
+    return dg.DailyPartitionsDefinition(
+        start_date=start.isoformat(), timezone=SHANGHAI.key, exclusions=[WEEKENDS], end_offset=1
+    )
 
 
 def reference_assets(catalogue: Catalogue, waits: Sequence[float]) -> list[dg.AssetsDefinition]:

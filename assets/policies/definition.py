@@ -6,10 +6,15 @@ from typing import Any
 import dagster as dg
 
 from domain.shared.table import Table
+from domain.shared.years import YEARS as ALL_YEARS
 
 OWNERS = ["team:data-platform"]
 PARTITION = "perennial/partition"
 """The tag that says what one partition is: what shares it can be materialised together."""
+
+
+YEARS = dg.StaticPartitionsDefinition([str(year) for year in ALL_YEARS])
+"""A yearly time window would lack the current year, and the next."""
 
 
 def asset_key(table: Table) -> dg.AssetKey:

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 Clock = Callable[[], datetime]
+PLATFORM_ZONE = ZoneInfo("Asia/Shanghai")
+"""The zone of the upkeep's hour, and of a moment that names none."""
 
 
 def machine_clock() -> datetime:

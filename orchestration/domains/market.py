@@ -46,8 +46,7 @@ def _ledger_views() -> Mapping[str, DatabaseTable]:
 def _definitions(settings: Settings) -> dg.Definitions:
     import dagster as dg
 
-    from assets.market.tables import daily_assets, derived_assets, history_asset, reference_assets
-    from assets.policies.partitions import weekdays
+    from assets.market.tables import daily_assets, derived_assets, history_asset, reference_assets, weekdays
     from domain.market.catalogue import catalogue
     from sensors.market.freshness import market_freshness_sensor
     from sensors.market.gap_fill import daily_schedule, gap_fill_sensor, history_schedule

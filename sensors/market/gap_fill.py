@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from domain.market.trading import shanghai
+from domain.market.trading import SHANGHAI, shanghai
 from sensors.reconcile import reconcile_schedule, reconcile_sensor
 from services.market.reconcile import MarketReconciler
 from services.market.service import MarketService
@@ -27,7 +27,7 @@ def daily_schedule(assets: dg.AssetSelection, cron: str) -> dg.ScheduleDefinitio
         assets,
         "The daily pass: from here today is due. The gap-fill sensor makes up for a missed one.",
         cron=cron,
-        timezone="Asia/Shanghai",
+        timezone=SHANGHAI.key,
         note=_closed,
     )
 
@@ -42,7 +42,7 @@ def history_schedule(history: dg.AssetsDefinition) -> dg.ScheduleDefinition:
         name="market_history_schedule",
         target=dg.AssetSelection.assets(history),
         cron_schedule="0 3 * * 0",
-        execution_timezone="Asia/Shanghai",
+        execution_timezone=SHANGHAI.key,
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description="Once a week, the whole history: gaps older than the window are reported.",
     )

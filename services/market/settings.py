@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, ConfigDict, Field, SecretStr
 
+from domain.market.trading import shanghai
 from domain.shared.hashing import digest
 from services.setting_types import (
-    MARKET_TIMEZONE,
     CommaSeparated,
     Day,
     HttpUrl,
@@ -116,7 +116,7 @@ class MarketSettings(StorageSettings):
                 f"PERENNIAL_NOW: {as_text(self.now)} would stop the clock while real data comes in. "
                 "Unset it, or set PERENNIAL_SOURCE=sandbox"
             )
-        today = (self.now or now).astimezone(MARKET_TIMEZONE).date()
+        today = shanghai(self.now or now).date()
         if self.market_start > today:
             yield (
                 f"PERENNIAL_MARKET_START: {self.market_start} is after today, {today}. "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from assets.policies.partitions import weekdays
+from assets.market.tables import weekdays
 from orchestration.domains.market import market_settings
 from sandbox.exchange import Exchange
 from tests.e2e.running import DAILY, Running
