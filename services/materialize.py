@@ -157,7 +157,8 @@ class Materialization:
             if not self.this.final:
                 self.later[one.partition] = error
                 return
-            error = self._given_up(error)
+            # The words that people search for.
+            error = _reworded(error, f"{self.source} failed after {self.this.retry} retries: {error.message}")
         if error is not None:
             self.failures[one.partition] = error
         if one.skip or error is None:
@@ -275,10 +276,6 @@ class Materialization:
             one.partition: {PIPELINES: sorted({*of.get(rows[one.partition].id, ()), *one.carried})}
             for one in built
         }
-
-    def _given_up(self, error: TransientResourceError) -> TransientResourceError:
-        """The error after the last pass, in the words people search for."""
-        return _reworded(error, f"{self.source} failed after {self.this.retry} retries: {error.message}")
 
     def _another_pass(self) -> TransientResourceError:
         partition, error = next(iter(self.later.items()))

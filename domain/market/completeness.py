@@ -44,19 +44,15 @@ def judge(endpoint: Endpoint, rows: int, expected: int | None) -> Judgement:
     if rows == 0 and expected != 0:
         return Judgement("empty", 0, expected, 0.0 if expected else None)
     if endpoint.expected == "unknown":
-        return _by_floor(endpoint, rows)
+        if endpoint.floor and rows < endpoint.floor:
+            return Judgement("refused", rows, endpoint.floor, rows / endpoint.floor)
+        return Judgement("complete", rows, None, None)
     if expected is None:
         return Judgement("unjudged", rows, None, None)
     ratio = rows / expected if expected else 1.0
     if ratio < REFUSED_BELOW:
         return Judgement("refused", rows, expected, ratio)
     return Judgement("complete" if ratio >= COMPLETE_FROM else "partial", rows, expected, ratio)
-
-
-def _by_floor(endpoint: Endpoint, rows: int) -> Judgement:
-    if endpoint.floor and rows < endpoint.floor:
-        return Judgement("refused", rows, endpoint.floor, rows / endpoint.floor)
-    return Judgement("complete", rows, None, None)
 
 
 def refetch_at(fetches: int, checked_at: datetime) -> datetime:

@@ -30,7 +30,7 @@ PARAMETERS = ("kind", "type", "year", "name", "institution", "by", "decimal", "a
 
 def calls(settings: Settings) -> list[Call]:
     async def receive(request: Request) -> Response:
-        valid = _wants(request, "accept_valid")
+        valid = request.query_params.get("accept_valid", "").lower() in ("1", "true", "yes")
         try:
             status, receipt = await run_in_threadpool(_upload, settings, await _file(request), valid)
         except FileRefused as error:
@@ -41,10 +41,6 @@ def calls(settings: Settings) -> list[Call]:
         return json_response(status, receipt)
 
     return [Call("POST", "/carbon/uploads", receive)]
-
-
-def _wants(request: Request, name: str) -> bool:
-    return request.query_params.get(name, "").lower() in ("1", "true", "yes")
 
 
 async def _file(request: Request) -> File:

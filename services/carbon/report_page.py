@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -104,7 +103,8 @@ def _files(carbon: CarbonService, seen: Observed, year: int) -> list[Row]:
     partitions = [(UNITS.table, str(year)), (FACTORS.table, str(year))]
     partitions += [(DATA_ENTRIES.table, f"{name}|{year}") for name in carbon.catalogue.types]
 
-    numbers = [number for partition in partitions for number in _uploads_in(seen, *partition)]
+    recorded = [seen.state(*partition).inputs.get("uploads", "") for partition in partitions]
+    numbers = [int(number) for listed in recorded for number in listed.split(",") if number]
     uploads = {upload.id: upload for upload in carbon.store.uploads.find(ids=set(numbers))}
     found = {
         (*upload.scope, upload.sha256): {
@@ -120,8 +120,3 @@ def _files(carbon: CarbonService, seen: Observed, year: int) -> list[Row]:
         if (upload := uploads.get(number)) is not None
     }
     return list(found.values())
-
-
-def _uploads_in(seen: Observed, table: str, partition: str) -> Iterator[int]:
-    recorded = seen.state(table, partition).inputs.get("uploads", "")
-    yield from (int(number) for number in recorded.split(",") if number)

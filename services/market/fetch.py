@@ -144,6 +144,7 @@ class _Fetch:
             log.exception("%s %s", self.endpoint.endpoint, day)
             return NotBuilt(str(day), error)
         status = answer.judgement.status
+        as_before = before.detail.get("status") == status
         return Built(
             str(day),
             {self.endpoint.table.name: answer.frame},
@@ -151,13 +152,9 @@ class _Fetch:
                 "status": status,
                 "expected": answer.judgement.expected,
                 "ratio": answer.judgement.ratio,
-                "fetches": _fetches(before, status),
+                # How often in a row it was judged so: a day that turns partial is asked again soon.
+                "fetches": (before.detail.get("fetches", 0) if as_before else 0) + 1,
             },
             reason_code="" if status == "complete" else status,
             seconds=answer.seconds,
         )
-
-
-def _fetches(before: PartitionState, status: str) -> int:
-    """How often in a row the day was fetched and judged so: a day that turns partial is asked again soon."""
-    return int(before.detail.get("fetches", 0)) + 1 if before.detail.get("status") == status else 1

@@ -196,7 +196,8 @@ class MarketService:
 
     def note_source(self, endpoint: Endpoint, work: Materialization) -> None:
         """Note whether the source answered. One failure outweighs successes; an early day is none."""
-        failed = [error for error in work.failures.values() if _is_of_source(error)]
+        errors = [e for e in work.failures.values() if not isinstance(e, DataUnavailable)]
+        failed = [e for e in errors if getattr(e, "reason_code", "") not in (EARLY, NOT_ANNOUNCED)]
         if failed:
             self.sources.failed(endpoint.source, failed[0])
         elif work.committed:
@@ -295,11 +296,6 @@ class MarketService:
 
     def plan_of(self, seen: Observed, now: datetime) -> Plan:
         return plan(self.catalogue, seen, now, self.rules)
-
-
-def _is_of_source(error: Exception) -> bool:
-    code = getattr(error, "reason_code", "")
-    return not isinstance(error, DataUnavailable) and code not in (EARLY, NOT_ANNOUNCED)
 
 
 def dates(days: Sequence[date]) -> str:
