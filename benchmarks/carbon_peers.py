@@ -27,7 +27,7 @@ NUMBER = 0
 def files(world: World, kind: EntryType) -> list[str]:
     view = world.open().lake._views.of(DATA_ENTRIES)  # noqa: SLF001 - the very files that (a) reads
     partition = f"{kind.name}|{YEAR}"
-    return [Store().sql_path(f.path) for f in view.may_hold(partition)]
+    return [Store().sql_path(f.path) for f in view.holding([partition])]
 
 
 def rates(kind: EntryType) -> pa.Table:

@@ -96,19 +96,22 @@ class Clock:
 class SteppedLake(Lake):
     def query(self, *arguments: Any, **named: Any) -> pa.Table:
         stop("before it reads")
-        return super().query(*arguments, **named)
-
-    def read(self, *arguments: Any, **named: Any) -> pa.Table:
-        stop("before it reads")
-        found = super().read(*arguments, **named)
+        found = super().query(*arguments, **named)
         stop("has read")
         return found
 
     def replace(self, *arguments: Any, **named: Any) -> Commit:
-        stop("before it commits")
-        made = super().replace(*arguments, **named)
-        stop("committed")
-        return made
+        return _committed(super().replace, *arguments, **named)
+
+    def put(self, *arguments: Any, **named: Any) -> Commit:
+        return _committed(super().put, *arguments, **named)
+
+
+def _committed(commit: Callable[..., Commit], *arguments: Any, **named: Any) -> Commit:
+    stop("before it commits")
+    made = commit(*arguments, **named)
+    stop("committed")
+    return made
 
 
 class SteppedStaging(Staging):
