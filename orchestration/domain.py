@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import dagster as dg
     import typer
-    from sqlalchemy import Table as DatabaseTable
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -114,8 +113,8 @@ class Domain:
     """Its kinds of work."""
     views: Callable[[], Mapping[str, str]] = dict
     """SQL views over its tables, by name."""
-    ledger_views: Callable[[], Mapping[str, DatabaseTable]] = dict
-    """The tables of the ledger's database that SQL sees, by name."""
+    ledger_tables: Mapping[str, constant] = field(default_factory=dict)
+    """The tables of the ledger's database that SQL sees, by name; imported when a query names them."""
     definitions: Callable[[Settings], dg.Definitions]
     retention: Callable[[], Sequence[dg.AssetsDefinition]] = tuple
     """Assets that run every night with the care of the lake."""

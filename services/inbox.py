@@ -23,10 +23,9 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote_to_bytes
 
 from domain.shared.error import InvalidInput, TransientResourceError
-from domain.shared.work import Work, WorkRequest, split_key
+from domain.shared.work import FAILED, RUNNING, WAITING, Work, WorkRequest, split_key
 from resources.ledger.client import Ledger
 from resources.ledger.model import WORKER, Dispatch
-from resources.ledger.schema import FAILED, RUNNING, WAITING
 
 log = logging.getLogger("perennial.inbox")
 

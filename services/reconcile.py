@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from resources.ledger.schema import RUNNING
+from domain.shared.work import RUNNING
 
 if TYPE_CHECKING:
     from domain.shared.verdict import Plan, Verdict

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from domain.shared.error import PerennialError
-from resources.ledger.schema import QUEUED, RUNNING, WAITING
+from domain.shared.work import QUEUED, RUNNING, WAITING
 from services.reconcile import Reconciler, Reconciliation, RunStart, Unfinished, dispatch, observe_and_enqueue
 
 if TYPE_CHECKING:

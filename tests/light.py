@@ -27,11 +27,11 @@ print(json.dumps([codes, sorted(set(json.loads(sys.stdin.read())) & set(sys.modu
 """
 
 
-def heavy_imports(*commands: Sequence[str]) -> list[str]:
+def heavy_imports(*commands: Sequence[str], heavy: Sequence[str] = HEAVY) -> list[str]:
     """The heavy packages that these commands imported, in a process of their own; each must succeed."""
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, json.dumps(commands)],
-        input=json.dumps(HEAVY),
+        input=json.dumps(heavy),
         cwd=ROOT,
         capture_output=True,
         text=True,

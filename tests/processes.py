@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from pathlib import Path
 
 
@@ -12,6 +13,14 @@ def started_by_up(home: Path) -> list[int]:
         if group := (home / "up.group").read_text().strip():
             return in_group(int(group))
     return []
+
+
+def left_by_up(home: Path, seconds: float = 5) -> list[int]:
+    """Those that still live after so long: a killed process takes a moment to end."""
+    end = time.monotonic() + seconds
+    while (found := started_by_up(home)) and time.monotonic() < end:
+        time.sleep(0.02)
+    return found
 
 
 def in_group(group: int) -> list[int]:

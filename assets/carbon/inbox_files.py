@@ -9,7 +9,7 @@ from assets.policies.definition import tableless
 from assets.policies.failure import classified
 from assets.policies.tags import DISPATCH
 from domain.carbon.jobs import FILE_INGEST, INBOX_FILES
-from resources.ledger.schema import WAITING
+from domain.shared.work import WAITING
 from services.carbon.inbox import import_file, open_inbox
 from services.carbon.resource import CarbonResource
 from services.inbox import FileOutcome, import_files, quoted

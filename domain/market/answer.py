@@ -8,15 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from domain.market.catalogue import Endpoint
-from domain.market.completeness import Judgement, judge
+from domain.market.completeness import EMPTY_ANSWER, NOT_ANNOUNCED, Judgement, judge
 from domain.market.trading import calendar_owed, published_at, shanghai
 from domain.shared.error import TransientResourceError
 
 OVERDUE_AFTER = timedelta(hours=3)
 """How long after publication an empty answer is only early."""
-EARLY = "empty_answer"
-"""Reason code of an empty answer that may still be filled: no failure of the source."""
-NOT_ANNOUNCED = "not_announced"
 
 
 class NotYetData(TransientResourceError):
@@ -38,7 +35,7 @@ def check_answer(
         raise NotYetData(
             f"{where}: empty answer for an open day"
             + (f", though it was due at {due} Asia/Shanghai" if overdue else ""),
-            reason_code="empty_overdue" if overdue else EARLY,
+            reason_code="empty_overdue" if overdue else EMPTY_ANSWER,
         )
     if judgement.status == "refused":
         raise NotYetData(f"{where}: only {judgement}; too few, not kept", reason_code="incomplete")

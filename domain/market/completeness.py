@@ -11,6 +11,9 @@ from domain.market.catalogue import Endpoint
 REFUSED_BELOW = 0.90
 COMPLETE_FROM = 0.99
 REFETCH_AFTER = (timedelta(hours=1), timedelta(hours=6), timedelta(hours=24))
+EMPTY_ANSWER = "empty_answer"
+"""Reason code of an empty answer that may still be filled: no failure of the source."""
+NOT_ANNOUNCED = "not_announced"
 EXPLAINED_AFTER = 2
 """How often the same partial day must be fetched before it counts as explained."""
 

@@ -10,6 +10,20 @@ from typing import Any
 from domain.shared.backoff import Backoff
 from domain.shared.error import PerennialError
 
+QUEUED = "queued"
+RUNNING = "running"
+DEFERRED = "deferred"
+COMPLETED = "completed"
+FAILED = "failed"
+SKIPPED = "skipped"
+CANCELLED = "cancelled"
+SUPERSEDED = "superseded"
+
+WAITING = (QUEUED, DEFERRED)
+ACTIVE = (*WAITING, RUNNING)
+FINISHED = (COMPLETED, FAILED, SKIPPED, CANCELLED, SUPERSEDED)
+STATUSES = (*ACTIVE, *FINISHED)
+
 UNCLASSIFIED = Backoff(base=timedelta(seconds=5), factor=5, cap=timedelta(seconds=300), max_attempts=3)
 """For exceptions nobody classified: few attempts, then a person decides."""
 

@@ -13,6 +13,7 @@ import typer
 from domain.shared.error import InvalidInput, PerennialError
 from domain.shared.health import summary
 from orchestration.cli.output import Json, answer, document, say, table
+from orchestration.domain import constant
 from orchestration.environments import load_settings
 from orchestration.registry import MODULES, enabled, find_domain
 from orchestration.services import open_lake, open_ledger
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from orchestration.domain import Service
     from orchestration.settings import Settings
 
+LEDGER_TABLES = {
+    f"ops.{name}": constant(f"resources.ledger.schema:{name}")
+    for name in ("work", "work_event", "partition_record", "pipeline_member")
+}
+"""The ledger's tables that SQL sees, by name."""
 DomainName = Annotated[str, typer.Argument(metavar="DOMAIN", help=", ".join(MODULES))]
 
 
@@ -103,21 +109,16 @@ def check(domain: DomainName, json: Json = False) -> None:
 
 def _ledger_tables(settings: Settings, query: str) -> dict[str, pa.Table]:
     """Return the ledger's tables that the query names; opening the ledger costs as much as a query."""
-    from resources.database.arrow import read_arrow
-    from resources.ledger.schema import VIEWS
-
-    views = dict(VIEWS)
+    tables = dict(LEDGER_TABLES)
     for domain in enabled(settings):
-        views |= domain.ledger_views()
-    named = {
-        name: table
-        for name, table in views.items()
-        if re.search(rf"\b{re.escape(name)}\b", query, re.IGNORECASE)
-    }
+        tables |= domain.ledger_tables
+    named = [name for name in tables if re.search(rf"\b{re.escape(name)}\b", query, re.IGNORECASE)]
     if not named:
         return {}
+    from resources.database.arrow import read_arrow
+
     engine = open_ledger(settings).engine
-    return {name: read_arrow(engine, table) for name, table in named.items()}
+    return {name: read_arrow(engine, tables[name]()) for name in named}
 
 
 def sql(

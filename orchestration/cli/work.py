@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from domain.shared.error import InvalidInput
+from domain.shared.work import STATUSES
 from orchestration.cli.output import Json, answer, document, table
 from orchestration.environments import load_settings
 from orchestration.services import open_ledger
-from resources.ledger.schema import STATUSES
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -63,7 +63,11 @@ DOMAIN = Domain(
     open=open_carbon,
     tables=constant("domain.carbon.tables:TABLES"),
     kinds=constant("domain.carbon.jobs:ALL_KINDS"),
-    ledger_views=constant("services.carbon.store:VIEWS"),
+    ledger_tables={
+        "carbon.upload": constant("services.carbon.store:upload"),
+        "carbon.feed_content": constant("services.carbon.store:feed_content"),
+        "carbon.year_lock": constant("services.carbon.store:year_lock"),
+    },
     definitions=_definitions,
     retention=constant("assets.carbon.retention:RETENTION"),
     findings=function("services.carbon.findings:find_problems"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from orchestration.domain import Domain, Sandbox, constant, function
@@ -11,7 +11,6 @@ from orchestration.settings import Settings
 
 if TYPE_CHECKING:
     import dagster as dg
-    from sqlalchemy import Table as DatabaseTable
 
     from domain.shared.table import Table
     from services.market.service import MarketService
@@ -35,12 +34,6 @@ def _tables() -> Sequence[Table]:
     from domain.market.tables import all_tables
 
     return all_tables(catalogue())
-
-
-def _ledger_views() -> Mapping[str, DatabaseTable]:
-    from resources.ledger.schema import source_freshness
-
-    return {"market.source_freshness": source_freshness}
 
 
 def _definitions(settings: Settings) -> dg.Definitions:
@@ -90,7 +83,7 @@ DOMAIN = Domain(
     tables=_tables,
     views=function("domain.market.tables:views"),
     kinds=constant("domain.market.plan:KINDS"),
-    ledger_views=_ledger_views,
+    ledger_tables={"market.source_freshness": constant("resources.ledger.schema:source_freshness")},
     definitions=_definitions,
     pools=constant("assets.market.pools:LIMITS"),
     findings=function("services.market.findings:find_problems"),

@@ -7,12 +7,12 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, and_, func, not_, select
 
-from domain.shared.work import Kind, Work
+from domain.shared.work import RUNNING, Kind, Work
 from resources.database.engine import writing
 from resources.ledger.claims import Claimant, lock_gate, refusals, skip_refused
 from resources.ledger.context import LedgerContext
 from resources.ledger.rows import as_work, renew, select_work, write
-from resources.ledger.schema import RUNNING, is_running, is_running_now, is_waiting, work
+from resources.ledger.schema import is_running, is_running_now, is_waiting, work
 from resources.ledger.transitions import LEASE
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from domain.shared.error import PerennialError
-from domain.shared.work import Kind, Work, WorkRequest
+from domain.shared.work import COMPLETED, DEFERRED, RUNNING, SKIPPED, Kind, Work, WorkRequest
 from resources.database.engine import writing
 from resources.database.statements import lock_name
 from resources.ledger.context import LedgerContext
@@ -17,7 +17,6 @@ from resources.ledger.history import KeyState
 from resources.ledger.model import WORKER
 from resources.ledger.outcome import Outcome
 from resources.ledger.rows import Change, create, read_keys, write
-from resources.ledger.schema import COMPLETED, DEFERRED, RUNNING, SKIPPED
 from resources.ledger.transitions import claimed, first_generation, request_of, settled
 
 

@@ -10,13 +10,13 @@ from typing import Literal
 
 from sqlalchemy import Connection
 
-from domain.shared.work import Work
+from domain.shared.work import WAITING, Work
 from resources.database.engine import reading, writing
 from resources.ledger.claim_due import is_due
 from resources.ledger.model import Dispatch
 from resources.ledger.queries import Queries
 from resources.ledger.rows import Change, as_work, lock_ids, select_work, write
-from resources.ledger.schema import WAITING, work
+from resources.ledger.schema import work
 from resources.ledger.transitions import dispatched, unclaimed
 
 Order = Literal["oldest", "newest"]

@@ -11,14 +11,13 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from domain.shared.error import InvalidInput
-from domain.shared.work import Kind, WorkRequest
+from domain.shared.work import ACTIVE, Kind, WorkRequest
 from resources.database.engine import reading, writing
 from resources.database.statements import lock_name
 from resources.ledger.context import LedgerContext
 from resources.ledger.model import EnqueueReport
 from resources.ledger.pipelines import join, missing_members
 from resources.ledger.rows import Change, create, read_keys, write
-from resources.ledger.schema import ACTIVE
 from resources.ledger.transitions import decide_request
 
 PARAMS_LIMIT = 4_096

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import ColumnElement, FromClause, and_, not_, or_, select
 
-from domain.shared.work import Work
-from resources.ledger.schema import CANCELLED, COMPLETED, FAILED, SKIPPED, work
+from domain.shared.work import CANCELLED, COMPLETED, FAILED, SKIPPED, Work
+from resources.ledger.schema import work
 
 TRIED = (COMPLETED, SKIPPED, FAILED)
 

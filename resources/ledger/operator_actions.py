@@ -8,14 +8,13 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from domain.shared.error import InvalidInput
-from domain.shared.work import Work
+from domain.shared.work import CANCELLED, FINISHED, SUPERSEDED, WAITING, Work
 from resources.database.engine import writing
 from resources.database.statements import lock_name
 from resources.ledger.model import RETRIED
 from resources.ledger.pipelines import inherit
 from resources.ledger.queries import Queries
 from resources.ledger.rows import Change, create, is_id, lock_ids, read_keys, write
-from resources.ledger.schema import CANCELLED, FINISHED, SUPERSEDED, WAITING
 from resources.ledger.transitions import finished, first_generation, made_due, request_of
 
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine, func, select
 
-from domain.shared.work import Work
+from domain.shared.work import CANCELLED, COMPLETED, FAILED, SUPERSEDED, Work
 from resources.database.engine import reading, writing
 from resources.database.statements import insert_into, rows_in
 from resources.ledger.rows import select_work
-from resources.ledger.schema import CANCELLED, COMPLETED, FAILED, SUPERSEDED, pipeline_member, work
+from resources.ledger.schema import pipeline_member, work
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 

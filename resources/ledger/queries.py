@@ -9,23 +9,14 @@ from typing import Any
 
 from sqlalchemy import Select, and_, case, delete, func, not_, or_, select
 
-from domain.shared.work import Work
+from domain.shared.work import ACTIVE, CANCELLED, FAILED, Work
 from resources.database.engine import reading, writing
 from resources.database.statements import rows_in
 from resources.ledger.context import LedgerContext
 from resources.ledger.history import counts
 from resources.ledger.model import BY_A_PERSON, Backlog, Event
 from resources.ledger.rows import as_work, is_id, select_work
-from resources.ledger.schema import (
-    ACTIVE,
-    CANCELLED,
-    FAILED,
-    is_running,
-    is_running_now,
-    is_waiting,
-    work,
-    work_event,
-)
+from resources.ledger.schema import is_running, is_running_now, is_waiting, work, work_event
 
 PURGE_BATCH = 5_000
 """Rows one transaction deletes, so that retention never holds up a heartbeat."""

@@ -17,10 +17,10 @@ from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 from sqlalchemy import Select as SqlSelect
 from sqlalchemy.engine import Row
 
-from domain.shared.work import Work
+from domain.shared.work import ACTIVE, RUNNING, WAITING, Work
 from resources.database.statements import CHUNK, chunks, rows_in
 from resources.ledger.history import KeyState, may_count
-from resources.ledger.schema import ACTIVE, RUNNING, WAITING, is_waiting, work, work_event
+from resources.ledger.schema import is_waiting, work, work_event
 
 _COLUMNS = [one.name for one in fields(Work)]
 _CHANGING = [n for n in _COLUMNS if n not in ("id", "kind", "key", "created_at", "max_attempts")]

@@ -4,22 +4,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from domain.shared.work import RUNNING, STATUSES, WAITING
 from resources.database.schema import BigId, Json, UtcDateTime, listed, metadata, partial
-
-QUEUED = "queued"
-RUNNING = "running"
-DEFERRED = "deferred"
-COMPLETED = "completed"
-FAILED = "failed"
-SKIPPED = "skipped"
-CANCELLED = "cancelled"
-SUPERSEDED = "superseded"
-
-WAITING = (QUEUED, DEFERRED)
-ACTIVE = (*WAITING, RUNNING)
-FINISHED = (COMPLETED, FAILED, SKIPPED, CANCELLED, SUPERSEDED)
-STATUSES = (*ACTIVE, *FINISHED)
-
 
 work = sa.Table(
     "work",
@@ -180,11 +166,3 @@ setting = sa.Table(
     sa.Column("name", sa.String, primary_key=True),
     sa.Column("value", sa.Text, nullable=False),
 )
-
-VIEWS = {
-    "ops.work": work,
-    "ops.work_event": work_event,
-    "ops.partition_record": partition_record,
-    "ops.pipeline_member": pipeline_member,
-}
-"""The tables that SQL users see, by name."""

@@ -9,14 +9,13 @@ from typing import Generic, TypeVar
 
 from sqlalchemy import Connection
 
-from domain.shared.work import Work
+from domain.shared.work import DEFERRED, RUNNING, WAITING, Work
 from resources.database.engine import writing
 from resources.ledger.context import LedgerContext
 from resources.ledger.model import LeaseLost
 from resources.ledger.outcome import Outcome, cause_of
 from resources.ledger.pipelines import inherit
 from resources.ledger.rows import Change, lock_ids, lock_waiting_siblings, recorded_statuses, write
-from resources.ledger.schema import DEFERRED, RUNNING, WAITING
 from resources.ledger.transitions import inherited, settled
 
 T = TypeVar("T")

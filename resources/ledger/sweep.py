@@ -6,12 +6,11 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Literal
 
-from domain.shared.work import Work
+from domain.shared.work import FAILED, RUNNING, Work
 from resources.database.engine import writing
 from resources.ledger.model import WORKER
 from resources.ledger.queries import Queries
 from resources.ledger.rows import Change, lock_ids, recorded_statuses
-from resources.ledger.schema import FAILED, RUNNING
 from resources.ledger.settle import write_settled
 from resources.ledger.transitions import orphaned
 

@@ -10,11 +10,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from domain.shared.backoff import Backoff
-from domain.shared.work import Kind, Work, WorkRequest
-from resources.ledger.history import KeyState
-from resources.ledger.model import BY_A_PERSON, RETRIED
-from resources.ledger.outcome import Outcome
-from resources.ledger.schema import (
+from domain.shared.work import (
     CANCELLED,
     COMPLETED,
     DEFERRED,
@@ -23,7 +19,13 @@ from resources.ledger.schema import (
     RUNNING,
     SKIPPED,
     SUPERSEDED,
+    Kind,
+    Work,
+    WorkRequest,
 )
+from resources.ledger.history import KeyState
+from resources.ledger.model import BY_A_PERSON, RETRIED
+from resources.ledger.outcome import Outcome
 
 LEASE = timedelta(seconds=60)
 """How long a holder is believed without a heartbeat, on the machine clock."""

@@ -16,9 +16,8 @@ from domain.carbon.pipelines import (
     unfinished_pipelines,
 )
 from domain.shared.error import InvalidInput
-from domain.shared.work import Work
+from domain.shared.work import COMPLETED, SKIPPED, Work
 from resources.ledger.kind_statistics import kind_statistics
-from resources.ledger.schema import COMPLETED, SKIPPED
 from services.carbon.service import CarbonService
 from services.carbon.upload_store import Upload
 

@@ -9,10 +9,9 @@ from domain.carbon.jobs import KINDS, MODULE_RECALCULATION
 from domain.carbon.observed import Observed
 from domain.carbon.tables import FACTOR_VERSIONS, FACTORS, year_of
 from domain.shared.verdict import Plan
-from domain.shared.work import Work
+from domain.shared.work import WAITING, Work
 from resources.ledger.client import Ledger
 from resources.ledger.model import Dispatch
-from resources.ledger.schema import WAITING
 from services.carbon.requests import request_types
 from services.carbon.service import CarbonService
 from services.reconcile import Reconciler, RunStart, Unfinished, start_of

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 from domain.carbon.jobs import ASKED, MODULE_RECALCULATION, PRIORITY, RECALCULATION
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS
-from domain.shared.work import Work, WorkRequest
+from domain.shared.work import WAITING, Work, WorkRequest
 from resources.ledger.model import REQUESTED
-from resources.ledger.schema import WAITING
 from services.carbon.service import CarbonService
 
 AT_ONCE = 100

@@ -25,7 +25,7 @@ from resources.database.schema import BigId, UtcDateTime, metadata, partial
 from resources.database.statements import insert_into, lock_name
 from resources.ledger.rows import as_work, select_work
 from resources.ledger.schema import is_running, work
-from services.carbon.upload_store import Uploads, upload
+from services.carbon.upload_store import Uploads
 
 year_lock = Table(
     "year_lock",
@@ -53,8 +53,6 @@ feed_content = Table(
     Column("reported_at", UtcDateTime, nullable=False),
 )
 
-VIEWS = {"carbon.upload": upload, "carbon.feed_content": feed_content, "carbon.year_lock": year_lock}
-"""The tables that SQL users see, by name."""
 
 LONGEST_REASON = 1_000
 """Characters."""

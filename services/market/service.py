@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pyarrow as pa
 
-from domain.market.answer import EARLY, NOT_ANNOUNCED
 from domain.market.catalogue import Catalogue, Endpoint
+from domain.market.completeness import EMPTY_ANSWER, NOT_ANNOUNCED
 from domain.market.observed import Observed, Rules
 from domain.market.plan import FILL, judge_day, needs_work, plan, window, years_wanted
 from domain.market.reckoning import expected_rows
@@ -197,7 +197,7 @@ class MarketService:
     def note_source(self, endpoint: Endpoint, work: Materialization) -> None:
         """Note whether the source answered. One failure outweighs successes; an early day is none."""
         errors = [e for e in work.failures.values() if not isinstance(e, DataUnavailable)]
-        failed = [e for e in errors if getattr(e, "reason_code", "") not in (EARLY, NOT_ANNOUNCED)]
+        failed = [e for e in errors if getattr(e, "reason_code", "") not in (EMPTY_ANSWER, NOT_ANNOUNCED)]
         if failed:
             self.sources.failed(endpoint.source, failed[0])
         elif work.committed:

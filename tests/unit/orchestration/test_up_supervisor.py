@@ -18,7 +18,7 @@ from orchestration.supervisor import (
     end_left_over,
     only_one,
 )
-from tests.processes import in_group, started_by_up
+from tests.processes import in_group, left_by_up, started_by_up
 
 FOREVER = "import time; print('ready', flush=True); time.sleep(600)"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + FOREVER
@@ -60,7 +60,7 @@ def test_running__signal__ends_the_wait_and_every_child(tmp_path: Path):
         assert running.dead() is None
     assert [child.exit_code() for child in children] == [-signal.SIGTERM] * 2
     assert signal.getsignal(signal.SIGTERM) == before
-    assert started_by_up(tmp_path) == []
+    assert left_by_up(tmp_path) == []
 
 
 def test_running__child_ends_by_itself__stops_the_others_and_names_it(tmp_path: Path):
@@ -81,7 +81,7 @@ def test_running__descendant_ignores_sigterm__is_killed_after_the_grace(tmp_path
         assert len(in_group(child.process.pid)) == 2
         begin = time.monotonic()
     assert time.monotonic() - begin < 3
-    assert started_by_up(tmp_path) == []
+    assert left_by_up(tmp_path) == []
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def killed(tmp_path: Path) -> Iterator[Path]:
 def test_end_left_over__children_of_a_killed_supervisor__ends_them(killed: Path):
     assert len(started_by_up(killed.parent)) == 2
     assert end_left_over(killed, grace_seconds=0.3)
-    assert started_by_up(killed.parent) == []
+    assert left_by_up(killed.parent) == []
     assert not end_left_over(killed)
 
 

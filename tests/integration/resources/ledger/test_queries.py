@@ -12,7 +12,7 @@ from domain.shared.error import InvalidInput, TransientResourceError
 from domain.shared.work import WorkRequest
 from resources.database.arrow import read_arrow
 from resources.ledger.kind_statistics import kind_statistics
-from resources.ledger.schema import VIEWS
+from resources.ledger.schema import work
 from tests.integration.resources.ledger.steps import FILL, FINITE, enqueue, lease
 
 
@@ -61,10 +61,10 @@ def test_purge__old_finished_rows__go_with_their_events(ledger, clock):
 
 
 def test_read_arrow__rows_of_every_type__gives_a_typed_table(ledger, clock):
-    empty = read_arrow(ledger.engine, VIEWS["ops.work"])
+    empty = read_arrow(ledger.engine, work)
     end(ledger, "a")
     enqueue(ledger, "b", params={"名": 1})
-    full = read_arrow(ledger.engine, VIEWS["ops.work"])
+    full = read_arrow(ledger.engine, work)
     assert (empty.num_rows, empty.schema) == (0, full.schema)
     assert full.column("status").to_pylist() == ["completed", "queued"]
     assert full.column("params").to_pylist() == ["{}", '{"名": 1}']

@@ -78,6 +78,7 @@ def test_readers__all_healthy__import_nothing_heavy(app: MarketApp) -> None:
     query = "SELECT count(*) FROM market.normalized_daily"
     commands = [["status"], ["plan", "market"], ["check", "market"], ["work", "list"], ["sql", query]]
     assert heavy_imports(*commands) == []
+    assert heavy_imports(["sql", query], heavy=("sqlalchemy",)) == [], "it names no table of the ledger"
 
 
 def test_heal__another_source__is_refused(app: MarketApp) -> None:
