@@ -60,7 +60,7 @@ kind of emissions. As ENUMs the words that repeat are written a fifth faster tha
 
 
 def floor(world: World, out: Path) -> Callable[[], object]:
-    """The bare query. Order is nobody's wish here, which spares DuckDB keeping it."""
+    """The bare query. Its rows have no order, which spares DuckDB keeping one."""
     import duckdb
 
     config = {"threads": 2, "memory_limit": "1GB", "preserve_insertion_order": "false"}

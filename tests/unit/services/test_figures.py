@@ -1,4 +1,4 @@
-"""What is kept of a partition to be told beside the next time: bounded, and adding up."""
+"""The figures kept of a partition, to be compared with the next: bounded, and adding up."""
 
 from __future__ import annotations
 

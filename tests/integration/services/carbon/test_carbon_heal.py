@@ -16,7 +16,7 @@ from tests.integration.services.carbon.carbon_app import PAPER, TRAIN, YEAR, Car
 
 KEY = f"{DATA_ENTRIES.table}:paper|{YEAR}"
 A_WHILE = 3.0
-"""Seconds in which whoever does not wait has ended long ago."""
+"""Seconds within which a command that does not wait has ended."""
 NEWER = PAPER.replace("100", "200")
 
 

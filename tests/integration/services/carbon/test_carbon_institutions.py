@@ -34,7 +34,7 @@ def test_data_of_another_bodys_units_are_taken_with_a_warning(app: CarbonApp) ->
 
 
 def test_a_unit_stands_below_those_of_its_own_institution_only(app: CarbonApp) -> None:
-    """What the file was told, that it stands on top, is so; else two could stand above each other."""
+    """The receipt names the parent of each unit rightly; else two could be above each other."""
     for name, units in (
         ("ia", "unit_id,name,parent_id\nA1,a,B1\n"),
         ("ib", "unit_id,name,parent_id\nB1,b,A1\n"),

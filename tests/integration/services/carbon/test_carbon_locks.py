@@ -24,7 +24,7 @@ DEARER = FACTORS.replace(",8,g/km", ",9,g/km")
 def between_check_and_commit(
     monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[str], None]
 ) -> Iterator[None]:
-    """Something happens after the guard of each commit; it is told the table."""
+    """Something happens after the guard of each commit; it is called with the table."""
     replace = Lake.replace
 
     def stepped(self: Lake, table: str, *arguments: Any, guard: Callable[[], None], **named: Any) -> Commit:

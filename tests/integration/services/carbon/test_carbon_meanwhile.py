@@ -18,7 +18,7 @@ KEY = f"train|{YEAR}"
 
 
 def nobody(_: object) -> None:
-    """Nobody is told: what Dagster shows is not asked here."""
+    """Reports nothing: what Dagster shows is not tested here."""
 
 
 def entries_change(app: CarbonApp) -> int:

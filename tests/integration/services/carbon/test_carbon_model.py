@@ -250,7 +250,7 @@ class Model(RuleBasedStateMachine):
 
     @rule(luck=st.integers(0, 2**31), meanwhile=st.booleans())
     def many_upload_and_the_year_is_summed_once(self, luck: int, meanwhile: bool) -> None:
-        """Eight files, whoever looks whenever; perhaps factors land while it is summed."""
+        """Eight files, with passes at any time; perhaps factors land during an aggregation."""
         self._all_is_done()
         since, order = newest_work(self.carbon), random.Random(luck)
         for _ in range(8):
@@ -294,7 +294,7 @@ def play(home: Home) -> None:
             derandomize=False,
             print_blob=True,
             database=None,
-            # Every step is real: a failure is told as it was found, and not tried in ever shorter forms.
+            # Every step is real: a failure is reported as it was found, and not shrunk.
             phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
         ),
@@ -365,7 +365,7 @@ def test_a_pass_that_was_slow_asks_for_nothing_that_is_done_meanwhile(model: Mod
 def test_a_file_that_another_overtook_before_anybody_looked_ends_with_it(
     model: Model, kind: str, dies: bool
 ) -> None:
-    """Noted, and not wished for yet: the next file of the same place speaks for it."""
+    """Noted, and not enqueued yet: the next file of the same scope speaks for it."""
 
     def sheet() -> Sheet:
         return model.desk.units(YEAR) if kind == "units" else model.desk.data(YEAR, "train")

@@ -1,4 +1,4 @@
-"""A locked year and the work of that year: never both, whoever comes first."""
+"""A locked year and the work of that year: never both, in whatever order they come."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Worker:
 
 @dataclass
 class Clock:
-    """Both clocks: they go on only when told, and by a tick each time somebody asks."""
+    """Both clocks: they advance only when set, and by a tick at each reading."""
 
     now: datetime = datetime(2026, 11, 18, tzinfo=UTC)
 

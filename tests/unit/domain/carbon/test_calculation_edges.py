@@ -258,8 +258,8 @@ def test_a_unit_whose_parent_nobody_knows_stands_on_top() -> None:
 
 
 def test_entries_of_a_unit_outside_the_tree_are_not_lost() -> None:
-    assert totals([("A", 1), ("stranger", 2)], {"A": ""}) == {"A": (1, 1), "stranger": (2, 2)}
-    assert totals([("stranger", 2)], {}) == {"stranger": (2, 2)}
+    assert totals([("A", 1), ("unknown", 2)], {"A": ""}) == {"A": (1, 1), "unknown": (2, 2)}
+    assert totals([("unknown", 2)], {}) == {"unknown": (2, 2)}
 
 
 def test_a_circle_made_by_hand_ends_and_counts_everything_once() -> None:

@@ -73,7 +73,9 @@ QUOTES = (
         'unit_id,name\nA,a\nB,"' + "b\n" * 600_000,
         Refused([(3, "", "quotes")], ["million"]),
     ),
-    unit_file("stray behind a closed one", 'unit_id,name\nA,"a\nb"\nB,"b" c\n', Refused([(4, "", "quotes")])),
+    unit_file(
+        "a quote after a closed one", 'unit_id,name\nA,"a\nb"\nB,"b" c\n', Refused([(4, "", "quotes")])
+    ),
     unit_file("closed by the next one", 'unit_id,name\nA,"a\nB,"b"\n', Refused([(2, "", "quotes")])),
 )
 

@@ -1,4 +1,4 @@
-"""Files of data entries: what each row counts, and what each wrong cell is told."""
+"""Files of data entries: what each row counts, and how each wrong cell is reported."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def memory() -> float:
 
 
 def measured(what: str, content: bytes, read: Callable[[bytes], Parsed]) -> Parsed:
-    """What was read. Time is told, not judged: the machine may do other work."""
+    """What was read. Time is printed, not judged: the machine may do other work."""
     memory_before, began, worked = memory(), time.perf_counter(), time.process_time()
     parsed = read(content)
     took, work = time.perf_counter() - began, time.process_time() - worked

@@ -1,4 +1,4 @@
-"""Parquet files: typed columns are read as what they say, and damage is told as damage."""
+"""Parquet files: typed columns are read as what they say, and damage is reported as damage."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_rows_are_counted_from_one() -> None:
 
 
 def test_whatever_byte_is_corrupt_the_file_is_refused_or_read() -> None:
-    """Never another error: a file that came in broken is its sender's to mend."""
+    """Never another error: a broken file is corrected by its sender."""
     content = parquet(unit_id=[f"u{n}" for n in range(50)], name=["näme"] * 50)
     chance = random.Random(7)
     refusals = 0

@@ -1,4 +1,4 @@
-"""A refused file: nothing is taken, the first problems are told in their order, all are counted."""
+"""A refused file: nothing is taken, the first problems are reported in their order, all are counted."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ CASES = (
         Refused([(2, "parent_id", "circle"), (3, "parent_id", "circle"), (4, "parent_id", "circle")]),
     ),
     unit_file(
-        "parents that nobody knows, each told once",
+        "unknown parents, each reported once",
         csv("unit_id,parent_id,name", "A,X,a", "B,X,b", "C,Y,c", "D,A,d"),
         Taken(
             {"unit_id": ["A", "B", "C", "D"]},

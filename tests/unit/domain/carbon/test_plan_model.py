@@ -371,7 +371,7 @@ class CarbonPlanModel(PlanModel):
             self.world.refused |= fresh
 
     def _free(self) -> list[Verdict]:
-        """What is due and in nobody's hands."""
+        """What is due and not leased."""
         return [v for v in self.plan.due if (v.table, v.partition) not in self.sums]
 
     def _do(self, verdict: Verdict, *, dies: bool = False) -> None:

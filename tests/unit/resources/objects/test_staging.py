@@ -35,6 +35,6 @@ def test_rows__any_byte_changed_on_disk__are_refused_or_the_same(staging: Stagin
             rows = staging.rows("one")
         except InfrastructureError:
             continue
-        # A column by another name is missed by whoever reads it.
+        # A column by another name is missed by every reader.
         wrong += rows.column_names == ROWS.column_names and not rows.equals(ROWS)
     assert not wrong
