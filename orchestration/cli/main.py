@@ -12,7 +12,10 @@ from typer.core import TyperGroup
 from domain.shared.error import InvalidInput, PerennialError
 from orchestration import registry
 from orchestration.cli import operations, queries, sandbox, work
+from orchestration.cli.check import check
 from orchestration.cli.output import say
+from orchestration.cli.plan import show_plan
+from orchestration.cli.status import status
 
 
 class Commands(TyperGroup):
@@ -37,9 +40,9 @@ app = typer.Typer(
 app.add_typer(work.app, name="work", help="The work ledger: what waits, runs, failed, and why.")
 app.add_typer(operations.pools_app, name="pools", help="Concurrency limits of the instance.")
 app.add_typer(sandbox.app, name="sandbox", help="The sandbox exchange and its faults.")
-app.command()(queries.status)
-app.command("plan")(queries.show_plan)
-app.command()(queries.check)
+app.command()(status)
+app.command("plan")(show_plan)
+app.command()(check)
 app.command()(queries.sql)
 app.command()(operations.up)
 app.command()(operations.api)
