@@ -98,7 +98,7 @@ def queue() -> dict[str, float]:
             for day in up.days()[-4:]:
                 known = {r["runId"] for r in up.runs()}
                 broken = datetime.now(UTC)
-                up.break_lake(f"--drop-day={day}")
+                up.break_lake("--drop-day", day)
                 whole = up.wait(
                     lambda k=known: [r for r in up.runs() if r["runId"] not in k and r["endTime"]], 120, day
                 )

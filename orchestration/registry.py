@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -46,6 +47,19 @@ def require_domain(settings: Settings, name: str) -> Domain:
 
 def tables(settings: Settings) -> tuple[Table, ...]:
     return tuple(table for domain in enabled(settings) for table in domain.tables())
+
+
+def table_name(settings: Settings, given: str) -> str:
+    """The name of a table, given with its namespace or without."""
+    known = [table.name for table in tables(settings)]
+    found = [name for name in known if given in (name, name.partition(".")[2])]
+    if len(found) == 1:
+        return found[0]
+    near = difflib.get_close_matches(given, [*known, *(n.partition(".")[2] for n in known)], n=1, cutoff=0.5)
+    raise InvalidInput(
+        f"there is no table {given}" if not found else f"{given} is a table of {len(found)} domains",
+        remedy=f"did you mean {near[0]}? One of {', '.join(known)}" if near else f"one of {', '.join(known)}",
+    )
 
 
 def views(settings: Settings) -> dict[str, str]:

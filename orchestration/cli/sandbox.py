@@ -1,14 +1,21 @@
-"""`perennial sandbox`: the sandbox's command line, with the address of the one that runs for this home."""
+"""`perennial sandbox`: the sandbox of this home: its exchange, its faults, and broken days in the lake."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from domain.shared.error import InvalidInput
 from orchestration import registry
+from orchestration.cli.output import answer, say
 from orchestration.environments import child_environment, load_settings
+from resources.lake.location import LakeLocation
+
+if TYPE_CHECKING:
+    from orchestration.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
@@ -30,6 +37,56 @@ def faults(context: typer.Context) -> None:
 def calls(context: typer.Context) -> None:
     """List the calls that a running sandbox received."""
     raise typer.Exit(_sandbox("calls", *context.args, *_address(context.args)))
+
+
+@app.command("break")
+def break_day(
+    days: Annotated[
+        list[str] | None, typer.Argument(metavar="[DATE]...", help="Partitions; else the newest day.")
+    ] = None,
+    drop_day: Annotated[bool, typer.Option("--drop-day", help="Delete all rows.")] = False,
+    drop_half: Annotated[
+        bool, typer.Option("--drop-half", help="Delete every row but the first half.")
+    ] = False,
+    corrupt_day: Annotated[bool, typer.Option("--corrupt-day", help="Change the numbers a little.")] = False,
+    rot_file: Annotated[bool, typer.Option("--rot-file", help="Cut the end off the data files.")] = False,
+    table: Annotated[str, typer.Option("--table", help="The table.")] = "market.normalized_daily",
+) -> None:
+    """Break days in the lake behind the platform's back, to see it find and heal them. Sandbox only."""
+    from sandbox.lake import BREAKS, break_partition
+
+    chosen = {"drop-day": drop_day, "drop-half": drop_half, "corrupt-day": corrupt_day, "rot-file": rot_file}
+    if list(chosen.values()).count(True) != 1:
+        raise InvalidInput(
+            "break days in one way at a time",
+            remedy=f"give one of {', '.join(f'--{name}' for name in chosen)}",
+        )
+    how = next(name for name, given in chosen.items() if given)
+    settings = load_settings()
+    _require_sandbox(settings)
+    name = registry.table_name(settings, table)
+    properties = LakeLocation.of(settings.catalog_url, settings.warehouse, settings.home).properties
+    for day in days or (None,):
+        key, done = break_partition(properties, name, how, day)
+        answer(f"{name} {key}: {done}")
+    domain, state = name.partition(".")[0], BREAKS[how][1]
+    say(
+        f"next: `perennial plan {domain}` says {state}; `perennial up` heals it by itself within a minute, "
+        f"`perennial {domain} heal` at once"
+    )
+
+
+def _require_sandbox(settings: Settings) -> None:
+    """Refuse to break what is not made up: also a home that was once filled from a real source."""
+    made_up = [domain for domain in registry.enabled(settings) if domain.sandbox(settings)]
+    if not made_up:
+        raise InvalidInput(
+            "only a lake that is filled from the sandbox may be broken",
+            reason_code="not_the_sandbox",
+            remedy="set PERENNIAL_SOURCE=sandbox and a PERENNIAL_HOME of its own",
+        )
+    for domain in made_up:
+        domain.open(settings)
 
 
 def _address(given: list[str]) -> list[str]:

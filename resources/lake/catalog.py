@@ -78,7 +78,6 @@ class Catalog:
     def _open(self) -> SqlCatalog:
         from pyiceberg.catalog.sql import SqlCatalog
 
-        uri = self._where.catalog_url
         if self._where.kind == "sqlite":
             path = self._where.sqlite_path
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -87,8 +86,7 @@ class Catalog:
                 connection.execute("PRAGMA journal_mode=WAL").fetchall()
             finally:
                 connection.close()
-            uri = f"{uri}{'&' if '?' in uri else '?'}timeout=60"
-        return SqlCatalog(CATALOG_NAME, uri=uri, warehouse=self._where.warehouse, pool_pre_ping="true")
+        return SqlCatalog(CATALOG_NAME, **self._where.properties)
 
     def load(self, name: str) -> IcebergTable:
         return self.open().load_table(name)

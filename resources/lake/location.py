@@ -44,6 +44,13 @@ class LakeLocation:
         return self.catalog_url.replace("postgresql+psycopg2://", "postgresql://", 1)
 
     @property
+    def properties(self) -> dict[str, str]:
+        """What pyiceberg opens the catalog with: `load_catalog(CATALOG_NAME, **properties)`."""
+        wait = f"{'&' if '?' in self.catalog_url else '?'}timeout=60" if self.kind == "sqlite" else ""
+        uri = f"{self.catalog_url}{wait}"
+        return {"type": "sql", "uri": uri, "warehouse": self.warehouse, "pool_pre_ping": "true"}
+
+    @property
     def caches(self) -> Path:
         return self.home / "cache" / "lake"
 

@@ -24,7 +24,8 @@ from domain.shared.work import Work
 from orchestration.domains.market import market_settings
 from orchestration.environments import child_environment
 from orchestration.services import open_lake, open_ledger
-from orchestration.settings import PROJECT_ROOT, Settings
+from orchestration.settings import Settings
+from tests.breaking import break_lake
 
 DAILY = "normalized_daily"
 COMMAND = Path(sys.executable).with_name("perennial")
@@ -98,12 +99,8 @@ class Running:
         assert done.returncode == 0, done.stderr
         return {(v["table"], v["partition"]): v for v in json.loads(done.stdout)["verdicts"]}
 
-    def break_lake(self, *arguments: str) -> None:
-        tool = PROJECT_ROOT / "tests" / "tools" / "break_lake.py"
-        done = subprocess.run(
-            [sys.executable, tool, "--home", self.settings.home, *arguments], capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
+    def break_lake(self, *words: str, table: str = f"market.{DAILY}") -> None:
+        break_lake(self.settings.home, table, *words)
 
     # What the browser and the sandbox's control answer ------------------------------------------
 

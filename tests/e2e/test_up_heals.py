@@ -19,7 +19,7 @@ def test_up__three_days_deleted__are_queued_in_seconds_and_healed_in_a_minute(
 ):
     days = up.days()[-3:]
     before, whole = up.newest_work(), up.versions(days)
-    up.break_lake(*(f"--drop-day={day}" for day in days))
+    up.break_lake(*(word for day in days for word in ("--drop-day", day)))
     broken = time.monotonic()
 
     def queued() -> bool:
@@ -38,9 +38,9 @@ def test_up__six_days_hurt_in_six_ways__heals_them_in_two_passes_with_reasons(up
     before, whole, suspended = up.newest_work(), up.versions(days), up.versions(days, "suspensions")
     up.switch_sensor(GAP_FILL, on=False)
     hurt = ("rot-file", "drop-day", "drop-day", "corrupt-day", "drop-half", "drop-day")
-    up.break_lake(*(f"--{how}={day}" for how, day in zip(hurt, days, strict=True)))
+    up.break_lake(*(word for pair in zip(hurt, days, strict=True) for word in pair))
     # It says how many rows the day's other tables must have, and must not hide the other days.
-    up.break_lake("--table=market.suspensions", f"--rot-file={days[1]}")
+    up.break_lake("--rot-file", days[1], table="market.suspensions")
     verdicts = up.verdicts()
     up.switch_sensor(GAP_FILL, on=True)
 
@@ -63,7 +63,7 @@ def test_up__same_day_deleted_twice__heals_twice(up: Running):
     day = up.days()[0]
     before, whole = up.newest_work(), up.versions([day])
     for _ in range(2):
-        up.break_lake(f"--drop-day={day}")
+        up.break_lake("--drop-day", day)
         up.wait(lambda: up.versions([day]) == whole, HEALED_WITHIN, f"{day} to be healed")
     up.settled()
     assert _times(up, before, [day]) == {day: 2}

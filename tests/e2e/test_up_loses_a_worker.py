@@ -23,7 +23,7 @@ def test_up__run_is_killed__ends_it_and_heals_its_day(up: Running):
     before, whole = up.newest_work(), up.versions([day])
     up.sandbox("DELETE", "calls")
     up.sandbox("POST", "faults", {"api": "daily", "kind": "stall", "seconds": 25, "times": 1})
-    up.break_lake(f"--drop-day={day}")
+    up.break_lake("--drop-day", day)
 
     def at_work() -> list[str]:
         return [r.run_id for r in up.work(before) if r.key == f"{DAILY}:{day}" and r.status == "running"]

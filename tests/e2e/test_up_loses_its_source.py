@@ -15,7 +15,7 @@ def test_up__source_is_down__work_waits_and_the_check_alerts_until_it_is_back(up
     day = up.days()[2]
     before, whole = up.newest_work(), up.versions([day])
     up.sandbox("POST", "faults", {"api": "*", "kind": "http_503"})
-    up.break_lake(f"--drop-day={day}")
+    up.break_lake("--drop-day", day)
 
     def deferred() -> bool:
         return any(r.key == f"{DAILY}:{day}" and r.status == "deferred" for r in up.work(before))

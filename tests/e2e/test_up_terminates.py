@@ -19,7 +19,7 @@ def test_terminate__run_at_work__is_cancelled_and_its_day_healed_by_another(up: 
     whole, known = up.versions([day]), {run["runId"] for run in up.runs()}
     up.sandbox("DELETE", "calls")
     up.sandbox("POST", "faults", {"api": "daily", "kind": "stall", "seconds": STALL_SECONDS, "times": 1})
-    up.break_lake(f"--drop-day={day}")
+    up.break_lake("--drop-day", day)
     up.wait(lambda: up.sandbox("GET", "calls?api=daily")["recent"], 60, "the stalled call")
 
     def new(status: str) -> list[dict[str, Any]]:

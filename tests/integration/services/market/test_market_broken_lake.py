@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.breaking import break_lake
 from tests.integration.services.market.market_app import PREPARED, TODAY, MarketApp
-from tests.tools.break_lake import main as break_lake
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # pyiceberg's, about the break itself
 
@@ -13,7 +13,7 @@ TABLE = "normalized_daily"
 
 
 def harm(app: MarketApp, *deeds: str, table: str = TABLE) -> None:
-    assert break_lake(["--home", str(app.home), "--table", f"market.{table}", *deeds]) == 0
+    break_lake(app.home, f"market.{table}", *deeds)
 
 
 def verdicts(app: MarketApp, table: str = TABLE) -> dict[str, tuple[str, str, str]]:

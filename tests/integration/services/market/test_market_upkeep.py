@@ -10,8 +10,8 @@ import pytest
 
 from domain.market.plan import FILL
 from services.market.history import find_gaps
+from tests.breaking import break_lake
 from tests.integration.services.market.market_app import PREPARED, MarketApp, quiet
-from tests.tools.break_lake import main as break_lake
 
 OLD = PREPARED[1]
 
@@ -59,7 +59,7 @@ def narrow(app: MarketApp) -> MarketApp:
 
 
 def harm(app: MarketApp, table: str, *deeds: str) -> None:
-    assert break_lake(["--home", str(app.home), "--table", f"market.{table}", *deeds]) == 0
+    break_lake(app.home, f"market.{table}", *deeds)
 
 
 def look_back(app: MarketApp) -> set[tuple[str, str, str]]:

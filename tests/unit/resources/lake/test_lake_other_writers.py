@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from domain.shared.table import ABSENT
-from tests.tools.break_lake import main as break_lake
+from tests.breaking import break_lake
 from tests.unit.resources.lake.frames import CODES, on_files, prices, rows_of
 
 MON, TUE, WED = "2026-11-16", "2026-11-17", "2026-11-18"
@@ -23,7 +23,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def break_by_hand(home: Path, *words: str, table: str = "market.prices") -> None:
-    assert break_lake(["--home", str(home), "--table", table, *words]) == 0
+    break_lake(home, table, *words)
 
 
 def test_versions__days_dropped_halved_and_falsified__differ_until_replaced(home: Path) -> None:
