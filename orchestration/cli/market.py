@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import date, datetime
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from domain.shared.error import InvalidInput
+from orchestration.cli.dates import DAY
 from orchestration.cli.output import Json, answer, document, say, table
-from orchestration.domains.market import open_market
+from orchestration.domains.market import market_settings, open_market
 from orchestration.environments import load_settings
 
 if TYPE_CHECKING:
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
 app = typer.Typer(name="market", no_args_is_help=True, help="Fetch, heal and backfill the market warehouse.")
 
 BACKFILL_TAGS = {"dagster/priority": "-10", "dagster/max_runtime": str(7 * 24 * 3600)}
-Day = Annotated[datetime, typer.Option(formats=["%Y-%m-%d"])]
 
 
 @app.command()
@@ -88,8 +90,8 @@ def _today(market: MarketService) -> str:
 
 @app.command()
 def backfill(
-    first: Annotated[datetime | None, typer.Option("--from", formats=["%Y-%m-%d"], help="First day.")] = None,
-    last: Annotated[datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="Last day.")] = None,
+    first: Annotated[date | None, typer.Option("--from", **DAY, help="First day.")] = None,
+    last: Annotated[date | None, typer.Option("--to", **DAY, help="Last day; else today.")] = None,
     tables: Annotated[
         list[str] | None, typer.Option("--table", help="Only this table; may be given several times.")
     ] = None,
@@ -98,13 +100,17 @@ def backfill(
         bool,
         typer.Option("--gaps", help="Instead of a range: the days that `look-back` found."),
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say which days, why and how many calls; change nothing.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Fetch a range of days in one run: by default only what is not whole."""
+    from domain.market.catalogue import catalogue
+    from domain.market.trading import shanghai
     from services.market.backfill import BackfillRequest
 
     settings = load_settings()
-    market = open_market(settings, write=True)
     if gaps and force:
         raise InvalidInput(
             "--force would fetch every day between the gaps again",
@@ -112,11 +118,18 @@ def backfill(
         )
     if gaps == (first is not None or last is not None):
         raise InvalidInput("give a range or the gaps", remedy="--from DAY --to DAY, or --gaps")
-    if not gaps and (first is None or last is None):
-        raise InvalidInput("a range has two ends", remedy="--from DAY --to DAY")
-    for name in tables or ():
-        market.catalogue.by_name(name)
-    request = BackfillRequest(_day(first), _day(last), tuple(tables or ()), force)
+    if last is not None and first is None:
+        raise InvalidInput("the range has no first day", remedy=f"--from DAY --to {last}")
+    if first is not None and last is None:
+        last = shanghai(settings.business_clock()()).date()
+    names = tuple(name.removeprefix("market.") for name in tables or ())
+    for name in names:
+        catalogue().by_name(name)
+    request = BackfillRequest(first, last, names, force)
+    if dry_run:
+        _preview(settings, request, json)
+        return
+    market = open_market(settings, write=True)
     done = fill(settings, market, request)
     if json:
         document(done.as_json())
@@ -125,6 +138,38 @@ def backfill(
         if done.failed:
             table(["table", "day", "why"], done.failed[:50])
     raise typer.Exit(0 if done.ok else 1)
+
+
+def _preview(settings: Settings, request: BackfillRequest, json: bool) -> None:
+    from services.market.backfill_preview import preview_backfill
+    from services.market.opening import allowed_calls
+
+    group = market_settings(settings)
+    with _readable(settings) as market:
+        found = preview_backfill(market, request, None if group.source_is_unlimited else allowed_calls(group))
+    if json:
+        document(found.as_json())
+        return
+    if ranges := list(found.ranges()):
+        table(["from", "to", "days", "tables", "why"], ranges)
+    answer("\n".join([*found.lines, "nothing was fetched or changed"]))
+
+
+@contextmanager
+def _readable(settings: Settings) -> Iterator[MarketService]:
+    """The market of this home; of one in which nothing was ever started, that of an empty home."""
+    from resources.database.errors import NoLedger
+
+    try:
+        market = open_market(settings)
+    except NoLedger:
+        stored = ("PERENNIAL_DATABASE_URL", "PERENNIAL_CATALOG_URL", "PERENNIAL_WAREHOUSE")
+        given = {name: text for name, text in settings.environment().items() if name not in stored}
+        with TemporaryDirectory() as empty:
+            scratch = {**given, "PERENNIAL_HOME": empty, "PERENNIAL_ENV": "embedded"}
+            yield open_market(load_settings(scratch), write=True)
+        return
+    yield market
 
 
 def fill(settings: Settings, market: MarketService, request: BackfillRequest) -> Backfilled:
@@ -150,10 +195,6 @@ def fill(settings: Settings, market: MarketService, request: BackfillRequest) ->
             return end.success
 
         return run_backfill(market, request, run_tables)
-
-
-def _day(moment: datetime | None) -> date | None:
-    return moment.date() if moment else None
 
 
 @app.command("look-back")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orchestration.cli.dates import MOMENT
 from orchestration.cli.output import Json, document, say, table
 from orchestration.domain import constant
 from orchestration.environments import load_settings
@@ -51,7 +52,7 @@ def sql(
     ],
     as_of: Annotated[
         datetime | None,
-        typer.Option("--as-of", help="Read the lake as it was then (UTC)."),
+        typer.Option("--as-of", **MOMENT, help="Read the lake as it was then (UTC)."),
     ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="CSV on stdout.")] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Rows shown in a table.")] = 100,
@@ -59,8 +60,7 @@ def sql(
 ) -> None:
     """Query the tables of the lake and of the ledger in SQL."""
     settings = load_settings()
-    moment = as_of.replace(tzinfo=UTC) if as_of is not None and as_of.tzinfo is None else as_of
-    result = open_lake(settings).sql(query, as_of=moment, extra=_ledger_tables(settings, query))
+    result = open_lake(settings).sql(query, as_of=as_of, extra=_ledger_tables(settings, query))
     if json:
         document(result.to_pylist())
     elif csv:

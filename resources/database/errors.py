@@ -91,11 +91,17 @@ def _first_line(error: BaseException | None) -> str:
     return (str(error).strip().splitlines() or ["no message"])[0]
 
 
+class NoLedger(InvalidInput):
+    """The database holds no ledger: nothing was ever started here."""
+
+    reason_code = "ledger_schema"
+
+
 def schema_mismatch(engine: Engine, found: str | None) -> InvalidInput:
     where, remedy = location(engine), "run `perennial migrate`, or let `make up` do it"
     if found is None:
-        message = f"there is no ledger at {where}"
-    elif found > HEAD:
+        return NoLedger(f"there is no ledger at {where}", remedy=remedy)
+    if found > HEAD:
         message = f"the ledger at {where} has schema {found}, newer than this program's {HEAD}"
         remedy = "upgrade this program, or point it at another database"
     else:

@@ -83,10 +83,10 @@ class RunTables(Protocol):
 
 def run_backfill(market: MarketService, request: BackfillRequest, run: RunTables) -> Backfilled:
     """Fill what is not complete of the days asked for; with `force`, all of it."""
-    _check_range(market, request)
+    check_range(market, request)
     _fetch_references(market, request, run)
-    days, closed, early = _days(market, request)
-    tables = _tables(market, request)
+    days, closed, early = days_asked(market, request, market.calendar())
+    tables = tables_asked(market, request)
     needed = days if request.force else sorted(market.needed(days, tables))
     ran_well = _run_spans(market, run, tables, needed)
     if request.tables or not ran_well:
@@ -112,7 +112,7 @@ def spans(needed: Sequence[date], calendar: TradingCalendar) -> list[tuple[date,
     return list(zip(firsts, lasts, strict=True))
 
 
-def _check_range(market: MarketService, request: BackfillRequest) -> None:
+def check_range(market: MarketService, request: BackfillRequest) -> None:
     if request.first is None or request.last is None:
         return
     if request.first > request.last:
@@ -129,23 +129,28 @@ def _check_range(market: MarketService, request: BackfillRequest) -> None:
         )
 
 
+def years_asked(request: BackfillRequest) -> Sequence[int]:
+    return range(request.first.year, request.last.year + 1) if request.first and request.last else ()
+
+
 def _fetch_references(market: MarketService, request: BackfillRequest, run: RunTables) -> None:
     """The calendar of every year of the range, and the stock list, before anything else."""
-    years = range(request.first.year, request.last.year + 1) if request.first and request.last else []
+    years = years_asked(request)
     for year in years:
         if year not in market.calendar().years:
             run([market.catalogue.calendar.name], partition=str(year))
     if not market.stocks().num_rows:
         run([market.catalogue.stocks.name])
+    require_years(market, [date(year, 1, 1) for year in years])
 
 
-def _days(market: MarketService, request: BackfillRequest) -> tuple[list[date], int, int]:
+def days_asked(
+    market: MarketService, request: BackfillRequest, calendar: TradingCalendar
+) -> tuple[list[date], int, int]:
     """The trading days asked for that are due, and how many of the range are closed or not due yet."""
-    calendar = market.calendar()
     if request.first is None or request.last is None:
         gaps = market.lake.query("SELECT DISTINCT trade_date FROM market.history_gaps ORDER BY 1")
         return gaps["trade_date"].to_pylist(), 0, 0
-    require_years(market, [date(y, 1, 1) for y in range(request.first.year, request.last.year + 1)])
     # A table that is published later than the daily pass would fail the whole run for its newest day.
     hours = [market.catalogue.by_name(name).published for name in request.tables] or [
         e.published for e in market.catalogue.daily
@@ -157,7 +162,7 @@ def _days(market: MarketService, request: BackfillRequest) -> tuple[list[date], 
     return due, closed, len(asked) - len(due)
 
 
-def _tables(market: MarketService, request: BackfillRequest) -> list[str]:
+def tables_asked(market: MarketService, request: BackfillRequest) -> list[str]:
     """Of one table alone, adjusted prices may have nothing to be made from: they follow where they can."""
     if request.tables:
         return [*request.tables, COVERAGE.table, REVISIONS.table]

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from resources.tushare.client import TushareClient
 
 
+def allowed_calls(settings: MarketSettings) -> int:
+    """How many calls a minute the account may make."""
+    from resources.tushare.pace import calls_per_minute
+
+    return settings.tushare_calls_per_minute or calls_per_minute(settings.tushare_points)
+
+
 def open_service(settings: MarketSettings, *, write: bool = False) -> MarketService:
     """`write` migrates the ledger and stamps the source; else the source is only compared."""
     market, ledger = catalogue(), open_ledger(settings, KINDS, write=write)
@@ -27,20 +34,19 @@ def open_service(settings: MarketSettings, *, write: bool = False) -> MarketServ
     def connect() -> TushareClient:
         from resources.http.faults import Timeouts
         from resources.tushare.client import TushareClient
-        from resources.tushare.pace import Pacer, calls_per_minute
+        from resources.tushare.pace import Pacer
         from resources.tushare.sandbox_process import ensure_sandbox
 
         url, seconds = settings.tushare_url, settings.tushare_timeout_seconds
         if not url and settings.source == "sandbox":
             url = ensure_sandbox(settings.home)
-        pace = settings.tushare_calls_per_minute or calls_per_minute(settings.tushare_points)
         return TushareClient(
             url=url or None,
             token=settings.token,
             points=settings.tushare_points,
             pacer=Pacer(
                 None if settings.source_is_unlimited else ledger.engine,
-                per_minute=pace,
+                per_minute=allowed_calls(settings),
                 source=settings.source,
             ),
             timeout=Timeouts(connect=min(10.0, seconds), read=seconds),
