@@ -92,7 +92,7 @@ def check_command(line: str) -> None:
     """Walk down to the command a line means and compare the options it is given with those it has."""
     words = shlex.split(line, comments=True)
     command: TyperGroup | TyperCommand = root()
-    while isinstance(command, TyperGroup) and words:
+    while isinstance(command, TyperGroup) and words and not words[0].startswith("-"):
         name = words.pop(0)
         found = command_of(command, name)
         assert found is not None, f"`perennial {line}`: there is no command {name!r}"
