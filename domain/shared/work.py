@@ -27,6 +27,9 @@ STATUSES = (*ACTIVE, *FINISHED)
 UNCLASSIFIED = Backoff(base=timedelta(seconds=5), factor=5, cap=timedelta(seconds=300), max_attempts=3)
 """For exceptions nobody classified: few attempts, then a person decides."""
 
+DEATHS = Backoff(base=timedelta(minutes=1), factor=5, cap=timedelta(hours=1), max_attempts=10)
+"""For work whose holder died without an answer, of every kind: counted from its last sign of life."""
+
 RECURRENCE = Backoff(base=timedelta(seconds=30), factor=2, cap=timedelta(hours=1))
 """For work that ended well and yet is requested again at once for the very same reason."""
 
@@ -84,9 +87,10 @@ def split_key(key: str) -> tuple[str, str]:
 class Work:
     """One generation of one work item: a row of table `work`. A new one has the values given here.
 
-    `attempts` counts claims by distinct runs, `crash_count` those of them that ended in a way nobody
-    classified (a bug, a killed process), `dispatches` the runs started since the last claim, and
-    `recurrence` the generations in a row that ended well and yet were requested again.
+    `attempts` counts claims by distinct runs, `crash_count` those of them that ended with an exception nobody
+    classified. `deaths` counts claims in a row whose holder died without an answer; they are no attempts.
+    `dispatches` counts the runs started since the last claim, and `recurrence` the generations in a row that
+    ended well and yet were requested again. `not_before_fixed`: the source or the request named that moment.
     """
 
     id: int
@@ -116,6 +120,8 @@ class Work:
     fence: int = 0
     started_at: datetime | None = None
     finished_at: datetime | None = None
+    deaths: int = 0
+    not_before_fixed: bool = False
 
     @property
     def table(self) -> str:

@@ -38,6 +38,8 @@ work = sa.Table(
     sa.Column("started_at", UtcDateTime),
     sa.Column("updated_at", UtcDateTime, nullable=False),
     sa.Column("finished_at", UtcDateTime),
+    sa.Column("deaths", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("not_before_fixed", sa.Boolean, nullable=False, server_default=sa.text("false")),
     sa.CheckConstraint(f"status IN ({listed(STATUSES)})", name="status"),
     # People quote these ids: a purged one must not come back as something else.
     sqlite_autoincrement=True,

@@ -12,7 +12,7 @@ from resources.ledger.model import WORKER
 from resources.ledger.queries import Queries
 from resources.ledger.rows import Change, lock_ids, recorded_statuses
 from resources.ledger.settle import write_settled
-from resources.ledger.transitions import orphaned
+from resources.ledger.transitions import LEASE, orphaned
 
 
 class SweepOperations(Queries):
@@ -30,7 +30,8 @@ class SweepOperations(Queries):
             for row in lock_ids(connection, suspects):
                 if why := _why_orphan(row, finished_runs, machine_now):
                     attempt = recorded.get(row.id) == RUNNING
-                    after = orphaned(row, self.policy_of(row), why=why, now=clock_now, attempt=attempt)
+                    silent = machine_now - row.lease_until + LEASE if row.lease_until else LEASE
+                    after = orphaned(row, why=why, now=clock_now, silent=silent, attempt=attempt)
                     changes.append(Change(row, after, "abandoned" if after.status == FAILED else "orphaned"))
             written = write_settled(connection, changes, clock_now)
         orphans = {change.before.id for change in changes}

@@ -13,6 +13,7 @@ from domain.shared.backoff import Backoff
 from domain.shared.work import (
     CANCELLED,
     COMPLETED,
+    DEATHS,
     DEFERRED,
     FAILED,
     QUEUED,
@@ -80,7 +81,8 @@ def _updated_request(row: Work, item: WorkRequest, now: datetime) -> Work:
     undisturbed = row.status == QUEUED and row.dispatch_id is None and row.attempts == 0
     if row.fingerprint != item.fingerprint and undisturbed:
         # Only a request's own date moves with the request; a backoff or a run on its way is left alone.
-        changed = replace(changed, not_before=item.not_before or now, recurrence=0)
+        due, fixed = item.not_before or now, item.not_before is not None
+        changed = replace(changed, not_before=due, not_before_fixed=fixed, recurrence=0)
     return replace(changed, updated_at=now)
 
 
@@ -112,6 +114,7 @@ def first_generation(item: WorkRequest, kind: Kind, now: datetime) -> Work:
         parent_id=item.parent_id,
         max_attempts=kind.transient.max_attempts,
         not_before=item.not_before or now,
+        not_before_fixed=item.not_before is not None,
         created_at=now,
         updated_at=now,
     )
@@ -141,6 +144,7 @@ def dispatched(row: Work, dispatch_id: str, now: datetime) -> Work:
         dispatch_id=dispatch_id,
         dispatches=row.dispatches + 1,
         not_before=now + START_GRACE,
+        not_before_fixed=False,
         updated_at=now,
     )
 
@@ -189,7 +193,8 @@ def settled(row: Work, outcome: Outcome, kind: Kind, now: datetime) -> Work:
 def _deferred(row: Work, outcome: Outcome, kind: Kind, now: datetime) -> Work:
     cause = outcome.cause
     unclassified = cause is not None and cause.kind == "unclassified"
-    row = replace(row, crash_count=row.crash_count + unclassified)
+    # Its holder lived to answer: the deaths before were not its doing.
+    row = replace(row, crash_count=row.crash_count + unclassified, deaths=0)
     exhausted = row.max_attempts is not None and row.attempts >= row.max_attempts
     if outcome.not_before is not None:
         due = outcome.not_before
@@ -201,28 +206,24 @@ def _deferred(row: Work, outcome: Outcome, kind: Kind, now: datetime) -> Work:
         due = now + cause.retry_after
     else:
         due = now + kind.transient.delay(max(row.attempts - 1, 0))
-    return _waiting(row, DEFERRED, now, not_before=due)
+    fixed = outcome.not_before is not None or (cause is not None and cause.retry_after is not None)
+    return _waiting(row, DEFERRED, now, not_before=due, fixed=fixed)
 
 
-def orphaned(row: Work, kind: Kind, *, why: str, now: datetime, attempt: bool = True) -> Work:
-    """A row whose holder died: queued again, or given up.
+def orphaned(
+    row: Work, *, why: str, now: datetime, silent: timedelta = timedelta(0), attempt: bool = True
+) -> Work:
+    """A row whose holder died: it waits, counted from the holder's last sign of life, or is given up.
 
-    The maximum is the row's own. Where a kind is never given up for transient reasons, and where the dead
-    holder only polled (no `attempt`), dying holders count by the unclassified policy, or a row that kills
-    its workers would kill them for ever. The first death waits for nothing, the next ones as that policy
-    says.
+    A killed process says nothing about what it worked on: its death is no attempt. Only work that kills
+    whoever takes it is given up, after many deaths.
     """
-    row = replace(row, crash_count=row.crash_count + 1, reason_code=why)
-    limit_reached = (
-        row.attempts >= row.max_attempts
-        if attempt and row.max_attempts is not None
-        else kind.unclassified.exhausted(row.crash_count)
-    )
-    if limit_reached:
-        error = f"given up after {row.attempts} attempts: the last holder, {row.run_id}, died ({why})"
+    row = replace(row, deaths=row.deaths + 1, attempts=max(row.attempts - attempt, 0), reason_code=why)
+    if DEATHS.exhausted(row.deaths):
+        error = f"given up after {row.deaths} deaths: the last holder, {row.run_id}, died ({why})"
         given = replace(row, reason_code="abandoned", error_kind="abandoned", error=error)
         return finished(given, FAILED, now)
-    wait = timedelta(0) if row.crash_count == 1 else kind.unclassified.delay(row.crash_count - 2)
+    wait = max(DEATHS.delay(row.deaths - 1) - silent, timedelta(0))
     return _waiting(row, QUEUED, now, not_before=now + wait)
 
 
@@ -246,7 +247,9 @@ def inherited(old: Work, back: Work, newer: Work, now: datetime) -> tuple[Work, 
         error=back.error,
         attempts=back.attempts,
         crash_count=back.crash_count,
+        deaths=back.deaths,
         not_before=max(newer.not_before, back.not_before),
+        not_before_fixed=newer.not_before_fixed or back.not_before_fixed,
         updated_at=now,
     )
     return finished(ended, SUPERSEDED, now), heir
@@ -264,11 +267,12 @@ def finished(row: Work, status: str, now: datetime, *, reason_code: str | None =
     )
 
 
-def _waiting(row: Work, status: str, now: datetime, *, not_before: datetime) -> Work:
+def _waiting(row: Work, status: str, now: datetime, *, not_before: datetime, fixed: bool = False) -> Work:
     return replace(
         row,
         status=status,
         not_before=not_before,
+        not_before_fixed=fixed,
         dispatch_id=None,
         lease_until=None,
         fence=row.fence + 1,

@@ -16,6 +16,7 @@ FINISHED = {*TRIED, "cancelled", "superseded"}
 LEASE = timedelta(seconds=60)
 HOUR = timedelta(hours=1)
 RETRY_IN = timedelta(seconds=10)
+DEATHS = 10
 WORKERS = ("worker:1", "worker:2")
 
 
@@ -51,6 +52,8 @@ class Row:
     error: str | None = None
     attempts: int = 0
     crash_count: int = 0
+    deaths: int = 0
+    not_before_fixed: bool = False
     dispatches: int = 0
     dispatch_id: str | None = None
     run_id: str | None = None
@@ -162,7 +165,8 @@ class Reference:
     def requested(self, item: WorkRequest, now: datetime) -> Row | None:
         """The generation this request must create, without its id; None where none may be."""
         due = item.not_before or now
-        row = Row(0, item.kind, item.key, item.fingerprint, item.once, due)
+        fixed = item.not_before is not None
+        row = Row(0, item.kind, item.key, item.fingerprint, item.once, due, not_before_fixed=fixed)
         if self.waiting(item.kind, item.key):
             return None
         if running := self.running(item.kind, item.key):
@@ -184,6 +188,7 @@ class Reference:
         untouched = row.status == "queued" and row.dispatch_id is None and row.attempts == 0
         if untouched and row.fingerprint != item.fingerprint:
             row.not_before, row.recurrence = item.not_before or now, 0
+            row.not_before_fixed = item.not_before is not None
         self.change(row, "updated", fingerprint=item.fingerprint, once=item.once)
 
     def dispatched(self, row: Row, dispatch_id: str, now: datetime) -> None:
@@ -194,6 +199,7 @@ class Reference:
             dispatch_id=dispatch_id,
             dispatches=row.dispatches + 1,
             not_before=now + timedelta(seconds=120),
+            not_before_fixed=False,
         )
 
     def unclaimed(self, row: Row, now: datetime) -> None:
@@ -224,7 +230,7 @@ class Reference:
         """The row waits again; or a newer request that waits already inherits what it went through."""
         now, heir = self.clock(), self.waiting(row.kind, row.key)
         if heir is None or heir is row:
-            values = {"dispatch_id": None, **values}
+            values = {"dispatch_id": None, "not_before_fixed": False, **values}
             self.change(row, event, status=status, lease_until=None, fence=row.fence + 1, **values)
             return
         self.change(
@@ -234,7 +240,9 @@ class Reference:
             error=values.get("error", row.error),
             attempts=values.get("attempts", row.attempts),
             crash_count=values.get("crash_count", row.crash_count),
+            deaths=values.get("deaths", row.deaths),
             not_before=max(heir.not_before, values["not_before"]),
+            not_before_fixed=heir.not_before_fixed or values.get("not_before_fixed", False),
         )
         self.ends(row, "superseded", "superseded", now, error=values.get("error", row.error))
 
@@ -263,7 +271,7 @@ class Reference:
         if how.after is not None:
             due = now + how.after
         elif hopeless:
-            self.ends(row, "failed", "failed", now, crash_count=crash_count, error=error)
+            self.ends(row, "failed", "failed", now, crash_count=crash_count, deaths=0, error=error)
             return
         elif how.unclassified:
             due = now + fivefold(crash_count - 1)
@@ -271,13 +279,16 @@ class Reference:
             due = now + (retry_after or doubled(10 if finite else 60, max(row.attempts - 1, 0)))
         quiet = row.polled and row.history[-1][1] == "deferred" and error == row.error
         event = "" if quiet else "deferred"
-        self.waits(row, "deferred", event, crash_count=crash_count, not_before=due, error=error)
+        values = {"crash_count": crash_count, "deaths": 0, "not_before": due, "error": error}
+        self.waits(row, "deferred", event, not_before_fixed=bool(how.after or retry_after), **values)
 
-    def orphaned(self, row: Row) -> None:
-        now, crash_count = self.clock(), row.crash_count + 1
-        finite = row.kind == FINITE.name and not row.polled
-        if row.attempts >= 3 if finite else crash_count >= 3:
-            self.ends(row, "failed", "abandoned", now, crash_count=crash_count, error="abandoned")
+    def orphaned(self, row: Row, machine_now: datetime) -> None:
+        now = self.clock()
+        values = {"deaths": row.deaths + 1, "attempts": max(row.attempts - (not row.polled), 0)}
+        if values["deaths"] >= DEATHS:
+            self.ends(row, "failed", "abandoned", now, error="abandoned", **values)
             return
-        wait = timedelta(0) if crash_count == 1 else fivefold(crash_count - 2)
-        self.waits(row, "queued", "orphaned", crash_count=crash_count, not_before=now + wait)
+        assert row.lease_until is not None
+        alive = row.lease_until - LEASE
+        wait = min(timedelta(minutes=5**row.deaths), HOUR) - (machine_now - alive)
+        self.waits(row, "queued", "orphaned", not_before=now + max(wait, timedelta(0)), **values)

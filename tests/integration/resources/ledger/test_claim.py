@@ -154,7 +154,8 @@ def test_sweep__finished_run__queues_its_rows_with_their_attempts_once(ledger, c
     (swept,) = ledger.sweep(finished_runs={"run", "other"})
     assert swept == ledger.get(row.id)
     assert (swept.status, swept.run_id, swept.reason_code) == ("queued", "run", "run_finished")
-    assert (swept.attempts, swept.not_before, swept.lease_until) == (1, clock(), None)
+    due = clock() + timedelta(minutes=1)
+    assert (swept.attempts, swept.deaths, swept.not_before, swept.lease_until) == (0, 1, due, None)
     assert ledger.sweep(finished_runs={"run"}) == []
 
 
@@ -176,13 +177,59 @@ def test_sweep__renewed_lease__is_never_stolen_and_an_expired_one_is(ledger, mac
     assert ledger.get(swept[0].id) == swept[0], "the late holder wrote nothing"
 
 
+MINUTES = (1, 5, 25, 60, 60, 60, 60, 60, 60)
+"""How long work waits after each death of its holder, counted from its last sign of life."""
+
+
 @pytest.mark.parametrize("kind", [FILL, FINITE])
-def test_sweep__third_death__abandons_the_row(ledger, kind):
-    for attempt in range(3):
-        die(ledger, f"run {attempt}", kind=kind)
-        (swept,) = ledger.sweep(finished_runs={f"run {attempt}"})
+def test_sweep__deaths_in_a_row__wait_ever_longer_and_the_tenth_abandons_the_row(
+    ledger, clock, machine, kind
+):
+    waits = []
+    for death in range(10):
+        die(ledger, f"run {death}", kind=kind)
+        machine.advance(seconds=40)
+        (swept,) = ledger.sweep(finished_runs={f"run {death}"})
+        waits.append(swept.not_before - clock())
+    assert [wait + timedelta(seconds=40) for wait in waits[:-1]] == [timedelta(minutes=m) for m in MINUTES]
     assert (swept.status, swept.error_kind, swept.reason_code) == ("failed", "abandoned", "abandoned")
+    assert (swept.deaths, swept.attempts) == (10, 0)
     assert ledger.events(swept.id)[-1].event == "abandoned"
+    again = ledger.retry(swept.id)
+    assert (again.status, again.deaths) == ("queued", 0), "a person starts it again"
+
+
+def test_sweep__lease_expired__queues_its_first_death_at_once(ledger, clock, machine):
+    die(ledger, "run")
+    machine.advance(seconds=61)
+    (swept,) = ledger.sweep(finished_runs=())
+    assert (swept.reason_code, swept.not_before) == ("lease_expired", clock())
+
+
+@pytest.mark.parametrize("kind", [FILL, FINITE])
+def test_defer__after_deaths__has_all_attempts_of_its_own(ledger, kind):
+    for death in range(9):
+        die(ledger, f"run {death}", kind=kind)
+        ledger.sweep(finished_runs={f"run {death}"})
+    with pytest.raises(TransientResourceError), lease(ledger, "a", run="lives", kind=kind):
+        raise TransientResourceError("HTTP 503")
+    (row,) = ledger.find(kind)
+    assert (row.status, row.attempts, row.deaths) == ("deferred", 1, 0)
+    die(ledger, "run 10", kind=kind)
+    (swept,) = ledger.sweep(finished_runs={"run 10"})
+    assert (swept.status, swept.attempts, swept.deaths) == ("queued", 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "fixed"),
+    [(TransientResourceError("slow down", retry_after=timedelta(minutes=1)), True), (OSError("oops"), False)],
+)
+def test_defer__wait__says_whether_the_source_named_its_moment(ledger, error, fixed):
+    with pytest.raises(type(error)), lease(ledger, "a"):
+        raise error
+    (row,) = ledger.find(FILL)
+    assert (row.status, row.not_before_fixed) == ("deferred", fixed)
+    assert not ledger.retry(row.id).not_before_fixed
 
 
 def test_sweep__newer_request_waits__supersedes_the_orphan_and_inherits_its_pipelines(ledger, machine):
@@ -192,5 +239,5 @@ def test_sweep__newer_request_waits__supersedes_the_orphan_and_inherits_its_pipe
     machine.advance(minutes=5)
     (swept,) = ledger.sweep(finished_runs=())
     assert (swept.id, swept.status) == (old.id, "superseded")
-    assert ledger.get(new.id).attempts == 1
+    assert (ledger.get(new.id).attempts, ledger.get(new.id).deaths) == (0, 1)
     assert ledger.pipelines.of([old.id, new.id]) == {old.id: ("p",), new.id: ("p", "q")}

@@ -390,7 +390,7 @@ class LedgerModel(RuleBasedStateMachine):
         orphans = seen & self.expected.orphans(finished, self.machine())
         assert {row.id for row in swept} == orphans, "the dead are found, the living left alone"
         for number in sorted(orphans):
-            self.expected.orphaned(self.expected.rows[number])
+            self.expected.orphaned(self.expected.rows[number], self.machine())
 
     @precondition(lambda self: self.expected.rows)
     @rule(pick=PICK)

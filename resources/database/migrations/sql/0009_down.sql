@@ -1,0 +1,2 @@
+ALTER TABLE work DROP COLUMN not_before_fixed;
+ALTER TABLE work DROP COLUMN deaths;
