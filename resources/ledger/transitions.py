@@ -216,7 +216,7 @@ def orphaned(
     """A row whose holder died: it waits, counted from the holder's last sign of life, or is given up.
 
     A killed process says nothing about what it worked on: its death is no attempt. Only work that kills
-    whoever takes it is given up, after many deaths.
+    all its workers is given up, after many deaths.
     """
     row = replace(row, deaths=row.deaths + 1, attempts=max(row.attempts - attempt, 0), reason_code=why)
     if DEATHS.exhausted(row.deaths):
