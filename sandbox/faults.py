@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import date
@@ -33,7 +34,13 @@ REFUSAL_KINDS = frozenset(
         *("bad_token", "no_permission", "no_permission_by_name"),
     }
 )
-KINDS = tuple(sorted({*HTTP_KINDS, *BROKEN_KINDS, *DATA_KINDS, *REFUSAL_KINDS, "stall"}))
+ANY = "any"
+WAYS = (
+    *("http_500", "http_503", "html", "truncate", "reset"),
+    *("empty_day", "partial_day", "rate_limit"),
+)
+"""How a call struck by `any` fails: one of these, drawn anew for every call."""
+KINDS = tuple(sorted({*HTTP_KINDS, *BROKEN_KINDS, *DATA_KINDS, *REFUSAL_KINDS, "stall", ANY}))
 
 EVERY_API = "*"
 _REVISED_SHARE = 0.05
@@ -47,7 +54,7 @@ class Fault:
     `day` limits it to answers that may hold rows of that day. `times` counts down; `rate` makes it strike
     a part of the calls, the same ones for the same `seed`. `keep` is what partial_day leaves, `seconds`
     how long a stall lasts, `limit` the number named in rate and quota messages. `seed` also chooses which
-    rows a data fault touches.
+    rows a data fault touches. `any` is another of the `WAYS` each time.
     """
 
     api: str
@@ -147,6 +154,7 @@ class Faults:
         self._lock = threading.Lock()
         self._rules: list[Fault] = list(rules)
         self._seen: list[int] = [0] * len(self._rules)
+        self._asked: Counter[str] = Counter()
 
     def set(self, api: str, kind: str, **values: Any) -> Fault:
         """Adds a rule behind the others: `faults.set("daily", "http_500", times=2)`."""
@@ -183,18 +191,40 @@ class Faults:
                 if rule.times == 0 or not rule.touches(query):
                     continue
                 self._seen[n] += 1
-                if rule.rate < 1.0 and _draw(rule, self._seen[n]) >= rule.rate:
+                luck = self._luck(n, rule, query)
+                if luck >= rule.rate:
                     continue
                 if rule.times is not None:
                     self._rules[n] = replace(rule, times=rule.times - 1)
-                struck.append(rule)
-                if not rule.changes_data:
+                hit = _one_way(rule, luck) if rule.kind == ANY else rule
+                struck.append(hit)
+                if not hit.changes_data:
                     break
         return tuple(struck)
 
+    def _luck(self, n: int, rule: Fault, query: Query) -> float:
+        """A number in [0, 1) for this call. Of `any` it depends on what is asked, and how often it was: calls
+        of several threads come in any order."""
+        if rule.kind != ANY:
+            return _draw(rule.seed, rule.kind, self._seen[n]) if rule.rate < 1.0 else 0.0
+        asked = " ".join(
+            map(
+                str,
+                (query.endpoint.name, query.trade_date, query.start, query.end, query.choices, query.codes),
+            )
+        )
+        self._asked[asked] += 1
+        return _draw(rule.seed, asked, self._asked[asked])
 
-def _draw(rule: Fault, call: int) -> float:
-    return float(noise.uniform(noise.keys(rule.seed, rule.kind, 0), call)[0])
+
+def _draw(seed: int, what: str, call: int) -> float:
+    return float(noise.uniform(noise.keys(seed, what, 0), call)[0])
+
+
+def _one_way(rule: Fault, luck: float) -> Fault:
+    """The fault that `any` is this time; a half answer has another half each time."""
+    way = WAYS[int(luck / rule.rate * len(WAYS))]
+    return replace(rule, kind=way, seed=int(luck * 2**31))
 
 
 def load_script(path: Path) -> list[Fault]:

@@ -17,7 +17,11 @@ OVERDUE_AFTER = timedelta(hours=3)
 
 
 class NotYetData(TransientResourceError):
-    """The source answered with an incomplete day; the ledger defers it."""
+    """The source answered, and the answer is no data."""
+
+
+class TooEarly(NotYetData):
+    """No seconds help: it is not published yet, or there is nothing to judge it by."""
 
     retry_in_run = False
 
@@ -32,20 +36,24 @@ def check_answer(
     if judgement.status == "empty":
         overdue = now > published_at(endpoint, day) + OVERDUE_AFTER
         due = f"{shanghai(published_at(endpoint, day)):%H:%M}"
-        raise NotYetData(
-            f"{where}: empty answer for an open day"
-            + (f", though it was due at {due} Asia/Shanghai" if overdue else ""),
-            reason_code="empty_overdue" if overdue else EMPTY_ANSWER,
-        )
+        words = f"{where}: empty answer for an open day"
+        if not overdue:
+            raise TooEarly(words, reason_code=EMPTY_ANSWER)
+        raise NotYetData(f"{words}, though it was due at {due} Asia/Shanghai", reason_code="empty_overdue")
     if judgement.status == "refused":
         raise NotYetData(f"{where}: only {judgement}; too few, not kept", reason_code="incomplete")
     if judgement.status == "unjudged":
-        raise NotYetData(
-            f"{where}: the stock list is missing, so the expected rows are unknown",
-            reason_code="stock_list_missing",
-            remedy="materialise normalized_stock_basic",
-        )
+        raise stock_list_missing(where)
     return judgement
+
+
+def stock_list_missing(where: str) -> TooEarly:
+    """Return the error of a day that waits: how many rows it must have is unknown."""
+    return TooEarly(
+        f"{where}: waiting for stock_basic, which says how many rows there must be",
+        reason_code="stock_list_missing",
+        remedy="materialise normalized_stock_basic",
+    )
 
 
 def check_calendar(endpoint: Endpoint, exchange: str, year: int, frame: pa.Table, now: datetime) -> None:
@@ -58,11 +66,10 @@ def check_calendar(endpoint: Endpoint, exchange: str, year: int, frame: pa.Table
         raise NotYetData(f"{where}: {other_years} days of other years", reason_code="bad_answer")
     days = _count(pc.greater_equal(day, pa.scalar(first)))
     if days != owed:
-        ahead = year > shanghai(now).year
-        raise NotYetData(
-            f"{where}: {days} of {owed} days" + (", not announced yet" if ahead else ""),
-            reason_code=NOT_ANNOUNCED if ahead else "incomplete",
-        )
+        words = f"{where}: {days} of {owed} days"
+        if year > shanghai(now).year:
+            raise TooEarly(f"{words}, not announced yet", reason_code=NOT_ANNOUNCED)
+        raise NotYetData(words, reason_code="incomplete")
 
 
 def _count(condition: pa.ChunkedArray) -> int:

@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
+from functools import partial
 from itertools import groupby
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from domain.market.answer import NotYetData, check_answer
+from domain.market.answer import NotYetData, check_answer, stock_list_missing
 from domain.market.catalogue import Endpoint
 from domain.market.completeness import Judgement
 from domain.market.plan import FILL
 from domain.market.trading import published_at, shanghai
-from domain.shared.error import InvalidInput, PerennialError, TransientResourceError
+from domain.shared.error import InvalidInput, PerennialError
 from domain.shared.state import PartitionState
-from resources.tushare.errors import QuotaUsedUp, RateLimited
+from resources.tushare.errors import BadAnswer
 from resources.tushare.request import TushareRequest
+from services.market.asking import Caller
 from services.market.days import days_to_write
 from services.market.service import MarketService
 from services.partitions import Attempt, Batch, Built, NotBuilt, Notify, PartitionReport, Request
 
 CODES_PER_CALL = 500
-MINUTES_WAITED = 3
-"""How often a call of a range is made again after the source refused it for the minute."""
+AGREEING, AGREEING_EMPTY, MOST_ASKED = 2, 3, 5
+"""How often the same answer must come where nothing says how many rows there are; and after how many calls a
+pass gives up."""
 log = logging.getLogger("perennial.market")
 
 
@@ -40,7 +44,9 @@ def fetch_days(
     due = [str(day) for day in days if day not in early]
     work = market.fetching(FILL, endpoint, this, report)
     try:
-        work.run(due, _Fetch(market, endpoint, report, alone=len(due) == 1).batches)
+        # A single day of a sensor's run is put off instead: the slot is free meanwhile.
+        call = Caller(market.source, patient=this.only_needed or len(due) > 1)
+        work.run(due, _Fetch(market, endpoint, this, report, call).batches)
     finally:
         market.note_source(endpoint, work)
     if early:
@@ -64,21 +70,33 @@ class _Answer:
     seconds: float
 
 
+Coming = Callable[[], _Answer]
+"""Waits for the answer of a day; raises why there is none."""
+
+
+def _each_day(first: date, last: date) -> list[dict[str, str]]:
+    days = (first + timedelta(n) for n in range((last - first).days + 1))
+    return [{"trade_date": f"{day:%Y%m%d}"} for day in days]
+
+
 @dataclass
 class _Fetch:
     """The calls of one pass. While a month is committed, the next is already being fetched."""
 
     market: MarketService
     endpoint: Endpoint
+    this: Attempt
     report: Notify
-    alone: bool
-    halt: PerennialError | None = None
-    """The source will answer nothing more for now."""
+    call: Caller
 
     def batches(self, requests: Sequence[Request]) -> Generator[Batch, None, None]:
         days = [date.fromisoformat(request.partition) for request in requests]
         months = [list(group) for _, group in groupby(days, key=lambda d: (d.year, d.month))]
         if not months:
+            return
+        if self.endpoint.expected != "unknown" and not self.market.stocks().num_rows:
+            # Asked for now, the answers could not be judged, and would be thrown away.
+            yield [NotBuilt(str(d), stock_list_missing(f"{self.endpoint.endpoint} {d}")) for d in days]
             return
         pool = ThreadPoolExecutor(self.market.workers, thread_name_prefix=f"fetch-{self.endpoint.endpoint}")
         try:
@@ -88,39 +106,62 @@ class _Fetch:
                 ahead = self._submit(pool, months[number + 1]) if number + 1 < len(months) else {}
                 before = self.market.states([self.endpoint.name], [str(d) for d in month])
                 yield [
-                    self._built(day, future, before[self.endpoint.name, str(day)])
-                    for day, future in asked.items()
+                    self._built(day, coming, before[self.endpoint.name, str(day)])
+                    for day, coming in asked.items()
                 ]
         finally:
             # After an interrupt, calls that have not begun are not made; otherwise there are none left.
             pool.shutdown(cancel_futures=True)
 
-    def _submit(self, pool: ThreadPoolExecutor, days: Sequence[date]) -> dict[date, Future[_Answer]]:
+    def _submit(self, pool: ThreadPoolExecutor, days: Sequence[date]) -> dict[date, Coming]:
         expected = self.market.expected(days) if self.endpoint.expected != "unknown" else {}
-        return {
-            day: pool.submit(self._fetch, day, expected.get((self.endpoint.name, str(day)))) for day in days
-        }
+        counts = {day: expected.get((self.endpoint.name, str(day))) for day in days}
+        if not self.endpoint.may_be_empty:
+            return {day: pool.submit(self._of_day, day, count).result for day, count in counts.items()}
+        together = pool.submit(self._of_days, days)
+        return {day: partial(self._part, together, day, count) for day, count in counts.items()}
 
-    def _fetch(self, day: date, expected: int | None) -> _Answer:
-        if self.halt is not None:
-            raise self.halt
+    def _of_day(self, day: date, expected: int | None) -> _Answer:
         began = time.monotonic()
-        frame = self._ask(day)
-        judgement = check_answer(self.endpoint, day, frame, expected, self.market.clock())
-        return _Answer(frame, judgement, time.monotonic() - began)
-
-    def _ask(self, day: date) -> pa.Table:
-        """One call. In a range, one refused for the minute waits for the next: deferred in the ledger, days
-        by the hundred would come back as a run each."""
         params = {"trade_date": f"{day:%Y%m%d}"}
-        call = TushareRequest(self.endpoint.endpoint, params, schema=self.endpoint.source_schema)
-        for patience in reversed(range(MINUTES_WAITED)):
-            try:
-                return self.market.source.fetch(call, narrow=lambda: self._narrow(day, params))
-            except RateLimited:
-                if not patience or self.alone:
-                    raise
-        raise AssertionError("unreachable")
+        frame = self.call(self._request(params), lambda: self._narrow(day, params))
+        return self._judged(day, frame, expected, time.monotonic() - began)
+
+    def _of_days(self, days: Sequence[date]) -> tuple[pa.Table, float]:
+        """The rows of several days, which nothing says the number of: believed when the same answer comes
+        again, and none had more rows. In one call for all days, as there are few rows."""
+        began = time.monotonic()
+        first, last = f"{days[0]:%Y%m%d}", f"{days[-1]:%Y%m%d}"
+        request = self._request({"start_date": first, "end_date": last})
+        best, times = request.schema.empty_table(), 0
+        for _ in range(MOST_ASKED):
+            frame = self.call(request, lambda: _each_day(days[0], days[-1]))
+            frame = frame.sort_by([(name, "ascending") for name in frame.column_names])
+            if frame.equals(best):
+                times += 1
+            elif frame.num_rows >= best.num_rows:
+                best, times = frame, 1
+            if times == (AGREEING if best.num_rows else AGREEING_EMPTY):
+                return self._within(days, best), (time.monotonic() - began) / len(days)
+        raise BadAnswer(f"{request.api_name} {days[0]} to {days[-1]}: another answer each time")
+
+    def _within(self, days: Sequence[date], frame: pa.Table) -> pa.Table:
+        seen = pc.min_max(frame["trade_date"]).as_py()
+        if frame.num_rows and not days[0] <= seen["min"] <= seen["max"] <= days[-1]:
+            what = f"{self.endpoint.endpoint} {days[0]} to {days[-1]}"
+            raise BadAnswer(f"{what}: rows of other days, from {seen['min']} to {seen['max']}")
+        return frame
+
+    def _part(self, together: Future[tuple[pa.Table, float]], day: date, expected: int | None) -> _Answer:
+        frame, seconds = together.result()
+        return self._judged(day, frame.filter(pc.equal(frame["trade_date"], day)), expected, seconds)
+
+    def _judged(self, day: date, frame: pa.Table, expected: int | None, seconds: float) -> _Answer:
+        judgement = check_answer(self.endpoint, day, frame, expected, self.market.clock())
+        return _Answer(frame, judgement, seconds)
+
+    def _request(self, params: Mapping[str, str]) -> TushareRequest:
+        return TushareRequest(self.endpoint.endpoint, params, schema=self.endpoint.source_schema)
 
     def _narrow(self, day: date, params: Mapping[str, str]) -> list[dict[str, str]]:
         """A page was full: ask for the listed stocks, some hundred codes at a time."""
@@ -130,15 +171,14 @@ class _Fetch:
             for i in range(0, len(codes), CODES_PER_CALL)
         ]
 
-    def _built(self, day: date, future: Future[_Answer], before: PartitionState) -> Built | NotBuilt:
+    def _built(self, day: date, coming: Coming, before: PartitionState) -> Built | NotBuilt:
         try:
-            answer = future.result()
+            answer = coming()
         except NotYetData as error:
-            self.report([PartitionReport(self.endpoint.table, str(day), "refused", reason=error.message)])
+            if self.this.final or not error.retry_in_run:
+                self.report([PartitionReport(self.endpoint.table, str(day), "refused", reason=error.message)])
             return NotBuilt(str(day), error)
         except PerennialError as error:
-            if isinstance(error, QuotaUsedUp) or not isinstance(error, TransientResourceError):
-                self.halt = error
             return NotBuilt(str(day), error)
         except Exception as error:
             log.exception("%s %s", self.endpoint.endpoint, day)

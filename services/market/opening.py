@@ -8,6 +8,7 @@ from domain.market.catalogue import catalogue
 from domain.market.observed import Rules
 from domain.market.plan import KINDS
 from domain.market.tables import all_tables, views
+from services.market.asking import KeptAnswers
 from services.market.service import MarketService
 from services.market.settings import MarketSettings
 from services.storage import open_lake, open_ledger
@@ -67,5 +68,6 @@ def open_service(settings: MarketSettings, *, write: bool = False) -> MarketServ
             configuration=settings.source_fingerprint,
         ),
         connect=connect,
+        answers=KeptAnswers.at(settings.answers),
         workers=settings.fetch_workers,
     )

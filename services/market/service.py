@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from resources.ledger.freshness import Freshness
     from resources.ledger.provenance import Provenance
     from resources.tushare.client import TushareClient
+    from services.market.asking import KeptAnswers
 
 LEADING = "SSE"
 """The exchange whose open days are the market's."""
@@ -54,6 +55,7 @@ class MarketService:
     clock: Clock
     rules: Rules
     connect: Callable[[], TushareClient]
+    answers: KeptAnswers
     workers: int = 4
     _kept: dict[Hashable, tuple[Hashable, Any]] = field(default_factory=dict, repr=False)
 

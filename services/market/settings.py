@@ -93,6 +93,12 @@ class MarketSettings(StorageSettings):
         return self.tushare_token.get_secret_value() or SANDBOX_TOKEN
 
     @property
+    def answers(self) -> str:
+        """Where answers of the source are kept until a reference is whole."""
+        remote = self.warehouse.startswith("s3://")
+        return f"{self.warehouse}-answers" if remote else f"file://{self.home / 'answers'}"
+
+    @property
     def source_is_unlimited(self) -> bool:
         """Whether the source counts no calls: the sandbox with its token for benchmarks."""
         return self.source == "sandbox" and self.token == SANDBOX_UNLIMITED

@@ -25,11 +25,11 @@ A_DAY = timedelta(hours=30)
 
 WAITED_OUT = ("http_429", "rate_limit", "rate_limit_by_name")
 """A range waits for the source's next minute, in real time: these strike a few times only."""
-UNTRUE = ("revised_day",)
-"""Answers that nothing distinguishes from true ones; they are left out."""
+LEFT_OUT = ("revised_day", "any")
+"""Answers that nothing distinguishes from true ones; and all ways at once, which `unsteady.py` plays."""
 THIN = ("partial_day", "empty_day")
 ANY_COUNT = "suspend_d"
-"""No reference says how many suspensions a day has, so any answer is believed."""
+"""No reference says how many suspensions a day has: the same answer some times in a row is believed."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class FaultKind:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def rules(self, rate: float, luck: random.Random) -> Iterator[Fault]:
-        """Thin answers strike only days whose rows are counted: nothing says how long the first stock list
-        should be, and compared with a short list half a day is whole."""
+        """Thin answers strike only days whose rows are counted: of the others, and of the first stock list,
+        the same half is believed when it comes again."""
         counted = [e.endpoint for e in catalogue().daily if e.endpoint != ANY_COUNT]
         for api in counted if self.kind in THIN else ("*",):
             yield Fault(api, self.kind, rate=rate, seed=luck.randrange(2**31), **self.details)
@@ -54,7 +54,7 @@ def fault_kinds() -> list[FaultKind]:
         "partial_day": {"keep": 0.5},
         **{kind: {"times": 3} for kind in WAITED_OUT},
     }
-    return [FaultKind(kind, details.get(kind, {})) for kind in KINDS if kind not in UNTRUE]
+    return [FaultKind(kind, details.get(kind, {})) for kind in KINDS if kind not in LEFT_OUT]
 
 
 def rounds(base: Baseline, mixed: int) -> dict[str, Round]:
@@ -147,6 +147,8 @@ def _refused(calls: list[Call]) -> Iterator[tuple[str, str]]:
         name = by_api[call.api].name
         if day := call.params.get("trade_date"):
             yield f"{name}:{day[:4]}-{day[4:6]}-{day[6:]}", kinds[-1]
+        elif call.api == ANY_COUNT:
+            continue  # a call for many days, of which any has the reason
         elif year := call.params.get("start_date"):
             yield f"{name}:{year[:4]}", kinds[-1]
         else:

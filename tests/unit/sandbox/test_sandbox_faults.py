@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import date
 from pathlib import Path
 
@@ -45,6 +46,17 @@ def test_strike__other_api_or_day__is_left_alone() -> None:
     assert kinds(rules, query(trade_date="20261116")) == []
     assert kinds(rules, query(ts_code="000001.SZ", start_date="20261101")) == ["http_500"]
     assert kinds(rules, query(ts_code="000001.SZ", end_date="20261101")) == []
+
+
+def test_strike__any__hits_the_share_in_every_way_whatever_the_order_of_the_calls() -> None:
+    days = [query(trade_date=f"202611{day:02}") for day in range(1, 31)] * 40
+    one, other = (Faults([Fault("*", "any", rate=0.25, seed=3)]) for _ in range(2))
+    struck = [kinds(one, asked) for asked in days]
+    backwards = {asked.trade_date: kinds(other, asked) for asked in reversed(days[:30])}
+    counts = Counter(kind for found in struck for kind in found)
+    assert set(counts) == set(faults.WAYS)
+    assert 0.22 < sum(counts.values()) / len(days) < 0.28
+    assert backwards == {asked.trade_date: found for asked, found in zip(days[:30], struck, strict=False)}
 
 
 def test_strike__rate__hits_the_same_calls_for_the_same_seed() -> None:

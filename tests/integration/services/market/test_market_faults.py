@@ -40,13 +40,13 @@ class Case:
 SECONDS_HELP = [
     Case("http_500", "source_fails", PASSES),
     Case("truncate", "source_down", PASSES),
+    Case("partial_day", "incomplete", PASSES, details={"keep": 0.5}),
+    Case("duplicate_rows", "bad_answer", PASSES),
 ]
 ONLY_LATER_HELPS = [
     Case("rate_limit", "rate_limit"),
     Case("day_quota", "quota", wait=(timedelta(0), timedelta(days=1))),
     Case("empty_day", "empty_answer", table="normalized_daily"),  # published at 16:00: not overdue yet
-    Case("partial_day", "incomplete", details={"keep": 0.5}),
-    Case("duplicate_rows", "bad_answer"),
 ]
 
 
@@ -114,6 +114,7 @@ def test_fetch__empty_long_after_publication__is_overdue(app: MarketApp) -> None
     row = app.newest(KEY)
     assert row.reason_code == "empty_overdue"
     assert row.error == (
+        "adj_factor failed after 3 retries: "
         "adj_factor 2024-09-30: empty answer for an open day, though it was due at 09:30 Asia/Shanghai"
     )
 

@@ -41,11 +41,13 @@ def test_check_answer__nine_tenths__are_data(count: int, status: str) -> None:
     assert (judgement.status, judgement.rows, judgement.expected) == (status, count, 100)
 
 
-def test_check_answer__not_data_yet__is_transient_and_not_for_this_run() -> None:
-    """Seconds do not help; the ledger asks again later."""
+def test_check_answer__no_data__is_asked_again_in_this_run_unless_it_is_early() -> None:
     for error in (refused(factors(0)), refused(factors(10)), refused(factors(100, date(2026, 11, 16)))):
         assert isinstance(error, TransientResourceError)
-        assert not error.retry_in_run
+        assert error.retry_in_run
+    early = refused(factors(0), endpoint=PRICES, now=shanghai_time("2026-11-17 16:01"))
+    assert not early.retry_in_run
+    assert not refused(factors(10), expected=None).retry_in_run
 
 
 @pytest.mark.parametrize(
