@@ -91,15 +91,19 @@ class Materialization:
         with self.ledger.lease(self.kind, keys, self.this.run_id, retry_in=retry_in) as lease:
             self._take_over(lease)
             requests = self._requests(lease, self._readable(lease))
+            self._show_progress(len(requests))
             with closing(build(requests)) as batches:
                 for batch in batches:
                     self._write(lease, batch)
-                    if len(requests) > 1:
-                        done = len(self.committed) + len(self.failures)
-                        progress.info("%s: %d of %d partitions", self._name, done, len(requests))
+                    self._show_progress(len(requests))
             if self.later:
                 raise self._another_pass()
         self._raise_failures(len(partitions))
+
+    def _show_progress(self, of: int) -> None:
+        if of > 1:
+            done = len(self.committed) + len(self.failures)
+            progress.info("%s: %d of %d partitions", self._name, done, of)
 
     @property
     def _name(self) -> str:

@@ -173,9 +173,8 @@ def _readable(settings: Settings) -> Iterator[MarketService]:
 
 
 def fill(settings: Settings, market: MarketService, request: BackfillRequest) -> Backfilled:
-    """Backfill in this process, with progress on a terminal."""
+    """Backfill in this process."""
     from assets.policies.tags import ONLY, ONLY_NEEDED
-    from orchestration.cli.progress import progress
     from orchestration.cli.runner import report_run, runner
     from services.market.backfill import run_backfill
 
@@ -189,8 +188,7 @@ def fill(settings: Settings, market: MarketService, request: BackfillRequest) ->
             span = (str(days[0]), str(days[1])) if days else None
             if span:
                 say(f"backfilling {span[0]} to {span[1]}")
-            with progress():
-                end = run.run(tables, domain="market", partition=partition or None, days=span, tags=tags)
+            end = run.run(tables, domain="market", partition=partition or None, days=span, tags=tags)
             report_run(" … ".join(span) if span else partition or "ALL", tables, end)
             return end.success
 

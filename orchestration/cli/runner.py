@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from domain.shared.error import PerennialError
 from orchestration import registry
 from orchestration.cli.output import say
+from orchestration.cli.progress import progress
 from orchestration.settings import Settings
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class Runner:
                 "dagster/asset_partition_range_start": days[0],
                 "dagster/asset_partition_range_end": days[1],
             }
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), progress():
             warnings.simplefilter("ignore")
             result = self._job.execute_in_process(
                 instance=self.instance,

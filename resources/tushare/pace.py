@@ -7,6 +7,7 @@ clock. The server counts as well: what it refuses closes the window for everybod
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -28,6 +29,9 @@ _GUARD = timedelta(milliseconds=250)
 """No call starts this close to a window's end: the server would count it in the next one."""
 _LONGEST = 2 * WINDOW
 """How long one call waits, at most."""
+
+_waits = logging.getLogger("perennial.progress.wait")
+"""What the command shows while it waits."""
 
 pace = sa.Table(
     "pace",
@@ -81,7 +85,9 @@ class Pacer:
             if waited > _LONGEST:
                 text = f"{self._source}: none of {self._limit} calls per minute became free in {_LONGEST}"
                 raise RateLimited(text, retry_after=WINDOW)
-            self._sleep(pause.total_seconds())
+            seconds = pause.total_seconds()
+            _waits.info("%s: no call is free for %.0f s", self._source, seconds)
+            self._sleep(seconds)
 
     def mark_used_up(self) -> None:
         """Closes this window for every process of the home, because the server refused a call."""

@@ -1,0 +1,85 @@
+"""`market backfill` on a terminal: the bar moves, and waits for the rate are shown."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.integration.services.market.market_app import MarketApp
+
+SECONDS = 60
+COMMANDS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+"""What a terminal obeys instead of showing it."""
+
+
+class Terminal:
+    """A process on a terminal of its own, and what it wrote there."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._ours, its = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "orchestration.cli", *arguments],
+            stdin=its,
+            stdout=its,
+            stderr=its,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+            preexec_fn=self._take_terminal,  # noqa: PLW1509 - a terminal that sends signals
+            start_new_session=True,
+        )
+        os.close(its)
+        self.written = ""
+
+    @staticmethod
+    def _take_terminal() -> None:
+        import fcntl
+        import termios
+
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    def read_until(self, pattern: str) -> re.Match[str]:
+        deadline = time.monotonic() + SECONDS
+        while (found := re.search(pattern, COMMANDS.sub("", self.written))) is None:
+            assert time.monotonic() < deadline, self.written[-2000:]
+            assert self._read(), f"ended: {self.written[-2000:]}"
+        return found
+
+    def _read(self) -> bool:
+        if not select.select([self._ours], [], [], 1)[0]:
+            return True
+        try:
+            text = os.read(self._ours, 65536)
+        except OSError:  # its end is closed
+            return False
+        self.written += text.decode()
+        return bool(text)
+
+    def kill(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(SECONDS)
+        os.close(self._ours)
+
+
+@pytest.mark.slow
+def test_backfill__on_a_terminal__moves_its_bar_and_counts_the_wait_down(app: MarketApp) -> None:
+    """With four calls a minute: three days of August, then the days of September wait."""
+    app.set(TUSHARE_CALLS_PER_MINUTE="4")
+    app.let_time_run()
+    terminal = Terminal(
+        "market", "backfill", "--table", "suspensions", "--from", "2024-08-28", "--to", "2024-09-20"
+    )
+    try:
+        terminal.read_until(r"suspensions .* 0/16 ")
+        terminal.read_until(r"suspensions .* 3/16 ")
+        first = terminal.read_until(r"no more calls in this minute, going on in (\d+) s")
+        terminal.read_until(rf"going on in (?!{first[1]} s)\d+ s")
+    finally:
+        terminal.kill()
+    assert app.rows("suspensions", "2024-08-28")
