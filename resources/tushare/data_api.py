@@ -54,12 +54,12 @@ class CheckedDataApi(DataApi):  # type: ignore[misc]  # the package has no types
 
     def rows(self, api_name: str, fields: str, params: Mapping[str, Any]) -> Rows:
         """The rows of one paced call, one attempt; or a typed error."""
-        self._pacer.take()
+        self._pacer.take(api_name)
         try:
             return self._attempt(api_name, fields, params)
         except RateLimited as error:
-            if error.retry_after is None or error.retry_after >= MINUTE:  # not for "one second, please"
-                self._pacer.mark_used_up()
+            # "So many a minute" is over with the minute; a number of seconds is meant as it is.
+            self._pacer.pause(api_name, None if error.retry_after == MINUTE else error.retry_after)
             raise
         except PerennialError:
             raise

@@ -2,7 +2,7 @@
 
 A process reserves calls in small blocks, so that the database is asked once per block and not once
 per call; what it does not use by the end of the window is lost. Windows are minutes of the *machine*
-clock. The server counts as well: what it refuses closes the window for everybody here.
+clock. The server counts as well, by endpoint: what it refuses pauses that endpoint for everybody here.
 """
 
 from __future__ import annotations
@@ -74,38 +74,48 @@ class Pacer:
         self._lock = threading.Lock()
         self._window: datetime | None = None
         self._left = 0
+        self._paused: dict[str, datetime] = {}
+        """Until when the server wants no call, by endpoint."""
 
-    def take(self) -> None:
+    def take(self, api_name: str) -> None:
         """Returns when one call may be made; RateLimited if that would take more than about two minutes."""
         if self._engine is None:
             return
         waited = timedelta(0)
-        while (pause := self._try(self._engine)) is not None:
+        while (pause := self._try(self._engine, api_name)) is not None:
             waited += pause
             if waited > _LONGEST:
-                text = f"{self._source}: none of {self._limit} calls per minute became free in {_LONGEST}"
-                raise RateLimited(text, retry_after=WINDOW)
+                text = f"{api_name}: no call of {self._source} became free in {_LONGEST}"
+                raise RateLimited(text, retry_after=max(pause, WINDOW))
             seconds = pause.total_seconds()
-            _waits.info("%s: no call is free for %.0f s", self._source, seconds)
+            _waits.info("%s: no call is free for %.0f s", api_name, seconds)
             self._sleep(seconds)
 
-    def mark_used_up(self) -> None:
-        """Closes this window for every process of the home, because the server refused a call."""
+    def pause(self, api_name: str, wait: timedelta | None) -> None:
+        """Pauses an endpoint for every process of the home, because the server refused a call: for this long,
+        or until the minute is over."""
         if self._engine is None:
             return
+        now = self._clock()
+        until = _window_of(now) + WINDOW if wait is None else now + wait
         with self._lock:
-            window = _window_of(self._clock())
-            self._window, self._left = window, 0
+            self._paused[api_name] = until
             with writing(self._engine) as connection:
-                connection.execute(self._reserve(connection, window, used=self._limit, closing=True))
+                row = {"source": self._key(api_name), "window_start": until, "used": 0}
+                connection.execute(insert_into(pace, connection).values(row).on_conflict_do_nothing())
 
-    def _try(self, engine: sa.Engine) -> timedelta | None:
+    def _key(self, api_name: str) -> str:
+        return f"{self._source}.{api_name}"
+
+    def _try(self, engine: sa.Engine, api_name: str) -> timedelta | None:
         """None if a call was taken, otherwise how long to wait before the next try."""
         with self._lock:
             while True:
                 # Read again after each reservation: it may have lasted past the end of the window.
                 now = self._clock()
                 window = _window_of(now)
+                if (until := self._paused.get(api_name, now)) > now:
+                    return until - now
                 pause = window + WINDOW - now
                 if pause <= _GUARD:
                     return pause
@@ -119,28 +129,32 @@ class Pacer:
                     return pause
 
     def _granted(self, engine: sa.Engine, window: datetime) -> int:
-        """A block of the window, or a single call of what a block no longer fits in, or nothing."""
+        """A block of the window, or a single call of what a block no longer fits in, or nothing. Learns which
+        endpoints other processes paused."""
         with writing(engine) as connection:
+            prefix = self._key("")
+            later = pace.c.source.startswith(prefix), pace.c.window_start > window
+            for source, until, _ in connection.execute(sa.select(pace).where(*later)):
+                api_name = source.removeprefix(prefix)
+                self._paused[api_name] = max(until, self._paused.get(api_name, window))
             for size in (self._block, 1):
                 used = connection.execute(self._reserve(connection, window, used=size)).scalar_one_or_none()
                 if used is None:
                     continue
                 if used == size:  # the first reservation of a window deletes old ones
                     old = pace.c.window_start < window - _KEPT
-                    connection.execute(sa.delete(pace).where(pace.c.source == self._source, old))
+                    ours = (pace.c.source == self._source) | pace.c.source.startswith(prefix)
+                    connection.execute(sa.delete(pace).where(ours, old))
                 return size
         return 0
 
-    def _reserve(
-        self, connection: sa.Connection, window: datetime, *, used: int, closing: bool = False
-    ) -> sa.Executable:
+    def _reserve(self, connection: sa.Connection, window: datetime, *, used: int) -> sa.Executable:
         """One statement, so that it is atomic on both databases: no row comes back when nothing is left."""
         statement = insert_into(pace, connection).values(source=self._source, window_start=window, used=used)
-        total = sa.literal(self._limit) if closing else pace.c.used + used
         return statement.on_conflict_do_update(
             index_elements=[pace.c.source, pace.c.window_start],
-            set_={"used": total},
-            where=None if closing else pace.c.used + used <= self._limit,
+            set_={"used": pace.c.used + used},
+            where=pace.c.used + used <= self._limit,
         ).returning(pace.c.used)
 
 

@@ -2,7 +2,7 @@
 
 import copy
 from contextlib import closing
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -128,14 +128,16 @@ def test_package_api__http_error__raises_instead_of_an_empty_frame(
     assert len(server.calls) == calls, "probing for private names calls nobody"
 
 
-def test_fetch__rate_limit_of_the_minute__closes_the_minute_for_every_process(server: WireServer) -> None:
-    closed = []
+def test_fetch__refused_for_its_rate__pauses_its_endpoint_as_long_as_the_source_says(
+    server: WireServer,
+) -> None:
+    pauses: list[tuple[str, timedelta | None]] = []
 
-    class ClosedMinutes(Pacer):
-        def mark_used_up(self) -> None:
-            closed.append(True)
+    class Pauses(Pacer):
+        def pause(self, api_name: str, wait: timedelta | None) -> None:
+            pauses.append((api_name, wait))
 
-    with closing(client_of(server, PATIENT, ClosedMinutes(None, per_minute=1))) as client:
+    with closing(client_of(server, PATIENT, Pauses(None, per_minute=1))) as client:
         for reply in (
             refusal_reply(40203, "抱歉，您每分钟最多访问该接口50次"),
             Reply(status="429 Slow Down"),
@@ -145,7 +147,7 @@ def test_fetch__rate_limit_of_the_minute__closes_the_minute_for_every_process(se
             server.answer = lambda _, reply=reply: reply  # type: ignore[misc]
             with pytest.raises(TransientResourceError):
                 client.fetch(DAILY)
-    assert closed == [True, True]
+    assert pauses == [("daily", None), ("daily", None), ("daily", timedelta(seconds=1))]
 
 
 def test_client__empty_token__is_refused_before_any_call() -> None:

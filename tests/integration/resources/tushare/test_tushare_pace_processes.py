@@ -28,7 +28,7 @@ pacer = Pacer(open_engine(url), per_minute=limit, clock=lambda: now, sleeper=sle
 sys.stdin.readline()
 for _ in range(calls):
     try:
-        pacer.take()
+        pacer.take("daily")
     except RateLimited:
         continue
     print(now.isoformat())

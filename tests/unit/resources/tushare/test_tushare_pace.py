@@ -34,7 +34,7 @@ def test_take__minute_used_up__waits_for_the_next(engine: sa.Engine, time_: Any)
     time_.now += timedelta(seconds=20)
     pacer = pacer_of(engine, time_, 50)
     for _ in range(51):
-        pacer.take()
+        pacer.take("daily")
     assert time_.naps == [40.0]
     assert time_.now == FIRST + timedelta(minutes=1)
 
@@ -43,7 +43,7 @@ def test_take__minute_used_up__waits_for_the_next(engine: sa.Engine, time_: Any)
 def test_take__one_process__loses_no_call_to_blocks(engine: sa.Engine, time_: Any, limit: int) -> None:
     pacer = pacer_of(engine, time_, limit)
     for _ in range(limit):
-        pacer.take()
+        pacer.take("daily")
     assert time_.naps == []
 
 
@@ -51,7 +51,7 @@ def test_take__several_pacers__share_the_limit(engine: sa.Engine, time_: Any) ->
     pacers = [pacer_of(engine, time_, 50) for _ in range(3)]
     called: Counter[datetime] = Counter()
     for turn in range(90):
-        pacers[turn % 3].take()
+        pacers[turn % 3].take("daily")
         called[time_.now.replace(second=0)] += 1
     assert max(called.values()) <= 50
     assert sum(called.values()) == 90
@@ -62,26 +62,58 @@ def test_take__many_calls__writes_once_per_block(engine: sa.Engine, time_: Any) 
     sa.event.listen(engine, "before_cursor_execute", lambda *event: asked.append(event[2]))
     pacer = pacer_of(engine, time_, 1000)
     for _ in range(100):
-        pacer.take()
+        pacer.take("daily")
     assert sum(text.startswith("INSERT INTO pace") for text in asked) == 10
 
 
 def test_take__edge_of_a_minute__waits(engine: sa.Engine, time_: Any) -> None:
     time_.now += timedelta(seconds=59.9)
-    pacer_of(engine, time_, 50).take()
+    pacer_of(engine, time_, 50).take("daily")
     assert time_.naps == [pytest.approx(0.1)]
     assert windows(engine) == {FIRST + timedelta(minutes=1): 5}
 
 
-def test_mark_used_up__one_pacer__stops_every_process(engine: sa.Engine, time_: Any) -> None:
+def test_pause__for_the_minute__stops_that_endpoint_in_every_process(engine: sa.Engine, time_: Any) -> None:
+    time_.now += timedelta(seconds=20)
     reported, other = pacer_of(engine, time_, 50), pacer_of(engine, time_, 50)
-    reported.take()
-    reported.mark_used_up()
-    other.take()
-    assert time_.naps == [60.0]
-    time_.now = FIRST
-    reported.take()
-    assert time_.naps == [60.0, 60.0]
+    reported.take("daily")
+    reported.pause("daily", None)
+    reported.take("adj_factor")
+    other.take("adj_factor")
+    assert time_.naps == []
+    other.take("daily")
+    assert time_.naps == [40.0]
+    time_.now = FIRST + timedelta(seconds=20)
+    reported.take("daily")
+    assert time_.naps == [40.0, 40.0]
+
+
+def test_pause__as_long_as_the_source_says__is_not_rounded(engine: sa.Engine, time_: Any) -> None:
+    pacer = pacer_of(engine, time_, 50)
+    pacer.take("daily")
+    pacer.pause("daily", timedelta(seconds=7))
+    pacer.take("daily")
+    assert time_.naps == [7.0]
+
+
+def test_take__paused_for_long__raises_with_what_is_left(engine: sa.Engine, time_: Any) -> None:
+    pacer = pacer_of(engine, time_, 50)
+    pacer.pause("daily", timedelta(minutes=9))
+    with pytest.raises(RateLimited) as caught:
+        pacer.take("daily")
+    assert caught.value.retry_after == timedelta(minutes=9)
+    assert time_.naps == []
+    pacer.take("adj_factor")
+
+
+def test_take__waits__tells_what_waits_and_how_long(
+    engine: sa.Engine, time_: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "perennial.progress.wait")
+    pacer = pacer_of(engine, time_, 50)
+    pacer.pause("daily", None)
+    pacer.take("daily")
+    assert [record.args for record in caplog.records] == [("daily", 60.0)]
 
 
 def test_take__nothing_free__waits_two_minutes_at_most(engine: sa.Engine, time_: Any) -> None:
@@ -89,18 +121,18 @@ def test_take__nothing_free__waits_two_minutes_at_most(engine: sa.Engine, time_:
         for minute in range(5):
             row = {"source": "tushare", "window_start": FIRST + timedelta(minutes=minute), "used": 50}
             connection.execute(sa.insert(pace).values(row))
-    with pytest.raises(RateLimited, match="none of 50 calls per minute became free") as caught:
-        pacer_of(engine, time_, 50).take()
+    with pytest.raises(RateLimited, match="daily: no call of tushare became free") as caught:
+        pacer_of(engine, time_, 50).take("daily")
     assert sum(time_.naps) == 120.0
     assert caught.value.retry_after == timedelta(minutes=1)
     assert not caught.value.retry_in_run
 
 
 def test_take__old_windows__are_deleted_of_this_source_only(engine: sa.Engine, time_: Any) -> None:
-    Pacer(engine, per_minute=50, source="elsewhere", clock=time_.clock, sleeper=time_.sleep).take()
+    Pacer(engine, per_minute=50, source="elsewhere", clock=time_.clock, sleeper=time_.sleep).take("daily")
     pacer = pacer_of(engine, time_, 50)
     for _ in range(30):
-        pacer.take()
+        pacer.take("daily")
         time_.now += timedelta(minutes=1)
     with engine.connect() as connection:
         rows = connection.execute(sa.select(pace.c.source, sa.func.count()).group_by(pace.c.source)).all()
