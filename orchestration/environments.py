@@ -32,10 +32,20 @@ _log = logging.getLogger("perennial.settings")
 Group = TypeVar("Group", bound=StorageSettings)
 
 
-def load_settings(environ: Mapping[str, str] | None = None, *, clock: Clock = machine_clock) -> Settings:
-    """The settings of `environ` (default: of this process). Raises InvalidInput with every problem found."""
+def load_settings(
+    environ: Mapping[str, str] | None = None,
+    *,
+    home: str | Path | None = None,
+    clock: Clock = machine_clock,
+) -> Settings:
+    """The settings of `environ` (default: of this process), or of another `home`.
+
+    Raises InvalidInput with every problem found.
+    """
     variables = os.environ if environ is None else environ
     given = {name: raw.strip() for name, raw in variables.items() if raw.strip()}
+    if home is not None:
+        given[f"{PREFIX}HOME"] = str(home)
     given.setdefault(f"{PREFIX}HOME", str(default_home(PROJECT_ROOT, Path.cwd())))
     problems: list[str] = []
     settings = _read(Settings, given, problems)

@@ -12,7 +12,7 @@ from domain.shared.error import InvalidInput
 from orchestration import registry
 from orchestration.cli.output import answer, say
 from orchestration.environments import child_environment, load_settings
-from resources.lake.location import LakeLocation
+from orchestration.reading import Reader
 
 if TYPE_CHECKING:
     from orchestration.settings import Settings
@@ -65,7 +65,7 @@ def break_day(
     settings = load_settings()
     _require_sandbox(settings)
     name = registry.table_name(settings, table)
-    properties = LakeLocation.of(settings.catalog_url, settings.warehouse, settings.home).properties
+    properties = Reader(settings).location.properties
     for day in days or (None,):
         key, done = break_partition(properties, name, how, day)
         answer(f"{name} {key}: {done}")

@@ -5,15 +5,17 @@ Readers need no lock and no pyiceberg; writers hold one lock per table and commi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 from pathlib import Path
-from typing import Unpack
+from typing import Any, TypeVar, Unpack
 
 import pyarrow as pa
 
 from domain.shared.error import InvalidInput
 from domain.shared.table import Table, Version
+from resources.lake.attach import attach
 from resources.lake.catalog import Catalog
 from resources.lake.catalog_reader import catalog_reader
 from resources.lake.engine import Engine
@@ -31,6 +33,7 @@ from resources.lake.view import Views, check_known
 from resources.lake.write import Commit, Guard, Writer
 from resources.objects.store import store_for
 
+Answer = TypeVar("Answer")
 __all__ = ["CATALOG_NAME", "Commit", "Lake", "MaintenanceReport"]
 
 
@@ -119,11 +122,22 @@ class Lake:
 
         A person may have typed it: it runs on a locked database, and reaches the tables' files only.
         """
-        return self._query.run(query, how, typed=True)
+        return self._query.run(query, how, typed=True, read=_arrow)
+
+    def stream(
+        self, query: str, write: Callable[[pa.RecordBatchReader], Answer], **how: Unpack[How]
+    ) -> Answer:
+        """As `sql`; what `write` makes of the result, of which it reads one batch after the other."""
+        return self._query.run(query, how, typed=True, read=lambda found: write(found.to_arrow_reader()))
 
     def query(self, query: str, **how: Unpack[How]) -> pa.Table:
         """As `sql`, for statements of our own code, without the cost of a locked database."""
-        return self._query.run(query, how, typed=False)
+        return self._query.run(query, how, typed=False, read=_arrow)
+
+    def attach(self, path: Path, now: datetime) -> int:
+        """Write a DuckDB file with a view of each table as it is now; how many there are."""
+        views = self._views.of_all(list(self.tables.values()))
+        return attach(path, views, self._query.computed, self._engine, now)
 
     # Observing
 
@@ -157,3 +171,7 @@ class Lake:
 
     def _table(self, name: str) -> Table:
         return check_known(self.tables, name)
+
+
+def _arrow(relation: Any) -> pa.Table:
+    return relation.to_arrow_table()

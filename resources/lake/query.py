@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -23,8 +23,11 @@ from resources.lake.view import View, Views, check_known
 _READING_NODES = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
 _NODE = re.compile(r'"type":"(\w+_NODE)"')
 """In a statement as `json_serialize_sql` writes it; in its texts the quotes would be escaped."""
+_BARE = re.compile(r'"qualified_name":\{"path":\["(\w+)"\]\}')
+"""A relation that a statement names without its namespace, in the same text."""
 _CATALOGUE = re.compile(r"\b(information_schema|pg_catalog|show)\b|\bduckdb_")
-_REMEDY = "ask one SELECT (or DESCRIBE, SUMMARIZE, SHOW ALL TABLES); only assets change the lake"
+_REMEDY = "ask one SELECT (or DESCRIBE, SUMMARIZE, SHOW TABLES); only assets change the lake"
+Answer = TypeVar("Answer")
 
 
 class How(TypedDict, total=False):
@@ -46,14 +49,14 @@ class Query:
     computed: Mapping[str, str]
     """SELECTs of our own over the tables, by the name readers use."""
 
-    def run(self, query: str, how: How, *, typed: bool) -> pa.Table:
-        """The result of a statement, `typed` by a person or of our own code."""
+    def run(self, query: str, how: How, *, typed: bool, read: Callable[[Any], Answer]) -> Answer:
+        """What `read` makes of DuckDB's relation of a statement, `typed` by a person or of our own code."""
         as_of, extra, partitions = how.get("as_of"), how.get("extra") or {}, how.get("partitions") or {}
         for name in (*(as_of if isinstance(as_of, Mapping) else ()), *partitions):
             check_known(self.tables, name)
-        if typed:
-            check_reading(query)
-        asked = _named(query, (*self.tables, *self.computed, *extra))
+        known = (*self.tables, *self.computed, *extra)
+        bare = _full_names(check_reading(query), known) if typed else {}
+        asked = _named(query, known, bare.values())
         computed = {n: self.computed[n] for n in asked if n in self.computed}
         underlying = [n for sql in computed.values() for n in _named(sql, self.tables)]
         names = [n for n in dict.fromkeys([*asked, *underlying]) if n in self.tables]
@@ -64,12 +67,14 @@ class Query:
         with self.engine.connect(locked=typed) as connection:
             connection.begin()
             self._create_relations(connection, views, extra, computed)
+            for name, full in bare.items():
+                _create_view(connection, name, f"FROM {_identifier(full)}")
             with self.engine.explained(*views.values(), typed=True):
                 try:
-                    found: pa.Table = connection.sql(query, params=how.get("params")).to_arrow_table()
+                    found = read(connection.sql(query, params=how.get("params")))
                 except duckdb.CatalogException as error:
                     # DuckDB would suggest its own tables, people want ours.
-                    tables = ", ".join(sorted({*self.tables, *self.computed, *extra}))
+                    tables = ", ".join(sorted(known))
                     raise InvalidInput(
                         f"the query cannot be run: {str(error).splitlines()[0]}",
                         reason_code="invalid_sql",
@@ -100,8 +105,8 @@ class Query:
 
 
 @lru_cache(maxsize=64)  # statements repeat
-def check_reading(query: str) -> None:
-    """Refuse what is not one statement that only reads."""
+def check_reading(query: str) -> frozenset[str]:
+    """Refuse what is not one statement that only reads; return the relations named without a namespace."""
     with compute.connection() as connection:
         try:
             statements = connection.extract_statements(query)
@@ -114,20 +119,30 @@ def check_reading(query: str) -> None:
         raise _no_reading("the query cannot be read as one that only reads")
     if not _READING_NODES.issuperset(_NODE.findall(tree)):
         raise _no_reading("a query must not write, not even inside WITH")
+    return frozenset(name.lower() for name in _BARE.findall(tree))
 
 
 def _no_reading(what: str) -> InvalidInput:
     return InvalidInput(what, reason_code="read_only", remedy=_REMEDY)
 
 
-def _named(query: str, known: Iterable[str]) -> list[str]:
+def _full_names(bare: Collection[str], known: Collection[str]) -> dict[str, str]:
+    """The relations that are meant, by the names that lack their namespace."""
+    found = {name: [k for k in known if k.partition(".")[2] == name] for name in bare if name not in known}
+    return {name: full[0] for name, full in found.items() if len(full) == 1}
+
+
+def _named(query: str, known: Iterable[str], bare: Iterable[str] = ()) -> list[str]:
     """The relations whose words a statement has, or all if it has none or asks about the catalogue."""
     text = query.lower()
     words = set(re.findall(r"\w+", text))
-    named = [name for name in known if words.issuperset(name.split("."))]
+    named = [*(name for name in known if words.issuperset(name.split("."))), *bare]
     return list(known) if not named or _CATALOGUE.search(text) else named
 
 
 def _create_view(connection: Any, name: str, sql: str) -> None:
-    identifier = ".".join(map(quoted, name.split(".", 1)))
-    connection.execute(f"CREATE VIEW {identifier} AS {sql}").fetchall()
+    connection.execute(f"CREATE VIEW {_identifier(name)} AS {sql}").fetchall()
+
+
+def _identifier(name: str) -> str:
+    return ".".join(map(quoted, name.split(".", 1)))

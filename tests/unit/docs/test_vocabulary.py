@@ -66,7 +66,7 @@ TEXT = {
     r"\bstrays?\b": "unexpected",
 }
 """What messages, docstrings, comments and documents do not say, with what they do."""
-PACKAGES = ("domain", "resources", "services", "assets", "sensors", "orchestration", "sandbox")
+PACKAGES = ("domain", "resources", "services", "assets", "sensors", "orchestration", "sandbox", "perennial")
 CODE = (*PACKAGES, "tests", "benchmarks")
 HISTORY = (
     "CHANGELOG.md",

@@ -189,3 +189,20 @@ def test_sql__after_another__has_nothing_of_it(lake: Lake) -> None:
         lake.sql("SELECT schema_name FROM information_schema.schemata WHERE schema_name = 'ops'").num_rows
         == 0
     )
+
+
+def test_sql__table_without_its_namespace__is_found(lake: Lake) -> None:
+    expected = lake.sql("SELECT count(*) AS n FROM market.prices")
+    assert expected["n"].to_pylist() != [0]
+    for query in (
+        "SELECT count(*) AS n FROM prices",
+        "SELECT count(*) AS n FROM Prices JOIN market.prices p USING (trade_date, ts_code)",
+    ):
+        assert lake.sql(query) == expected
+    assert lake.sql("WITH prices AS (SELECT 1 AS n) FROM prices")["n"].to_pylist() == [1]
+    assert lake.sql("SELECT 1 AS prices")["prices"].to_pylist() == [1]
+
+
+def test_stream__result__is_read_in_batches(lake: Lake) -> None:
+    total = lake.stream("SELECT range AS n FROM range(300_000)", lambda rows: [b.num_rows for b in rows])
+    assert (sum(total), len(total) > 1) == (300_000, True)
