@@ -99,7 +99,7 @@ def _parquet_writer(path: Path) -> Callable[[pa.RecordBatchReader], int]:
         try:
             with _writing(path):
                 writer = ParquetWriter(scratch, rows.schema, compression="zstd")
-            for batch in rows:  # what reading raises is told apart from what writing does
+            for batch in rows:  # what reading raises is another error
                 count += batch.num_rows
                 with _writing(path):
                     writer.write_batch(batch)
