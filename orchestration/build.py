@@ -9,6 +9,7 @@ from assets.run_retention import run_retention
 from domain.shared.clock import PLATFORM_ZONE
 from orchestration import registry
 from orchestration.settings import Settings
+from sensors.upkeep import upkeep_schedule
 from sensors.work_sweep import work_sweep_sensor
 from services.resource import StorageResource, resource_text
 from services.settings import StorageSettings
@@ -29,19 +30,16 @@ def _platform(settings: Settings) -> dg.Definitions:
         run_retention,
         *(asset for domain in registry.enabled(settings) for asset in domain.retention()),
     ]
+    job = dg.define_asset_job(
+        "upkeep_job",
+        dg.AssetSelection.assets(*upkeep),
+        description="Compacts and tidies the lake, deletes old runs and superseded readings.",
+    )
     return dg.Definitions(
         assets=upkeep,
         sensors=[work_sweep_sensor(registry.kinds(settings))],
-        schedules=[
-            dg.ScheduleDefinition(
-                name="upkeep_schedule",
-                target=dg.AssetSelection.assets(*upkeep),
-                cron_schedule="0 4 * * *",
-                execution_timezone=PLATFORM_ZONE.key,
-                default_status=dg.DefaultScheduleStatus.RUNNING,
-                description="Every night: the lake is compacted and tidied, old runs are forgotten.",
-            )
-        ],
+        jobs=[job],
+        schedules=[upkeep_schedule(job, PLATFORM_ZONE.key)],
         resources={"storage": StorageResource(settings=resource_text(settings, StorageSettings))},
         # A step process costs seconds of imports; nothing here needs isolation.
         executor=dg.in_process_executor,

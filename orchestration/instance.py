@@ -6,6 +6,7 @@ written to `$PERENNIAL_HOME/dagster/dagster.yaml`, with absolute paths and the n
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 MODULE = "orchestration.definitions"
 """The one code location."""
 LOCATION = "perennial"
+REPOSITORY = "__repository__"
+"""The name that Dagster gives to the definitions of a module."""
 OPENING_SECONDS = 60
 """How long a process waits for another one that makes Dagster's databases."""
 
@@ -70,6 +73,21 @@ def open_instance(settings: Settings) -> DagsterInstance:
     # Two processes that make the databases at once would note two schema versions, which no process can open.
     with FileLock(home / "storage.lock", timeout=OPENING_SECONDS):
         return DagsterInstance.from_config(str(home))
+
+
+def note_origin(instance: DagsterInstance, job: str) -> None:
+    """Have the runs that this process creates belong to the code location, as those of the daemon do.
+
+    The UI shows other runs in its list of runs only: not on its Timeline, and nobody can start them again.
+    """
+    from dagster._core.remote_origin import (  # noqa: TID251
+        RegisteredCodeLocationOrigin,
+        RemoteRepositoryOrigin,
+    )
+
+    repository = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(LOCATION), REPOSITORY)
+    create = partial(instance.create_run_for_job, remote_job_origin=repository.get_job_origin(job))
+    instance.create_run_for_job = create  # type: ignore[method-assign]
 
 
 def write_yaml(path: Path, content: dict[str, Any]) -> None:

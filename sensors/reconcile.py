@@ -1,12 +1,19 @@
-"""What starts runs in every domain: a sensor or a schedule that does one reconcile pass."""
+"""What starts runs in every domain: a sensor or a schedule that does one reconcile pass.
 
+A tick says what it found: it logs the runs that it starts, or says in its skip reason why it starts none.
+The log of a tick is a file for ever, so one that starts nothing logs nothing.
+"""
+
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import dagster as dg
 
-from assets.policies.tags import DISPATCH, PIPELINE, REASON
+from assets.policies.tags import DISPATCH, LONGEST_REASON, PIPELINE, REASON
+from domain.shared.partition_words import partitions_in_words, reasons_in_words
 from domain.shared.table import ALL
+from domain.shared.verdict import Plan
 from services.reconcile import Reconciler, Reconciliation, RunStart, Unfinished, reconcile
 
 UNFINISHED = [
@@ -49,9 +56,7 @@ def reconcile_sensor(
     )
     def tick(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         found = reconcile(reconciler(_opened(context, resource)), unfinished(context.instance))
-        for start in found.starts:
-            context.log.info("%s: %s (%s)", ", ".join(start.tables), _partitions(start), start.reason)
-        requests = [run_request(start) for start in found.starts]
+        requests = _requests(context, found)
         return dg.SensorResult(
             run_requests=requests, skip_reason=None if requests else nothing_to_start(found)
         )
@@ -84,10 +89,21 @@ def reconcile_schedule(
     def tick(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         service = _opened(context, resource)
         found = reconcile(reconciler(service), unfinished(context.instance))
-        requests = [run_request(start) for start in found.starts]
+        requests = _requests(context, found)
         return requests or dg.SkipReason(note(service) + nothing_to_start(found))
 
     return tick
+
+
+def _requests(
+    context: dg.SensorEvaluationContext | dg.ScheduleEvaluationContext, found: Reconciliation
+) -> list[dg.RunRequest]:
+    if found.starts:
+        context.log.info("found %s", states_in_words(found.plan))
+    for start in found.starts:
+        made = "" if start.partitions == (ALL,) else f" of {partitions_in_words(start.partitions)}"
+        context.log.info("start a run for %s%s because of %s", ", ".join(start.tables), made, start.reason)
+    return [run_request(start) for start in found.starts]
 
 
 def _opened(context: dg.SensorEvaluationContext | dg.ScheduleEvaluationContext, resource: str) -> Any:
@@ -96,7 +112,11 @@ def _opened(context: dg.SensorEvaluationContext | dg.ScheduleEvaluationContext, 
 
 def run_request(start: RunStart) -> dg.RunRequest:
     """The run that does all partitions of a start; many of them as the range that holds them."""
-    tags = {DISPATCH: start.dispatch_id, REASON: start.reason, "dagster/priority": str(start.priority)}
+    tags = {
+        DISPATCH: start.dispatch_id,
+        REASON: start.reason[:LONGEST_REASON],
+        "dagster/priority": str(start.priority),
+    }
     if start.pipelines:
         tags[PIPELINE] = start.pipelines[-1]
     partition = None
@@ -114,11 +134,19 @@ def run_request(start: RunStart) -> dg.RunRequest:
 
 
 def nothing_to_start(found: Reconciliation) -> str:
-    running, due = len(found.left), len(found.plan.due)
+    """Why a pass starts no run, in plain words."""
+    due = found.plan.due
     if not due:
-        return "nothing is due"
-    return f"{due - running} partitions wait for their next attempt, {running} are in unfinished runs"
+        return f"nothing is due: {states_in_words(found.plan)}"
+    later = [v for v in due if v.key not in found.left]
+    parts = [f"{len(found.left)} partitions are in unfinished runs"] if found.left else []
+    if later:
+        why = reasons_in_words((v.reason_code, v.partition) for v in later)
+        parts.append(f"{len(later)} partitions wait for their next attempt ({why})")
+    return "; ".join(parts)
 
 
-def _partitions(start: RunStart) -> str:
-    return start.partitions[0] if len(start.partitions) == 1 else f"{len(start.partitions)} partitions"
+def states_in_words(plan: Plan) -> str:
+    """How many partitions are in which state, the most frequent first: "38 healthy, 4 waiting"."""
+    counted = Counter(verdict.state for verdict in plan.verdicts).most_common()
+    return ", ".join(f"{count} {state}" for state, count in counted) or "no partition is known yet"

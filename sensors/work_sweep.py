@@ -18,8 +18,8 @@ SILENT_AFTER = timedelta(minutes=2)
 """A started run that takes work, holds none and has logged nothing for so long is dead."""
 STARTS_WITHIN = timedelta(minutes=10)
 """The same for a run that takes work and has not started: its worker may wait for a machine."""
-ORIGIN = "perennial/origin"
-"""The tag of runs that a command started; they too take work."""
+ORIGIN = ".dagster/perennial_origin"
+"""The tag of runs that a command started without a dispatch; they too take work."""
 LONG_SILENT_AFTER = timedelta(minutes=30)
 """The same for other runs: they may do something that holds no work, such as upkeep."""
 
@@ -38,8 +38,9 @@ def work_sweep_sensor(kinds: Sequence[Kind]) -> dg.SensorDefinition:
     def swept_work(context: dg.SensorEvaluationContext, storage: StorageResource) -> dg.SkipReason:
         swept, ended = sweep(context.instance, storage.ledger(kinds))
         if not swept and not ended:
-            return dg.SkipReason("every running piece of work has a live worker")
-        return dg.SkipReason(f"took back {swept} pieces of work, ended {ended} dead runs")
+            return dg.SkipReason("no worker is dead: every running work item has a live one")
+        context.log.info("took back %d work items, ended %d dead runs", swept, ended)
+        return dg.SkipReason(f"took back {swept} work items, ended {ended} dead runs")
 
     return swept_work
 

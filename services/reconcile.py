@@ -9,11 +9,11 @@ observes is left to the next pass: the difference is gone then, or real.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from domain.shared.partition_words import reasons_in_words
 from domain.shared.work import RUNNING
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class RunStart:
     partitions: tuple[str, ...]
     priority: int
     reason: str
-    """Each reason code, and how many partitions have it."""
+    """In a few words, which partitions are made for which reason."""
     pipelines: tuple[str, ...] = ()
 
     @property
@@ -137,7 +137,6 @@ def start_of(
     pipelines: Mapping[int, Sequence[str]] | None = None,
 ) -> RunStart:
     """The run that does all rows of a dispatch."""
-    counted = Counter(row.reason_code or "requested" for row in dispatch.rows)
     of = pipelines or {}
     return RunStart(
         dispatch_id=dispatch.id,
@@ -145,7 +144,7 @@ def start_of(
         tables=tuple(tables),
         partitions=tuple(sorted({row.partition for row in dispatch.rows})),
         priority=max(row.priority for row in dispatch.rows),
-        reason=", ".join(f"{code}: {count}" for code, count in sorted(counted.items())),
+        reason=reasons_in_words((row.reason_code, row.partition) for row in dispatch.rows),
         pipelines=tuple(sorted({p for row in dispatch.rows for p in of.get(row.id, ())})),
     )
 

@@ -6,7 +6,7 @@ import dagster as dg
 
 from assets.carbon.feed_entries import FEED_ENTRIES_KEY, feed_entries
 from assets.carbon.inbox_files import INBOX_FILES_KEY, inbox_files
-from assets.policies.definition import YEARS, asset_key
+from assets.policies.definition import asset_key
 from assets.policies.table_asset import UseCase, table_asset
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.tables import (
@@ -23,32 +23,43 @@ from services.carbon.calculate import calculate_emissions, sum_modules, sum_repo
 from services.carbon.intake import ingest_entries, ingest_factors, ingest_units
 
 KINDS = {"duckdb", "iceberg"}
+FORMULA = ("sql/emissions.sql", "rates.py", "choice.py")
 
 
-def carbon_assets(catalogue: Catalogue) -> list[dg.AssetsDefinition]:
-    by_type = _by_year("data_entry_type", list(catalogue.types))
-    by_module = _by_year("module", [m.name for m in catalogue.modules])
+def carbon_assets(catalogue: Catalogue, years: dg.StaticPartitionsDefinition) -> list[dg.AssetsDefinition]:
+    by_type = _by_year("data_entry_type", list(catalogue.types), years)
+    by_module = _by_year("module", [m.name for m in catalogue.modules], years)
     return [
         inbox_files(),
         feed_entries(by_type),
-        _asset([UNITS], [], YEARS, ingest_units, other_upstream=[INBOX_FILES_KEY]),
-        _asset([FACTORS, FACTOR_VERSIONS], [], YEARS, ingest_factors, other_upstream=[INBOX_FILES_KEY]),
+        _asset([UNITS], [], years, ingest_units, other_upstream=[INBOX_FILES_KEY]),
+        _asset(
+            [FACTORS, FACTOR_VERSIONS],
+            [],
+            years,
+            ingest_factors,
+            other_upstream=[INBOX_FILES_KEY],
+            rules=["sql/factors.sql", "sql/factor_versions.sql"],
+        ),
         _asset(
             [DATA_ENTRIES],
             [UNITS],
             by_type,
             ingest_entries,
             other_upstream=[INBOX_FILES_KEY, FEED_ENTRIES_KEY],
+            rules=["quantities.py"],
         ),
-        _asset([EMISSIONS], [DATA_ENTRIES, FACTORS], by_type, calculate_emissions),
-        _asset([REPORT_MODULES], [EMISSIONS], by_module, sum_modules),
-        _asset([REPORTS], [EMISSIONS, UNITS], YEARS, sum_reports),
+        _asset([EMISSIONS], [DATA_ENTRIES, FACTORS], by_type, calculate_emissions, rules=FORMULA),
+        _asset([REPORT_MODULES], [EMISSIONS], by_module, sum_modules, rules=["sql/report_modules.sql"]),
+        _asset([REPORTS], [EMISSIONS, UNITS], years, sum_reports, rules=["sql/reports.sql"]),
     ]
 
 
-def _by_year(dimension: str, names: Sequence[str]) -> dg.MultiPartitionsDefinition:
+def _by_year(
+    dimension: str, names: Sequence[str], years: dg.StaticPartitionsDefinition
+) -> dg.MultiPartitionsDefinition:
     return dg.MultiPartitionsDefinition(
-        {dimension: dg.StaticPartitionsDefinition(sorted(names)), "year": YEARS}
+        {dimension: dg.StaticPartitionsDefinition(sorted(names)), "year": years}
     )
 
 
@@ -58,11 +69,17 @@ def _asset(
     partitions: dg.PartitionsDefinition,
     work: UseCase,
     other_upstream: Sequence[dg.AssetKey] = (),
+    rules: Sequence[str] = (),
 ) -> dg.AssetsDefinition:
     """`other_upstream`: the assets that are no tables; they have the same partitions, or none."""
     deps = [dg.AssetDep(asset_key(t), partition_mapping=_mapping(t, partitions)) for t in upstream]
     return table_asset(
-        tables, work, kinds=KINDS, deps=[*deps, *map(dg.AssetDep, other_upstream)], partitions=partitions
+        tables,
+        work,
+        kinds=KINDS,
+        deps=[*deps, *map(dg.AssetDep, other_upstream)],
+        partitions=partitions,
+        rules=rules,
     )
 
 

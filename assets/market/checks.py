@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import dagster as dg
 
 from assets.policies.definition import asset_key
+from assets.policies.event_metadata import judged
 from domain.market.catalogue import Endpoint
 from domain.market.completeness import EXPLAINED_AFTER
 from services.partitions import PartitionReport
@@ -36,32 +37,49 @@ class DailyChecks:
         if report.outcome not in ("committed", "refused"):
             return None
         refused = report.outcome == "refused"
-        judged = {
-            name: report.detail[name] for name in ("status", "expected", "ratio") if name in report.detail
-        }
+        found = {"refused": report.reason} if refused else {"rows": report.version.rows, **judged(report)}
         return dg.AssetCheckEvaluation(
             asset_key=self.key,
             check_name=WHOLE,
             passed=not refused and _is_whole(report),
             severity=dg.AssetCheckSeverity.ERROR if refused else dg.AssetCheckSeverity.WARN,
-            metadata={"refused": report.reason} if refused else {"rows": report.version.rows, **judged},
+            metadata=found,
             partition=report.partition,
         )
 
     def totals(self, reports: Sequence[PartitionReport]) -> Iterator[dg.AssetCheckResult]:
+        """Of a run that wrote nothing and refused nothing there is nothing to say."""
+        refused = [one.partition for one in reports if one.outcome == "refused"]
         written = [one for one in reports if one.outcome in ("committed", "earlier")]
+        if not written and not refused:
+            return
         thin = [one.partition for one in written if not _is_whole(one)]
-        days = len(written)
         yield dg.AssetCheckResult(
             asset_key=self.key,
             check_name=WHOLE,
-            passed=not thin,
-            severity=dg.AssetCheckSeverity.WARN,
-            metadata={"days": days, "thin_days": ", ".join(thin)},
+            passed=not thin and not refused,
+            severity=dg.AssetCheckSeverity.ERROR if refused else dg.AssetCheckSeverity.WARN,
+            metadata={
+                **_completeness(written),
+                "days": len(written),
+                "thin_days": ", ".join(thin) or "none",
+                "refused_days": ", ".join(refused) or "none",
+            },
         )
-        yield dg.AssetCheckResult(asset_key=self.key, check_name=FRESH, passed=True, metadata={"days": days})
+        if not written:
+            return
+        rows = sum(one.version.rows for one in written)
+        yield dg.AssetCheckResult(asset_key=self.key, check_name=FRESH, passed=True, metadata={"rows": rows})
         # The lake refuses rows with a duplicated key, so a commit is the proof.
-        yield dg.AssetCheckResult(asset_key=self.key, check_name=UNIQUE, passed=True, metadata={"days": days})
+        yield dg.AssetCheckResult(asset_key=self.key, check_name=UNIQUE, passed=True, metadata={"rows": rows})
+
+
+def _completeness(written: Sequence[PartitionReport]) -> dict[str, float]:
+    """The share of the expected rows that is there, over all days whose expected rows are known."""
+    counted = [(one.version.rows, n) for one in written if (n := one.detail.get("expected"))]
+    if not counted:
+        return {}
+    return {"completeness": round(sum(rows for rows, _ in counted) / sum(n for _, n in counted), 4)}
 
 
 def _is_whole(report: PartitionReport) -> bool:

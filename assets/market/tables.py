@@ -8,7 +8,7 @@ import dagster as dg
 
 from assets.market.checks import DailyChecks
 from assets.market.pools import TUSHARE
-from assets.policies.definition import YEARS, asset_key
+from assets.policies.definition import asset_key
 from assets.policies.table_asset import UseCase, table_asset
 from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.derived import ADJUSTED_FROM
@@ -36,11 +36,13 @@ def weekdays(start: date) -> dg.DailyPartitionsDefinition:
     )
 
 
-def reference_assets(catalogue: Catalogue, waits: Sequence[float]) -> list[dg.AssetsDefinition]:
+def reference_assets(
+    catalogue: Catalogue, years: dg.PartitionsDefinition, waits: Sequence[float]
+) -> list[dg.AssetsDefinition]:
     """The trading calendar, a year a partition, and the list of all stocks."""
     calendar, stocks = [catalogue.calendar.table], [catalogue.stocks.table]
     return [
-        table_asset(calendar, fetch_calendar, kinds=FETCHED, partitions=YEARS, waits=waits, pool=TUSHARE),
+        table_asset(calendar, fetch_calendar, kinds=FETCHED, partitions=years, waits=waits, pool=TUSHARE),
         table_asset(stocks, fetch_stocks, kinds=FETCHED, waits=waits, pool=TUSHARE),
     ]
 
@@ -60,6 +62,7 @@ def daily_assets(
             pool=TUSHARE,
             checks=DailyChecks(endpoint),
             recent=_recent,
+            rules=["answer.py", "completeness.py"],
         )
         for endpoint in catalogue.daily
     ]
@@ -79,7 +82,10 @@ def derived_assets(catalogue: Catalogue, days: dg.PartitionsDefinition) -> list[
     adjusted_from = [dg.AssetDep(dg.AssetKey(["market", name])) for name in ADJUSTED_FROM]
 
     def derived(table: Table, work: UseCase, deps: Sequence[dg.AssetDep]) -> dg.AssetsDefinition:
-        return table_asset([table], work, kinds=DERIVED, deps=deps, partitions=days, recent=_recent)
+        rules = [f"sql/{table.table}.sql"]
+        return table_asset(
+            [table], work, kinds=DERIVED, deps=deps, partitions=days, recent=_recent, rules=rules
+        )
 
     return [
         derived(ADJUSTED_DAILY, derive_adjusted, adjusted_from),

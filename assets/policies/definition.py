@@ -1,20 +1,21 @@
 """What every asset shows in the catalogue, taken from its lake table: schema, units, names."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 
+from assets.policies.data_versions import code_version
 from domain.shared.table import Table
-from domain.shared.years import YEARS as ALL_YEARS
 
 OWNERS = ["team:data-platform"]
 PARTITION = "perennial/partition"
 """The tag that says what one partition is: what shares it can be materialised together."""
 
 
-YEARS = dg.StaticPartitionsDefinition([str(year) for year in ALL_YEARS])
-"""A yearly time window would lack the current year, and the next."""
+def years(first: int, last: int) -> dg.StaticPartitionsDefinition:
+    """A partition for each of these years. A yearly time window would lack the current year, and the next."""
+    return dg.StaticPartitionsDefinition([str(year) for year in range(first, last + 1)])
 
 
 def asset_key(table: Table) -> dg.AssetKey:
@@ -64,7 +65,7 @@ def tableless(
     )
 
 
-def asset_arguments(table: Table, group: str, kinds: set[str]) -> dict[str, Any]:
+def asset_arguments(table: Table, group: str, kinds: set[str], rules: Sequence[str] = ()) -> dict[str, Any]:
     """The arguments every asset decorator of ours gets from its table."""
     return {
         "key": asset_key(table),
@@ -74,4 +75,5 @@ def asset_arguments(table: Table, group: str, kinds: set[str]) -> dict[str, Any]
         "kinds": kinds,
         "tags": {PARTITION: table.partition_kind},
         "metadata": definition_metadata(table),
+        "code_version": code_version(table, rules),
     }

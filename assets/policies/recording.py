@@ -1,16 +1,17 @@
-"""What Dagster shows of a partition that a run writes: its event right after the commit, checks, a plot."""
+"""What Dagster shows of a partition that a run writes: its event after the commit, checks, a line of log."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any, Protocol
 
 import dagster as dg
 
-from assets.policies.charts import bar_chart, column_chart
+from assets.policies.charts import column_chart
+from assets.policies.data_versions import Provenance
 from assets.policies.definition import asset_key
-from assets.policies.figures import figure_metadata, markdown_table
-from domain.shared.state import FIGURES
+from assets.policies.event_metadata import report_metadata
+from domain.shared.partition_words import partitions_in_words, reason_in_words
 from domain.shared.table import Table
 from services.partitions import PartitionReport
 
@@ -21,6 +22,15 @@ An output that is missing would have all steps skipped that come after it in the
 and private (`SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION`): a test counts the events of a run.
 """
 
+LOOKED_BACK = 50
+"""Evaluations of a check among which its last one is looked up; one run may have one for each partition."""
+_SAID = {
+    "committed": "{rows:,} rows committed in {seconds:.1f} s ({reasons})",
+    "kept": "complete already, {rows:,} rows are kept",
+    "closed": "nothing is due: a closed day",
+}
+"""What became of partitions, in words."""
+
 
 class Checks(Protocol):
     """What the asset checks of a table say."""
@@ -30,7 +40,8 @@ class Checks(Protocol):
 
     def of(self, report: PartitionReport) -> dg.AssetCheckEvaluation | None: ...
 
-    def totals(self, reports: Sequence[PartitionReport]) -> Iterable[dg.AssetCheckResult]: ...
+    def totals(self, reports: Sequence[PartitionReport]) -> Iterable[dg.AssetCheckResult]:
+        """What the checks say of all these reports together. A check that cannot say is left out."""
 
 
 def written_together(instance: dg.DagsterInstance) -> AbstractContextManager[None]:
@@ -49,38 +60,74 @@ class Recorder:
         context: dg.AssetExecutionContext,
         tables: Sequence[Table],
         checks: Checks | None = None,
-        recent: Mapping[str, int] | None = None,
     ) -> None:
-        """`recent`: the rows of a table's newest partitions, for its plot."""
         self.context = context
         self.tables = tables
         self.checks = checks
-        self.recent = dict(recent or {})
+        self.recent: dict[str, int] = {}
+        """The rows of the newest partitions, for the plot."""
         self.reports: list[PartitionReport] = []
 
     def __call__(self, reports: Sequence[PartitionReport]) -> None:
         self.recent |= {one.partition: one.version.rows for one in reports if one.outcome == "committed"}
-        newest = max((one.partition for one in reports if one.outcome == "committed"), default="")
         with written_together(self.context.instance):
             for one in reports:
-                self._log(one, plotted=one.partition == newest)
+                self._log(one)
+        for line in lines(reports):
+            self.context.log.info(line)
 
     def results(self) -> Iterator[dg.AssetCheckResult | dg.Output]:
         """The end of the run's step: the checks of all its partitions together."""
-        if self.checks is not None:
-            yield from self.checks.totals(self.reports)
+        yield from self.check_results()
         for table in self.tables:
             name = asset_key(table).to_python_identifier()
             yield dg.Output(None, output_name=name, metadata=WITHOUT_EVENT)
 
-    def _log(self, report: PartitionReport, *, plotted: bool) -> None:
-        if report.outcome != "refused":
-            self.reports.append(report)
+    def check_results(self) -> Iterator[dg.AssetCheckResult]:
+        """One result of each check, also at the end of a step that failed.
+
+        Dagster shows a check that was planned and says nothing as failed: what cannot be judged by this run
+        is said again as it was judged last.
+        """
+        if self.checks is None:
+            return
+        said = {one.check_name: one for one in self.checks.totals(self.reports)}
+        for spec in self.checks.specs:
+            yield said.get(spec.name) or self._said_last(spec)
+
+    def _said_last(self, spec: dg.AssetCheckSpec) -> dg.AssetCheckResult:
+        storage = self.context.instance.event_log_storage
+        for record in storage.get_asset_check_execution_history(spec.key, limit=LOOKED_BACK):
+            event = record.event.dagster_event if record.event else None
+            if (
+                event
+                and event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION
+                and not record.partition
+            ):
+                last = event.asset_check_evaluation_data
+                return dg.AssetCheckResult(
+                    passed=last.passed,
+                    asset_key=spec.asset_key,
+                    check_name=spec.name,
+                    metadata=last.metadata,
+                    severity=last.severity,
+                )
+        nothing = {"note": "nothing was written yet, so there is nothing to judge"}
+        return dg.AssetCheckResult(
+            passed=True, asset_key=spec.asset_key, check_name=spec.name, metadata=nothing
+        )
+
+    def _log(self, report: PartitionReport) -> None:
+        self.reports.append(report)
         if self._is_news(report):
-            metadata = self._metadata(report, plotted=plotted)
-            partition = None if report.table.partition_kind == "none" else report.partition
             key = asset_key(report.table)
-            self.context.log_event(dg.AssetMaterialization(key, partition=partition, metadata=metadata))
+            event = dg.AssetMaterialization(
+                key,
+                partition=None if report.table.partition_kind == "none" else report.partition,
+                metadata=self._metadata(report),
+                tags=self._provenance.tags(key, report.version),
+            )
+            self.context.log_event(event)
         if self.checks is not None and (evaluation := self.checks.of(report)) is not None:
             self.context.log_event(evaluation)
 
@@ -93,52 +140,33 @@ class Recorder:
     def _shown(self) -> set[str]:
         return self.context.instance.get_materialized_partitions(asset_key(self.tables[0]))
 
-    def _metadata(self, report: PartitionReport, *, plotted: bool) -> dict[str, Any]:
+    @cached_property
+    def _provenance(self) -> Provenance:
+        return Provenance(self.context.instance, self.context.assets_def.specs)
+
+    def _metadata(self, report: PartitionReport) -> dict[str, Any]:
         if report.outcome == "closed":
             return {"closed": True}
         shown = report_metadata(report)
-        if plotted and len(self.recent) > 1:
-            shown["rows_of_recent_days"] = dg.MetadataValue.md(column_chart(sorted(self.recent.items())))
+        before = sorted((p, rows) for p, rows in self.recent.items() if p <= report.partition)
+        if len(before) > 1:
+            shown["rows_of_recent_days"] = dg.MetadataValue.md(column_chart(before))
         return shown
 
 
-def report_metadata(report: PartitionReport) -> dict[str, Any]:
-    of_all = report.table.partition_kind == "none"
-    shown: dict[str, Any] = {
-        "dagster/row_count" if of_all else "dagster/partition_row_count": report.version.rows,
-        "version": str(report.version),
-    }
-    if report.outcome == "kept":
-        shown["kept"] = True
-    else:
-        shown |= {
-            "changed": report.version != report.before.version,
-            "seconds": round(report.seconds, 3),
-            "attempts": report.attempts,
-            "reason": report.reason,
-            "inputs": dg.MetadataValue.json(dict(report.inputs)),
-        }
-    if report.snapshot_id is not None:
-        shown["snapshot"] = str(report.snapshot_id)
-    for name in ("status", "expected", "ratio"):
-        if (value := report.detail.get(name)) is not None:
-            shown[name] = round(value, 4) if isinstance(value, float) else value
-    if report.figures is not None:
-        shown |= figure_metadata(report.figures, report.before.detail.get(FIGURES))
-    for name, value in report.metadata.items():
-        shown[name] = dg.MetadataValue.md(markdown_table(value)) if isinstance(value, list) else value
-        if name in _PLOTS and value:
-            shown[f"{name}_plot"] = dg.MetadataValue.md(bar_chart(_points(value, *_PLOTS[name])))
-    return shown
-
-
-_PLOTS = {
-    "factors_used": (("factor_id", "version"), "tonnes"),
-    "factors_changed": (("data_entry_type",), "touched"),
-    "busiest_units": (("unit_id",), "entries"),
-}
-"""Of a table of metadata, the columns of its plot: labels and number."""
-
-
-def _points(rows: Sequence[Mapping[str, Any]], labels: Sequence[str], number: str) -> list[tuple[str, float]]:
-    return [(" ".join(str(row[label]) for label in labels), float(row[number] or 0)) for row in rows]
+def lines(reports: Sequence[PartitionReport]) -> Iterator[str]:
+    """What happened to partitions, for the run's log: one line, and one for each that was refused."""
+    for one in reports:
+        if one.outcome == "refused":
+            yield f"{one.partition} is refused: {one.reason}"
+    for outcome, said in _SAID.items():
+        if of := [one for one in reports if one.outcome == outcome]:
+            which = (
+                of[0].table.table
+                if of[0].table.partition_kind == "none"
+                else partitions_in_words([r.partition for r in of])
+            )
+            rows = sum(one.version.rows for one in of)
+            reasons = ", ".join(sorted({reason_in_words(one.reason) for one in of}))
+            seconds = sum(one.seconds for one in of)
+            yield f"{which}: " + said.format(rows=rows, reasons=reasons, seconds=seconds)

@@ -12,8 +12,8 @@ import dagster as dg
 from assets.policies.definition import asset_arguments, asset_key
 from assets.policies.failure import classified
 from assets.policies.recording import Checks, Recorder
-from assets.policies.retries import ListedRetryPolicy
-from assets.policies.tags import DISPATCH, ONLY, ONLY_NEEDED
+from assets.policies.tags import BY_A_PERSON, DISPATCH, ONLY, ONLY_NEEDED, REASON
+from domain.shared.partition_words import partitions_in_words
 from domain.shared.table import ALL, Table
 from services.partitions import Attempt, Notify
 
@@ -33,34 +33,45 @@ def table_asset(
     pool: str | None = None,
     checks: Checks | None = None,
     recent: Recent | None = None,
+    rules: Sequence[str] = (),
 ) -> dg.AssetsDefinition:
     """One writer of these tables, through the resource `<domain>_service`. A run may span partitions of which
-    only some are due."""
+    only some are due.
+
+    `waits`: seconds after which a step that failed is tried again. `rules`: the files of the domain that
+    decide the content, for the version of the code.
+    """
     resource = f"{tables[0].namespace}_service"
 
     @dg.multi_asset(
         name=asset_key(tables[0]).to_python_identifier(),
         specs=[
             dg.AssetSpec(
-                **asset_arguments(table, table.namespace, kinds), deps=deps, partitions_def=partitions
+                **asset_arguments(table, table.namespace, kinds, rules), deps=deps, partitions_def=partitions
             )
             for table in tables
         ],
         check_specs=checks.specs if checks else None,
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run() if partitions else None,
-        retry_policy=ListedRetryPolicy(waits) if waits else None,
         pool=pool,
         required_resource_keys={resource},
     )
     def write(context: dg.AssetExecutionContext) -> Any:
         this = this_attempt(context, waits)
         wanted = [str(key) for key in context.partition_keys] if partitions else [ALL]
-        with classified(this.final):
-            service = getattr(context.resources, resource).open()
-            shown = recent(service, tables[0].name) if recent else {}
-            recorder = Recorder(context, tables, checks, shown)
-            work(service, wanted, this, recorder)
+        which = f" of {partitions_in_words(wanted)}" if partitions else ""
+        why = {**BY_A_PERSON, **context.run.tags}[REASON]
+        context.log.info("make %s%s (%s)", " and ".join(t.table for t in tables), which, why)
+        recorder = Recorder(context, tables, checks)
+        try:
+            with classified(this):
+                service = getattr(context.resources, resource).open()
+                recorder.recent = dict(recent(service, tables[0].name)) if recent else {}
+                work(service, wanted, this, recorder)
+        except dg.Failure:
+            yield from recorder.check_results()
+            raise
         yield from recorder.results()
 
     return write

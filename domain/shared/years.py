@@ -2,5 +2,11 @@
 
 from __future__ import annotations
 
+from domain.shared.clock import PLATFORM_ZONE, Clock
+
 YEARS = range(1990, 2051)
-"""Partitions exist for these years only."""
+"""A year outside is a mistake."""
+
+
+def this_year(clock: Clock) -> int:
+    return clock().astimezone(PLATFORM_ZONE).year

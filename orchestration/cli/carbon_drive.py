@@ -68,7 +68,7 @@ def drive_inbox(settings: Settings, carbon: CarbonService) -> None:
         dispatch_again(carbon.ledger, (FILE_INGEST,), run)
         unfinished = run.unfinished().dispatches
         for dispatch in inbox.poll(folder, carbon.ledger, before, unfinished).dispatches:
-            end = run.run([INBOX_FILES], domain="carbon", tags=run_tags(dispatch.id))
+            end = run.run([INBOX_FILES], domain="carbon", tags=run_tags(dispatch))
             say(f"{end.word} {INBOX_FILES}: {len(dispatch.rows)} of them; each has a report beside it")
             for error in end.errors:
                 say(f"        {error}")

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(name="market", no_args_is_help=True, help="Fetch, heal and backfill the market warehouse.")
 
-BACKFILL_TAGS = {"dagster/priority": "-10", "dagster/max_runtime": str(7 * 24 * 3600)}
-
 
 @app.command()
 def daily(json: Json = False) -> None:
@@ -174,6 +172,7 @@ def _readable(settings: Settings) -> Iterator[MarketService]:
 
 def fill(settings: Settings, market: MarketService, request: BackfillRequest) -> Backfilled:
     """Backfill in this process."""
+    from assets.market.jobs import BACKFILL_TAGS
     from assets.policies.tags import ONLY, ONLY_NEEDED
     from orchestration.cli.runner import report_run, runner
     from services.market.backfill import run_backfill

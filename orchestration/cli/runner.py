@@ -45,10 +45,12 @@ class Runner:
 
     def __init__(self, settings: Settings, instance: dg.DagsterInstance) -> None:
         from orchestration.build import build_definitions
+        from orchestration.instance import note_origin
 
         self.settings = settings
         self.instance = instance
         self._job = build_definitions(settings).resolve_implicit_global_asset_job_def()
+        note_origin(instance, self._job.name)
         self.started: list[RunStart] = []
 
     def sweep(self, ledger: Ledger) -> None:
@@ -96,9 +98,12 @@ class Runner:
         """Materialise tables of a domain: unpartitioned, one partition, or a range of days in one run."""
         import dagster as dg
 
+        from assets.policies.tags import BY_A_PERSON, DISPATCH
         from sensors.work_sweep import ORIGIN
 
-        all_tags = {ORIGIN: "command", **(tags or {})}
+        all_tags = dict(tags or {})
+        if DISPATCH not in all_tags:
+            all_tags |= {ORIGIN: "command", **BY_A_PERSON}
         if days is not None:
             all_tags |= {
                 "dagster/asset_partition_range_start": days[0],

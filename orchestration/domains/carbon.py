@@ -31,7 +31,9 @@ def _definitions(settings: Settings) -> dg.Definitions:
     import dagster as dg
 
     from assets.carbon.inbox_files import INBOX_FILES_KEY
+    from assets.carbon.jobs import carbon_jobs
     from assets.carbon.tables import carbon_assets
+    from assets.policies.definition import years
     from domain.carbon.catalogue import catalogue
     from sensors.carbon.feeds import feed_sensor
     from sensors.carbon.inbox import inbox_sensor
@@ -39,10 +41,12 @@ def _definitions(settings: Settings) -> dg.Definitions:
     from services.carbon.resource import CarbonResource
     from services.resource import resource_text
 
-    assets, group = carbon_assets(catalogue()), carbon_settings(settings)
+    group = carbon_settings(settings)
+    assets = carbon_assets(catalogue(), years(*group.carbon_years))
     recalculated = dg.AssetSelection.assets(*assets) - dg.AssetSelection.assets(INBOX_FILES_KEY)
     return dg.Definitions(
         assets=assets,
+        jobs=carbon_jobs(),
         sensors=[inbox_sensor, feed_sensor, recalculation_sensor(recalculated)],
         resources={"carbon_service": CarbonResource(settings=resource_text(group, type(group)))},
     )

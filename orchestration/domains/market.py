@@ -39,8 +39,11 @@ def _tables() -> Sequence[Table]:
 def _definitions(settings: Settings) -> dg.Definitions:
     import dagster as dg
 
+    from assets.market.jobs import market_jobs
     from assets.market.tables import daily_assets, derived_assets, history_asset, reference_assets, weekdays
+    from assets.policies.definition import years
     from domain.market.catalogue import catalogue
+    from domain.shared.years import this_year
     from sensors.market.freshness import market_freshness_sensor
     from sensors.market.gap_fill import daily_schedule, gap_fill_sensor, history_schedule
     from services.market.resource import MarketResource
@@ -48,13 +51,16 @@ def _definitions(settings: Settings) -> dg.Definitions:
 
     group = market_settings(settings)
     market, days, waits = catalogue(), weekdays(group.market_start), group.tushare_retry_delays
-    fetched = [*reference_assets(market, waits), *daily_assets(market, days, waits)]
+    # In January the calendar of the year before is needed too.
+    calendars = years(group.market_start.year - 1, this_year(group.business_clock()) + 1)
+    fetched = [*reference_assets(market, calendars, waits), *daily_assets(market, days, waits)]
     derived = derived_assets(market, days)
     history = history_asset(market)
     by_day = dg.AssetSelection.assets(*(a for a in [*fetched, *derived] if a.partitions_def == days))
     healed = dg.AssetSelection.assets(*fetched, *derived, history)
     return dg.Definitions(
         assets=[*fetched, *derived, history],
+        jobs=market_jobs(by_day),
         sensors=[gap_fill_sensor(healed), market_freshness_sensor],
         schedules=[
             daily_schedule(by_day, f"{group.daily_at.minute} {group.daily_at.hour} * * 1-5"),
@@ -62,6 +68,10 @@ def _definitions(settings: Settings) -> dg.Definitions:
         ],
         resources={"market_service": MarketResource(settings=resource_text(group, type(group)))},
     )
+
+
+def _prepare(settings: Settings) -> None:
+    open_market(settings, write=True)  # the home keeps its first day before the definitions are loaded
 
 
 def _sandbox(settings: Settings) -> Sandbox | None:
@@ -92,4 +102,5 @@ DOMAIN = Domain(
     commands=constant("orchestration.cli.market:app"),
     demo=function("orchestration.cli.market_demo:show_market"),
     sandbox=_sandbox,
+    prepare=_prepare,
 )

@@ -38,6 +38,8 @@ def market_freshness_sensor(
         if known.get(source.source) == seen[source.source]:
             continue
         since = source.last_success
+        reason = fresh.reason or "the last attempt succeeded"
+        context.log.info("%s is %s: %s", source.source, fresh.status.replace("_", " "), reason)
         events.append(
             dg.AssetCheckEvaluation(
                 asset_key=asset_key(tables[source.source]),
@@ -46,7 +48,7 @@ def market_freshness_sensor(
                 severity=_severity(fresh.status),
                 metadata={
                     "status": fresh.status,
-                    "reason": fresh.reason or "the last attempt succeeded",
+                    "reason": reason,
                     "last_success": f"{shanghai(since):%Y-%m-%d %H:%M} Shanghai" if since else "never",
                 },
             )
@@ -55,7 +57,9 @@ def market_freshness_sensor(
     return dg.SensorResult(
         asset_events=events,
         cursor=json.dumps(seen),
-        skip_reason=f"not fresh: {', '.join(unhealthy)}" if unhealthy else "every source is fresh",
+        skip_reason=f"these sources do not answer: {', '.join(unhealthy)}"
+        if unhealthy
+        else f"all {len(seen)} sources are fresh",
     )
 
 

@@ -42,10 +42,15 @@ class Poll:
     origin: str
     changes: int
     error: PerennialError | None = None
+    outside: int = 0
+    """Scopes that are not read: their years have no partitions."""
 
     @property
     def summary(self) -> str:
-        return f"{self.origin}: {self.error.message if self.error else f'{self.changes:,} scopes'}"
+        if self.error:
+            return f"{self.origin}: {self.error.message}"
+        others = f", {self.outside:,} more outside PERENNIAL_CARBON_YEARS" if self.outside else ""
+        return f"{self.origin}: {self.changes:,} scopes{others}"
 
 
 @dataclass(frozen=True)
@@ -69,16 +74,17 @@ def poll_feeds(carbon: CarbonService) -> list[Poll]:
     for origin, feed in carbon.feeds.items():
         source, asked_at = freshness_of(origin), carbon.ledger.machine_clock()
         try:
-            changes = feed.changes()
+            held = feed.changes()
         except PerennialError as error:
             log.warning("%s entries: %s", origin, error.message)
             carbon.ledger.freshness.failed(source, error)
             found.append(Poll(origin, 0, error))
             continue
+        changes = [one for one in held if one.year in carbon.years]
         # Noted with a moment before the call: what changed during it is newer.
         carbon.store.feed_contents.report([FeedChange(*astuple(one)) for one in changes], asked_at)
         carbon.ledger.freshness.succeeded(source, rows_latest=len(changes), rows_today=None)
-        found.append(Poll(origin, len(changes)))
+        found.append(Poll(origin, len(changes), outside=len(held) - len(changes)))
     return found
 
 

@@ -25,6 +25,7 @@ def open_service(settings: CarbonSettings, *, write: bool = False) -> CarbonServ
         staging=Staging.at(settings.uploads),
         feeds=_feeds(settings),
         inbox_folder=settings.carbon_inbox,
+        years=range(settings.carbon_years[0], settings.carbon_years[1] + 1),
     )
 
 

@@ -22,11 +22,12 @@ from domain.carbon.observed import CurrentUpload, Observed
 from domain.carbon.plan import needs_uploads, plan
 from domain.carbon.tables import FACTORS, TABLES, UNITS, year_of
 from domain.shared.clock import Clock
-from domain.shared.error import InfrastructureError, TransientResourceError
+from domain.shared.error import InfrastructureError, InvalidInput, TransientResourceError
 from domain.shared.hashing import digest
 from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, Table, Version
-from domain.shared.verdict import Plan
+from domain.shared.verdict import Plan, Verdict, waiting
+from domain.shared.years import YEARS
 from resources.objects.staging import LOST
 from services.carbon.reindex import not_indexed
 from services.carbon.store import CarbonStore, YearLock, YearLocked, gated
@@ -48,6 +49,13 @@ DIGESTS = "digests"
 """Detail of a year's factors: by type, a digest of what its calculation uses. A pass reads no factor then."""
 
 
+YEAR_OUTSIDE = "year_outside"
+
+
+def outside(years: range) -> str:
+    return f"is outside PERENNIAL_CARBON_YEARS, {years[0]} to {years[-1]}"
+
+
 def freshness_of(origin: str) -> str:
     """The name of an application's freshness row."""
     return f"carbon.{origin}"
@@ -62,6 +70,8 @@ class CarbonService:
     feeds: Mapping[str, FeedClient] = field(default_factory=dict)
     """Feeds of other applications, by what their entries are to us."""
     inbox_folder: Path = Path()
+    years: range = YEARS
+    """The years that have partitions."""
     store: CarbonStore = field(init=False, repr=False)
     _digests: dict[int, tuple[Version, dict[str, str]]] = field(default_factory=dict, repr=False)
 
@@ -161,7 +171,14 @@ class CarbonService:
         return self.plan_of(self.observe())
 
     def plan_of(self, seen: Observed) -> Plan:
-        return plan(self.catalogue, seen)
+        found = plan(self.catalogue, seen)
+        return Plan(tuple(self._inside(verdict) for verdict in found.verdicts))
+
+    def _inside(self, verdict: Verdict) -> Verdict:
+        """A partition that Dagster does not have waits: no run could make it."""
+        if not verdict.due or year_of(verdict.partition) in self.years:
+            return verdict
+        return waiting(verdict, outside(self.years), YEAR_OUTSIDE)
 
     def states(self, tables: Sequence[Table]) -> dict[tuple[str, str], PartitionState]:
         """Every partition of these tables that is or was: what the lake holds beside what was recorded."""
@@ -245,6 +262,17 @@ class CarbonService:
         for year in years:
             if (lock := held.get(year)) is not None:
                 raise YearLocked(lock)
+
+    def refuse_outside(self, years: Sequence[int]) -> None:
+        """Raise if a year has no partitions."""
+        for year in years:
+            if year not in self.years:
+                raise InvalidInput(
+                    f"{year} {outside(self.years)}",
+                    reason_code=YEAR_OUTSIDE,
+                    remedy=f"correct the year, or set PERENNIAL_CARBON_YEARS={min(year, self.years[0])},"
+                    f"{max(year, self.years[-1])}; restart `perennial up` if it runs",
+                )
 
     def refuse_not_indexed(self) -> None:
         """Raise if staging holds uploads that the ledger does not know."""

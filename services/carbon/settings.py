@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import SecretStr
+from pydantic import AfterValidator, SecretStr
 
-from services.setting_types import AbsolutePath, HttpUrl, Location
+from domain.shared.clock import machine_clock, stopped_at
+from domain.shared.years import YEARS, this_year
+from services.setting_types import AbsolutePath, CommaSeparated, HttpUrl, Location
 from services.settings import StorageSettings, setting
 
 
 def _uploads(data: dict[str, Any]) -> str:
     warehouse = str(data["warehouse"])
     return f"{warehouse}-uploads" if warehouse.startswith("s3://") else f"file://{data['home'] / 'uploads'}"
+
+
+def _years(data: dict[str, Any]) -> tuple[int, int]:
+    return 2015, this_year(stopped_at(data["now"]) if data["now"] else machine_clock) + 1
+
+
+def _in_order(found: tuple[int, int]) -> tuple[int, int]:
+    if not YEARS[0] <= found[0] <= found[1] <= YEARS[-1]:
+        raise ValueError(f"should be the first and the last year, from {YEARS[0]} to {YEARS[-1]}")
+    return found
 
 
 class CarbonSettings(StorageSettings):
@@ -24,6 +36,10 @@ class CarbonSettings(StorageSettings):
         example="s3://bucket/uploads",
     )
     """Where uploaded files and their staged rows are kept: a folder or a URI of `file` or `s3`."""
+    carbon_years: Annotated[tuple[int, int], CommaSeparated, AfterValidator(_in_order)] = setting(
+        derived=_years, shown="`2015` to next year", example="2010,2030"
+    )
+    """The first and the last year of carbon's partitions. Files and entries of other years are refused."""
     carbon_inbox: AbsolutePath = setting(
         derived=lambda data: data["home"] / "inbox",
         shown="`inbox` in the home folder",

@@ -106,6 +106,7 @@ def _store(
     carbon: CarbonService, file: File, wanted: Upload, rows: pa.Table, together: Collection[int] = ()
 ) -> Receipt:
     carbon.refuse_not_indexed()
+    carbon.refuse_outside(wanted.years)
     if file.kind == "units":
         refuse_taken_units(carbon, file.name, file.institution, rows)
     # Before any lock of its years: a file that is known changes nothing.

@@ -119,7 +119,9 @@ def check_range(market: MarketService, request: BackfillRequest) -> None:
         raise InvalidInput(f"the range ends before it begins: {request.first} > {request.last}")
     if request.first < market.rules.first_day:
         raise InvalidInput(
-            f"the warehouse begins on {market.rules.first_day}", remedy="see PERENNIAL_MARKET_START"
+            f"the warehouse begins on {market.rules.first_day}",
+            remedy=f"set PERENNIAL_MARKET_START={request.first} once: the home keeps it. "
+            "Then restart `perennial up`",
         )
     today = shanghai(market.clock()).date()
     if request.last.year > today.year + 1:

@@ -9,6 +9,7 @@ from domain.market.observed import Rules
 from domain.market.plan import KINDS
 from domain.market.tables import all_tables, views
 from services.market.asking import KeptAnswers
+from services.market.first_day import keep_first_day
 from services.market.service import MarketService
 from services.market.settings import MarketSettings
 from services.storage import open_lake, open_ledger
@@ -25,10 +26,13 @@ def allowed_calls(settings: MarketSettings) -> int:
 
 
 def open_service(settings: MarketSettings, *, write: bool = False) -> MarketService:
-    """`write` migrates the ledger and stamps the source; else the source is only compared."""
+    """`write` migrates the ledger, stamps the source and keeps the first day; else these are only read."""
     market, ledger = catalogue(), open_ledger(settings, KINDS, write=write)
+    first_day = settings.market_start
     if write:
+        given, new = "market_start" in settings.model_fields_set, ledger.stamped_source() is None
         ledger.stamp_source(settings.source)
+        first_day = keep_first_day(settings.home, first_day, given=given, new=new)
     else:
         ledger.check_source(settings.source)
 
@@ -64,7 +68,7 @@ def open_service(settings: MarketSettings, *, write: bool = False) -> MarketServ
             window_days=settings.gap_window_days,
             limit=settings.gap_limit,
             daily_at=settings.daily_at,
-            first_day=settings.market_start,
+            first_day=first_day,
             configuration=settings.source_fingerprint,
         ),
         connect=connect,

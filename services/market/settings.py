@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date, datetime, time
+from datetime import datetime, time
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -11,6 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field, SecretStr
 
 from domain.market.trading import shanghai
 from domain.shared.hashing import digest
+from services.market.first_day import first_day
 from services.setting_types import (
     CommaSeparated,
     Day,
@@ -75,8 +76,12 @@ class MarketSettings(StorageSettings):
     """Seconds between one run's passes over failed calls; n waits are n + 1 passes. `none`: one pass."""
     tushare_timeout_seconds: Seconds = setting(30.0, example="60")
     """How long one call may take."""
-    market_start: Day = setting(date(1990, 12, 19), example="2015-01-01")
-    """First day of the warehouse's partitions. The exchange opened on the default."""
+    market_start: Day = setting(
+        derived=first_day,
+        shown="the day that the home keeps; of a new home the first of the month two years ago",
+        example="2015-01-01",
+    )
+    """First day of the warehouse's partitions. The home keeps it, until another one is set."""
     gap_window_days: int = setting(7, ge=1, le=366, example="14")
     """How many days back each pass searches for gaps."""
     gap_limit: int = setting(3, ge=1, le=366, example="5")

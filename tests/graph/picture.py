@@ -16,8 +16,9 @@ UPDATE = "python -m tests.graph.picture"
 
 
 def definitions() -> dg.Definitions:
-    """As built from an empty environment."""
-    return build_definitions(load_settings({}))
+    """As built from an empty environment, but for what depends on the day."""
+    days = {"PERENNIAL_MARKET_START": "2024-11-01", "PERENNIAL_NOW": "2026-11-17T18:31"}
+    return build_definitions(load_settings(days))
 
 
 def draw(defs: dg.Definitions) -> str:
@@ -25,6 +26,7 @@ def draw(defs: dg.Definitions) -> str:
     blocks = [
         *("\n".join(_asset(defs, key)) for key in sorted(graph.get_all_asset_keys())),
         *("\n".join(_sensor(graph, s)) for s in sorted(defs.sensors or (), key=lambda s: s.name)),
+        *("\n".join(_job(graph, j)) for j in sorted(defs.jobs or (), key=lambda j: j.name)),
         *("\n".join(_schedule(graph, s)) for s in sorted(defs.schedules or (), key=lambda s: s.name)),
     ]
     return "\n\n".join(blocks) + "\n"
@@ -45,10 +47,6 @@ def _asset(defs: dg.Definitions, key: dg.AssetKey) -> Iterator[str]:
         yield f"  checks {', '.join(checks)}"
     if node.pools:
         yield f"  pool {', '.join(sorted(node.pools))}"
-    policy = defs.resolve_assets_def(key).op.retry_policy
-    waits = getattr(policy, "waits", None)
-    if policy is not None:
-        yield f"  retries after {', '.join(f'{s:g}' for s in waits) if waits else policy}"
     if node.backfill_policy is not None:
         yield f"  backfill {node.backfill_policy.policy_type.value.lower()}"
     if node.automation_condition is not None:
@@ -71,6 +69,12 @@ def _sensor(graph: dg.AssetGraph, sensor: dg.SensorDefinition) -> Iterator[str]:
     yield f"  every {sensor.minimum_interval_seconds} s, {sensor.default_status.value.lower()}"
     if sensor.asset_selection is not None:
         yield from _targets(graph, sensor.asset_selection)
+
+
+def _job(graph: dg.AssetGraph, job: Any) -> Iterator[str]:
+    yield f"job {job.name}"
+    yield f"  {job.description}"
+    yield from _targets(graph, job.selection)
 
 
 def _schedule(graph: dg.AssetGraph, schedule: Any) -> Iterator[str]:

@@ -144,12 +144,11 @@ def test_sensors__interval__is_not_below_the_daemons(defs: dg.Definitions) -> No
     assert all((s.minimum_interval_seconds or 0) >= 5 for s in defs.sensors or ())
 
 
-def test_assets__that_fetch__have_a_pool_and_retries(graph: dg.AssetGraph, defs: dg.Definitions) -> None:
+def test_assets__that_fetch__have_a_pool(graph: dg.AssetGraph, defs: dg.Definitions) -> None:
     fetched = [key for key, spec in specs(defs).items() if "tushare" in spec.kinds]
     assert len(fetched) >= 6
     for key in fetched:
         assert graph.get(key).pools == {"tushare"}, key
-        assert defs.resolve_assets_def(key).op.retry_policy, key
 
 
 def test_assets__range_of_days__is_one_run(graph: dg.AssetGraph) -> None:

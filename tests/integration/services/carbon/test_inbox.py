@@ -15,7 +15,7 @@ from orchestration.build import build_definitions
 from orchestration.cli.runner import runner
 from orchestration.environments import load_settings
 from orchestration.instance import open_instance
-from sensors.carbon.inbox import inbox_sensor, run_tags
+from sensors.carbon.inbox import inbox_sensor
 from services.carbon.upload import upload
 from services.carbon.uploaded_file import File
 from services.inbox import poll
@@ -175,7 +175,7 @@ def test_sensor__complete_file__starts_a_run_that_imports_it(app: CarbonApp, inb
             tick = inbox_sensor.evaluate_tick(context)
         [request] = tick.run_requests or []
         assert request.run_key is not None
-        end = run.run([INBOX_FILES], domain="carbon", tags=run_tags(request.run_key))
+        end = run.run([INBOX_FILES], domain="carbon", tags=dict(request.tags))
     assert end.success, end.errors
     assert not path.exists()
     assert (inbox.folder / "taken" / DATA / "more.csv").is_file()

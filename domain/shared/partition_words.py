@@ -1,0 +1,46 @@
+"""Reason codes and partitions in a few plain words, as the tags, logs and events of runs show them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+from domain.shared.table import ALL
+
+SHORT = {
+    "": "requested by a person",
+    "requested": "requested by a person",
+    "retried": "retried by a person",
+    "missing": "gap",
+    "incomplete": "thin",
+    "partial": "thin",
+    "inputs_changed": "input changed",
+    "unrecorded": "changed outside",
+    "recheck": "looked up again",
+}
+"""Of codes whose name with spaces would not say it."""
+_UNITS = {r"\d{4}-\d\d-\d\d": "days", r"\d{4}": "years"}
+
+
+def reason_in_words(code: str) -> str:
+    return SHORT.get(code, code.replace("_", " "))
+
+
+def partitions_in_words(partitions: Collection[str]) -> str:
+    """The only one by its name, several as a number: "2026-11-17", "3 days"."""
+    if len(partitions) == 1:
+        return next(iter(partitions))
+    unit = next(
+        (u for p, u in _UNITS.items() if all(re.fullmatch(p, one) for one in partitions)), "partitions"
+    )
+    return f"{len(partitions)} {unit}"
+
+
+def reasons_in_words(pairs: Iterable[tuple[str, str]]) -> str:
+    """Of reason codes and partitions, which partitions have which: "gap: 2 days, changed: 2026-11-16"."""
+    found: dict[str, set[str]] = {}
+    for code, partition in pairs:
+        found.setdefault(reason_in_words(code), set()).add(partition)
+    return ", ".join(
+        words if of == {ALL} else f"{words}: {partitions_in_words(of)}" for words, of in sorted(found.items())
+    )
