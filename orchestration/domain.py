@@ -73,6 +73,8 @@ class Sandbox:
     """Where `perennial up` starts it; None if it is run by others."""
     port_file: Path | None = None
     """Where it writes its port, so that commands of this home find it."""
+    table: str = ""
+    """The table that `perennial sandbox break` breaks, if none is named."""
 
 
 def _none(_: Settings) -> None:

@@ -50,7 +50,9 @@ def break_day(
     ] = False,
     corrupt_day: Annotated[bool, typer.Option("--corrupt-day", help="Change the numbers a little.")] = False,
     rot_file: Annotated[bool, typer.Option("--rot-file", help="Cut the end off the data files.")] = False,
-    table: Annotated[str, typer.Option("--table", help="The table.")] = "market.normalized_daily",
+    table: Annotated[
+        str | None, typer.Option("--table", help="A table, with its namespace or without.")
+    ] = None,
 ) -> None:
     """Break days in the lake behind the platform's back, to see it find and heal them. Sandbox only."""
     from sandbox.lake import BREAKS, break_partition
@@ -63,8 +65,8 @@ def break_day(
         )
     how = next(name for name, given in chosen.items() if given)
     settings = load_settings()
-    _require_sandbox(settings)
-    name = registry.table_name(settings, table)
+    usual = _breakable(settings)
+    name = registry.table_name(settings, table or usual)
     properties = Reader(settings).location.properties
     for day in days or (None,):
         key, done = break_partition(properties, name, how, day)
@@ -76,17 +78,18 @@ def break_day(
     )
 
 
-def _require_sandbox(settings: Settings) -> None:
-    """Refuse to break what is not made up: also a home that was once filled from a real source."""
-    made_up = [domain for domain in registry.enabled(settings) if domain.sandbox(settings)]
+def _breakable(settings: Settings) -> str:
+    """The table to break, if none is named. Refuses a home that has data of a real source."""
+    made_up = [(d, found) for d in registry.enabled(settings) if (found := d.sandbox(settings))]
     if not made_up:
         raise InvalidInput(
             "only a lake that is filled from the sandbox may be broken",
             reason_code="not_the_sandbox",
             remedy="set PERENNIAL_SOURCE=sandbox and a PERENNIAL_HOME of its own",
         )
-    for domain in made_up:
+    for domain, _ in made_up:
         domain.open(settings)
+    return made_up[0][1].table
 
 
 def _address(given: list[str]) -> list[str]:

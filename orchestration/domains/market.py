@@ -80,10 +80,11 @@ def _sandbox(settings: Settings) -> Sandbox | None:
         return None
     from resources.tushare.sandbox_process import find_sandbox, port_file
 
+    table = f"{DOMAIN.name}.normalized_daily"
     if group.tushare_url:
-        return Sandbox(group.tushare_url)
+        return Sandbox(group.tushare_url, table=table)
     url = find_sandbox(group.home) or f"http://127.0.0.1:{group.sandbox_port}"
-    return Sandbox(url, group.sandbox_port, port_file(group.home))
+    return Sandbox(url, group.sandbox_port, port_file(group.home), table)
 
 
 DOMAIN = Domain(
