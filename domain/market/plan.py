@@ -26,7 +26,18 @@ from domain.shared.backoff import Backoff
 from domain.shared.hashing import digest
 from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, ALL
-from domain.shared.verdict import Plan, Verdict, Wrong, changed_inputs, due, fault, outdated, waits_for
+from domain.shared.verdict import (
+    INPUT_MISSING,
+    Plan,
+    Verdict,
+    Wrong,
+    changed_inputs,
+    due,
+    fault,
+    outdated,
+    waiting,
+    waits_for,
+)
 from domain.shared.work import Kind
 
 FILL = "market.fill"
@@ -91,8 +102,20 @@ def plan(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rules) -> P
 
 def judge_day(catalogue: Catalogue, day: date, seen: Observed, now: datetime, rules: Rules) -> list[Verdict]:
     """Return the verdicts of one open day: its fetched tables, then what derives from them."""
-    fetched = [_judge_table(e, day, seen, now, rules, references(catalogue, e)) for e in catalogue.daily]
+    fetched = [
+        _if_counted(catalogue, e, seen, _judge_table(e, day, seen, now, rules, references(catalogue, e)))
+        for e in catalogue.daily
+    ]
     return [*fetched, *_derived(catalogue, day, seen)]
+
+
+def _if_counted(catalogue: Catalogue, endpoint: Endpoint, seen: Observed, verdict: Verdict) -> Verdict:
+    """Return the verdict; a due day waits while nothing says how many rows it must have."""
+    stocks = seen.state(catalogue.stocks.name, ALL).version
+    counted = (stocks.readable and stocks.rows) or seen.expected.get((verdict.table, verdict.partition))
+    if not verdict.due or endpoint.expected == "unknown" or counted:
+        return verdict
+    return waiting(verdict, f"waiting for {catalogue.stocks.endpoint}", INPUT_MISSING)
 
 
 def window(seen: Observed, now: datetime, rules: Rules) -> tuple[date, ...]:

@@ -5,7 +5,7 @@ Days far apart get a run each: of every partition of its span, complete or not, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
@@ -87,19 +87,48 @@ def run_backfill(market: MarketService, request: BackfillRequest, run: RunTables
     _fetch_references(market, request, run)
     days, closed, early = days_asked(market, request, market.calendar())
     tables = tables_asked(market, request)
-    needed = days if request.force else sorted(market.needed(days, tables))
-    ran_well = _run_spans(market, run, tables, needed)
-    if request.tables or not ran_well:
-        # One bad day ends the step that fetches, and Dagster then skips all that derives from it.
-        _run_spans(market, run, DERIVED, sorted(market.needed(needed, DERIVED)))
+    wrong = {day: set(tables) for day in days} if request.force else market.needed(days, tables)
+    needed = sorted(wrong)
+    ran_well = _fill(market, request, run, wrong)
     if request.first is None:
         run([HISTORY_GAPS.table])  # what the last search of the history found may be filled now
     return Backfilled(len(days), len(needed), closed, early, _incomplete(market, needed, tables), ran_well)
 
 
+def _fill(
+    market: MarketService, request: BackfillRequest, run: RunTables, wrong: Mapping[date, Collection[str]]
+) -> bool:
+    """Run after run, as long as each made something whole and left something; whether the last went well.
+
+    One bad day ends the step that fetches, and Dagster then skips all that derives from it. Until there is a
+    stock list only what is not counted by it is fetched.
+    """
+    tables = tables_asked(market, request)
+    fetched = {e.name for e in market.catalogue.daily}.intersection(tables)
+    uncounted = [e.name for e in market.catalogue.daily if e.expected == "unknown" and e.name in fetched]
+    left, runs = wrong, list[bool]()
+    while left:
+        waits = not market.stocks().num_rows
+        runs.append(_run_spans(market, run, uncounted if waits else tables, sorted(left)) and not waits)
+        if runs[-1] or request.force:
+            break
+        if waits:
+            _fetch_references(market, request, run)
+        before, left = left, market.needed(sorted(wrong), fetched)
+        if _pieces(left, fetched) >= _pieces(before, fetched) and not (waits and market.stocks().num_rows):
+            break
+    if request.tables or not all(runs):
+        _run_spans(market, run, DERIVED, sorted(market.needed(sorted(wrong), DERIVED)))
+    return not request.force or all(runs)
+
+
+def _pieces(wrong: Mapping[date, Collection[str]], tables: Collection[str]) -> int:
+    return sum(len({*names}.intersection(tables)) for names in wrong.values())
+
+
 def _run_spans(market: MarketService, run: RunTables, tables: Sequence[str], days: Sequence[date]) -> bool:
     """One run after the other, whatever became of the one before; whether all went well."""
-    ended = [run(tables, days=span) for span in spans(days, market.calendar())] if days else []
+    ended = [run(tables, days=span) for span in spans(days, market.calendar())] if tables and days else []
     return all(ended)
 
 

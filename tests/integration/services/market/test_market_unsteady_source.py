@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.services.market.market_app import PREPARED, TODAY, MarketApp, restore
+from tests.integration.services.market.market_app import FETCHED, PREPARED, TODAY, MarketApp, restore
 
 BACKFILL = ("market", "backfill", "--from", PREPARED[0], "--to", PREPARED[-1])
 STOCKS, STOCK_CALLS = "normalized_stock_basic", 16
 EVERY_TABLE = (
-    *("normalized_daily", "normalized_adj_factor", "normalized_daily_basic", "suspensions"),
+    *FETCHED,
     *("adjusted_daily", "coverage", "revisions", STOCKS, "normalized_trade_cal"),
 )
 
@@ -67,6 +67,23 @@ def test_stock_list__one_call_fails__only_it_is_repeated_by_the_next_run(impatie
         assert app.materialize(instance, [STOCKS]).success
     assert app.calls("stock_basic") == STOCK_CALLS + 1
     assert not list((app.home / "answers").rglob("*.arrow"))
+
+
+def test_backfill__no_stock_list__fetches_what_is_not_counted_by_it_and_asks_for_nothing_else(
+    impatient: MarketApp,
+) -> None:
+    app = impatient
+    app.fault("stock_basic", "http_500")
+    said = app.run(*BACKFILL, "--json")
+    assert said.code == 1
+    assert {one["why"] for one in said.json["failed"]} == {"waiting for stock_basic"}
+    assert {one["table"] for one in said.json["failed"]} == {*FETCHED} - {"suspensions"}
+    assert (app.calls("daily"), app.calls("suspend_d")) == (0, 2)
+    assert app.work("normalized_daily") == [], "an attempt was counted"
+
+    app.expect_healthy()
+    app.fault("stock_basic", "http_500", times=4 * STOCK_CALLS)  # all passes of the first run
+    assert app.run(*BACKFILL).code == 0, "it goes on in the same round"
 
 
 @pytest.mark.parametrize("kind", ["empty_day", "partial_day"])

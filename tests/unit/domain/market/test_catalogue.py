@@ -16,7 +16,8 @@ from domain.market.catalogue import catalogue, parse
 from domain.market.plan import judge_day
 from domain.market.tables import all_tables
 from domain.shared.error import InvalidInput
-from tests.unit.domain.market.world import RULES, TUESDAY, Market, shanghai_time
+from domain.shared.table import ALL
+from tests.unit.domain.market.world import LISTED, RULES, STOCKS, TUESDAY, Market, shanghai_time
 
 PACKAGED = yaml.safe_load(Path(module.__file__).with_name("catalogue.yaml").read_text(encoding="utf-8"))
 
@@ -99,6 +100,7 @@ def test_parse__one_more_row__is_one_more_table_with_its_gap_rule() -> None:
     assert endpoint.source == "tushare.moneyflow"
     assert endpoint.table in all_tables(found)
     market = Market(shanghai_time("2026-11-17 19:00"), catalogue=found)
+    market.put(STOCKS, ALL, LISTED)
     states = {v.table: v.state for v in judge_day(found, TUESDAY, market.observed, market.now, RULES)}
     assert states["normalized_moneyflow"] == "missing"
     early = judge_day(found, TUESDAY, market.observed, shanghai_time("2026-11-17 18:59"), RULES)

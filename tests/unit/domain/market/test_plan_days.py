@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 
 from domain.market.plan import judge_day, window, years_wanted
 from domain.market.trading import TradingCalendar, newest_published
+from domain.shared.table import ALL
 from tests.unit.domain.market.world import (
     CALENDAR,
     CATALOGUE,
     CLOSED,
     DAILY,
+    JUDGED,
+    LISTED,
     RULES,
     SHANGHAI,
     STOCKS,
@@ -120,9 +123,26 @@ def test_window__new_warehouse_with_a_wide_window__reaches_last_year() -> None:
 def test_judge_day__outside_the_window__has_the_same_rules() -> None:
     """A backfill judges days far outside the window by the same rules."""
     market = Market(shanghai_time("2026-11-17 20:00"))
+    market.put(STOCKS, ALL, LISTED)
     [day] = days("2025-06-03")
     verdicts = judge_day(CATALOGUE, day, market.observed, market.now, RULES)
     assert {(v.table, v.state) for v in verdicts} == {(name, "missing") for name in DAILY}
+
+
+def test_judge_day__no_stock_list__only_what_is_not_counted_by_it_is_due() -> None:
+    """The old list counts, however old it is; without any, an answer could not be judged."""
+    market = Market.healthy("2026-11-16 20:00").at("2026-11-17 20:00")
+    assert f"{STOCKS}:{ALL}" in market.due()
+    assert {market.verdict(name, TUESDAY).reason_code for name in DAILY} == {"missing"}
+    market.listed = None
+    market.drop(STOCKS, ALL)
+    verdicts = {name: market.verdict(name, TUESDAY) for name in DAILY}
+    assert {name: (v.state, v.reason_code, v.due) for name, v in verdicts.items()} == {
+        name: ("waiting", "input_missing", False) if name in JUDGED else ("missing", "missing", True)
+        for name in DAILY
+    }
+    assert {verdicts[name].reason for name in JUDGED} == {"waiting for stock_basic"}
+    assert market.verdict(JUDGED[0], "2026-11-12").state == "healthy"
 
 
 @given(

@@ -171,6 +171,8 @@ class Oracle:
         if now < self._moment(opened, max(self.rules.daily_at, PUBLISHED[table])):
             return None
         known = self.at(table, day)
+        if table in JUDGED and self.listed is None:
+            return None  # it waits for the stock list
         share = self.share(table, known.held[0])
         records = (known.held, known.recorded, self.rules.configuration)
         if fault := known.fault():
