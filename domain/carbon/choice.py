@@ -17,6 +17,7 @@ from domain.carbon.classification import canonical_value, spelled
 
 @dataclass(frozen=True)
 class Factor:
+    classification: str
     id: int
     version: int
     value: float
@@ -44,7 +45,7 @@ def _by_emission(kind: EntryType, factors: pa.Table) -> dict[str, dict[str, Fact
     names = ("emission_type", "classification", "factor_id", "version", "value", "unit")
     found: dict[str, dict[str, Factor]] = defaultdict(dict)
     for emission, wanted, *factor in zip(*(mine.column(n).to_pylist() for n in names), strict=True):
-        found[emission][wanted] = Factor(*factor)
+        found[emission][wanted] = Factor(wanted, *factor)
     return found
 
 

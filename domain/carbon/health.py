@@ -11,6 +11,7 @@ from typing import Any
 from domain.carbon.feeds import FeedRead
 from domain.carbon.jobs import FEED_ENTRIES
 from domain.carbon.plan import NO_FILES, NOT_INDEXED, UNCOUNTED, UNKNOWN_TYPE, YEAR_LOCKED
+from domain.carbon.tables import EMISSIONS, year_of
 from domain.shared.health import Finding, Health, SourceFreshness
 from domain.shared.printable import printable
 from domain.shared.reasons import actions
@@ -57,6 +58,19 @@ def unknown_inbox_entries(names: Sequence[str]) -> Finding:
     return _broken("inbox", "inbox_unknown", reason)
 
 
+def without_factor(module: str, partition: str, unmatched: int, results: int) -> Finding:
+    """The finding about results of a type and year that no factor fits: the report lacks their mass."""
+    reason = f"{unmatched:,} of {results:,} results have no factor: their mass is missing in {module}"
+    one = _finding(f"{EMISSIONS.table}:{partition}", "explained", "without_factor", reason)
+    return replace(one, action=one.action.replace("YEAR", str(year_of(partition))))
+
+
+def replaced_file(subject: str, old: str, new: str, rows: tuple[int, int], at: datetime) -> Finding:
+    """The finding about a file that others may not know of yet."""
+    reason = f"{new} took the place of {old}: {rows[0]:,} → {rows[1]:,} rows"
+    return _finding(subject, "explained", "file_replaced", reason, at)
+
+
 def not_indexed_uploads(count: int) -> Finding:
     reason = f"{count:,} staged uploads are not indexed: the ledger was lost, or restored from a backup"
     return _broken("uploads", NOT_INDEXED, reason)
@@ -76,5 +90,11 @@ def _refused(partition: str, scope: str, refused: Mapping[str, Any]) -> Finding:
 
 
 def _broken(subject: str, reason_code: str, reason: str, since: datetime | None = None) -> Finding:
+    return _finding(subject, "broken", reason_code, reason, since)
+
+
+def _finding(
+    subject: str, health: Health, reason_code: str, reason: str, since: datetime | None = None
+) -> Finding:
     action = actions("carbon")[reason_code]
-    return Finding("carbon", subject, "broken", reason_code, reason, since, action=action)
+    return Finding("carbon", subject, health, reason_code, reason, since, action=action)

@@ -20,27 +20,33 @@ from orchestration.api.answers import json_response, refusal
 from orchestration.domain import Call
 from orchestration.domains.carbon import open_carbon
 from orchestration.settings import Settings
+from services.carbon.replacements import WouldShrink
 from services.carbon.store import YearLocked
 from services.carbon.upload import upload
 from services.carbon.uploaded_file import LARGEST, File
 
-PARAMETERS = ("kind", "type", "year", "name", "institution", "by", "decimal", "accept_valid")
+PARAMETERS = ("kind", "type", "year", "name", "institution", "by", "decimal", "accept_valid", "replace")
 """The query parameters of an upload."""
 
 
 def calls(settings: Settings) -> list[Call]:
     async def receive(request: Request) -> Response:
-        valid = request.query_params.get("accept_valid", "").lower() in ("1", "true", "yes")
+        valid, may_shrink = (_is_yes(request, name) for name in ("accept_valid", "replace"))
         try:
-            status, receipt = await run_in_threadpool(_upload, settings, await _file(request), valid)
+            file = await _file(request)
+            status, receipt = await run_in_threadpool(_upload, settings, file, valid, may_shrink)
         except FileRefused as error:
             problems = [problem.as_json() for problem in error.problems]
             return refusal(error, 422, problems=problems, problem_count=error.total)
-        except YearLocked as error:
+        except (YearLocked, WouldShrink) as error:
             return refusal(error, 409)
         return json_response(status, receipt)
 
     return [Call("POST", "/carbon/uploads", receive)]
+
+
+def _is_yes(request: Request, name: str) -> bool:
+    return request.query_params.get(name, "").lower() in ("1", "true", "yes")
 
 
 async def _file(request: Request) -> File:
@@ -92,8 +98,8 @@ async def _body(request: Request) -> bytes:
     return bytes(content)
 
 
-def _upload(settings: Settings, file: File, accept_valid: bool) -> tuple[int, dict[str, Any]]:
+def _upload(settings: Settings, file: File, valid: bool, may_shrink: bool) -> tuple[int, dict[str, Any]]:
     carbon = open_carbon(settings, write=True)
     with closing(carbon.ledger):
-        receipt = upload(carbon, file, accept_valid=accept_valid)
+        receipt = upload(carbon, file, accept_valid=valid, may_shrink=may_shrink)
     return (200 if receipt.known else 201), receipt.as_json()

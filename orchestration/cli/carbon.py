@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from domain.shared.error import InvalidInput
-from orchestration.cli import carbon_files, carbon_reports, carbon_work
+from orchestration.cli import carbon_explain, carbon_files, carbon_reports, carbon_work
 from orchestration.cli.carbon_drive import drive_pipelines
 from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.domains.carbon import open_carbon
@@ -28,7 +28,12 @@ _UNITS_SHOWN = 10
 app = typer.Typer(
     name="carbon", no_args_is_help=True, help="Upload factors and data; see reports and explain them."
 )
-for command in (*carbon_reports.COMMANDS, *carbon_files.COMMANDS, *carbon_work.COMMANDS):
+for command in (
+    *carbon_reports.COMMANDS,
+    *carbon_explain.COMMANDS,
+    *carbon_files.COMMANDS,
+    *carbon_work.COMMANDS,
+):
     app.command()(command)
 
 Year = Annotated[int | None, typer.Option("--year", help="The year, if the file does not name it.")]
@@ -53,6 +58,9 @@ def upload(
     ] = False,
     what_if: Annotated[
         bool, typer.Option("--what-if", help="Show what would change, and change nothing.")
+    ] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace a file even by one with less than half of its rows.")
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Run the pipeline to its end, here.")] = False,
     json: Json = False,
@@ -80,8 +88,8 @@ def upload(
             mark=decimal,
         )
         if what_if:
-            return foresee(carbon, file, accept_valid=accept_valid, shown=not json)
-        receipt = upload(carbon, file, accept_valid=accept_valid, together=uploaded)
+            return foresee(carbon, file, accept_valid=accept_valid, may_shrink=replace, shown=not json)
+        receipt = upload(carbon, file, accept_valid=accept_valid, may_shrink=replace, together=uploaded)
         uploaded.add(receipt.upload.id)
         if not json:
             _say_receipt(receipt)
@@ -119,15 +127,24 @@ def _or_refused(
         return {"file": path.name, "refused": True, "reason": error.message}
 
 
-def foresee(carbon: CarbonService, file: File, *, accept_valid: bool = False, shown: bool) -> dict[str, Any]:
+def foresee(
+    carbon: CarbonService,
+    file: File,
+    *,
+    accept_valid: bool = False,
+    may_shrink: bool = False,
+    shown: bool,
+) -> dict[str, Any]:
     """Return what an upload of the file would change; print it if `shown`."""
     from services.carbon.what_if import what_if
 
-    found = what_if(carbon, file, accept_valid=accept_valid)
+    found = what_if(carbon, file, accept_valid=accept_valid, may_shrink=may_shrink)
     if shown:
         changes = [f["change"] for f in found.factors]
         counts = ", ".join(f"{changes.count(c)} {c}" for c in ("new", "changed", "stale") if c in changes)
         answer(f"{file.name}: {found.rows:,} rows" + (f"; factors: {counts}" if counts else ""))
+        for one in found.replaced:
+            answer(f"    {one}")
         effects = [*found.effects, *found.units[:_UNITS_SHOWN]]
         for effect in effects:
             answer(f"    it {effect.sentence}")
@@ -163,8 +180,8 @@ def _say_receipt(receipt: Receipt) -> None:
     answer(f"{one.name}: {receipt.summary}")
     if receipt.known:
         return
-    for old in receipt.replaced:
-        answer(f"    instead of upload {old.id}, {old.name}, {old.taken:,} rows")
+    for note in receipt.notes:
+        answer(f"    {note}")
     for warning in one.warnings[:10]:
         say(f"warning: {one.name}: {warning}")
     if one.problem_count:

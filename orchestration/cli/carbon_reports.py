@@ -1,11 +1,10 @@
-"""Carbon commands that only read: reports, differences, explanations."""
+"""Carbon commands that only read: reports, differences, pipelines."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,10 +21,10 @@ if TYPE_CHECKING:
     from services.carbon.report import Report
     from services.carbon.service import CarbonService
 
-Year = Annotated[int | None, typer.Option("--year", help="The year.")]
 Unit = Annotated[str | None, typer.Option("--unit", help="This unit with all below it.")]
 MOST = 100_000
 """The most rows of `--limit` and hours of `--statistics`."""
+FALLBACKS_SHOWN = 3
 AsOf = Annotated[str | None, typer.Option("--as-of", help="As it was then, for example 2026-11-18T14:30.")]
 
 
@@ -51,20 +50,28 @@ def report(
         document(found.as_json() | ({"page": page} if page else {}))
     elif csv:
         sys.stdout.write(found.as_csv())
-        _print_notes(found.notes)
+        print_notes([*found.gaps, *found.notes])
     elif page:
         answer(f"{page['file']}: {page['bytes'] // 1024} kB")
-        _print_notes(found.notes)
+        print_notes(found.notes)
     else:
         show_report(found)
 
 
 def show_report(found: Report) -> None:
     table(["module", "scope 1 t", "scope 2 t", "scope 3 t", "total t", "without factor"], found.table())
-    _print_notes(found.notes)
+    if found.fallback_note:
+        answer(f"{found.fallback_note}:")
+        for one in found.fallbacks[:FALLBACKS_SHOWN]:
+            answer(f"    {one.mg / 1e9:,.3f} t  {one.data_entry_type} {one.instead}")
+        if (more := len(found.fallbacks) - FALLBACKS_SHOWN) > 0:
+            answer(f"    and {more:,} more kinds: `--json` has all")
+    if any(row["unmatched"] for row in found.rows):
+        answer(f"`perennial carbon explain {found.year} --without-factor` lists what lacks a factor")
+    print_notes(found.notes)
 
 
-def _print_notes(notes: Sequence[str]) -> None:
+def print_notes(notes: Sequence[str]) -> None:
     """On stderr, apart from the answer: a reader of the file has to know them."""
     for note in notes:
         say(note)
@@ -125,7 +132,7 @@ def diff(
         document({"year": year, "unit": unit, "rows": rows, "notes": list(new.notes)})
     else:
         show_difference(rows)
-        _print_notes(new.notes)
+        print_notes(new.notes)
 
 
 def show_difference(rows: Sequence[dict[str, Any]]) -> None:
@@ -134,103 +141,6 @@ def show_difference(rows: Sequence[dict[str, Any]]) -> None:
         ["module", "before t", "after t", "difference t", "%"],
         [(row["module"], *(f"{row[name] / 1e9:,.3f}" for name in masses), row["percent"]) for row in rows],
     )
-
-
-def explain(
-    year: Annotated[int, typer.Argument(help="The year")],
-    unit: Unit = None,
-    data_entry_type: Annotated[str | None, typer.Option("--type", help="Only this type.")] = None,
-    entry: Annotated[str | None, typer.Option("--entry", help="Only this entry, by its id.")] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", min=1, max=1_000, help="How many, the heaviest first.")
-    ] = 20,
-    json: Json = False,
-) -> None:
-    """What a number is made of: entries, their factors, the lines they came on, who uploaded them."""
-    from services.carbon.explain import explain_results
-
-    carbon = open_carbon(load_settings())
-    found = explain_results(
-        carbon, year, unit=unit, data_entry_type=data_entry_type, entry=entry, limit=limit
-    )
-    if json:
-        notes = list(found.notes)
-        document({"year": year, "of_all": found.of_all, "results": found.results, "notes": notes})
-        return
-    for row in found.results:
-        answer("\n".join(_explanation(carbon.catalogue.type(row["data_entry_type"]).quantity, row)))
-    _print_notes(found.notes)
-    if found.of_all > len(found.results):
-        shown = f"{len(found.results):,} of {found.of_all:,} results, the heaviest first"
-        say(f"{shown}; `--limit` shows up to 1,000")
-
-
-def _explanation(quantity: str, row: dict[str, Any]) -> Iterator[str]:
-    mass = "no mass" if row["kg_co2e"] is None else f"{row['kg_co2e']:,.3f} kg"
-    entry = row["entry_id"] or "an entry that is gone"
-    yield f"{mass}  {row['data_entry_type']}, {row['emission_type']}, {row['unit_id']}, {entry}"
-    if row["entry_changed"]:
-        yield f"    the entries of {row['data_entry_type']} have changed since; recalculation is due"
-    else:
-        yield f"    {_formatted(row['quantity'])} {row['unit']} = {quantity}: {_pairs(row['details'])}"
-        yield _origin(row, "data", row["data_at"])
-    if row["status"] == "overridden":
-        yield "    measured: the file gives the mass itself"
-    elif row["status"] == "unmatched":
-        yield f"    no factor fits {'it' if row['entry_changed'] else _pairs(row['classification'])}"
-    else:
-        factor = f"factor {row['factor_id']} version {row['factor_version']}"
-        source = row["factor_source"] or "no source"
-        keys = f" for {_pairs(row['factor_words'])}" if row["factor_words"] != "{}" else ""
-        yield f"    × {_formatted(row['factor_value'])} {row['factor_unit']}{keys} ({factor}: {source})"
-        yield _origin(row, "factor", row["factor_from"])
-
-
-def _pairs(classification: str) -> str:
-    """A JSON object as text: `cabin first, haul long`."""
-    return ", ".join(f"{name} {_formatted(value)}" for name, value in loads(classification).items())
-
-
-def _formatted(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,.15g}" if isinstance(value, float) else str(value)
-
-
-def _origin(row: dict[str, Any], what: str, at: datetime | None) -> str:
-    return f"    {_upload(row[f'{what}_file'], row[f'{what}_line'], at, row[f'{what}_by'])}"
-
-
-def _upload(file: str | None, line: int | None, at: datetime | None, who: str | None) -> str:
-    when = f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if at else "?"
-    return f"{file} line {line}, uploaded {when} by {who}"
-
-
-def stale(year: Year = None, json: Json = False) -> None:
-    """Factors that the latest file lacks; they are still used."""
-    from services.carbon.explain import stale_factors
-
-    rows = stale_factors(open_carbon(load_settings()), year)
-    if json:
-        document({"factors": rows})
-    elif not rows:
-        answer("no factor is stale")
-    else:
-        table(
-            ["year", "type", "emission", "for", "value", "unit", "entries", "tonnes", "uploaded"],
-            [
-                [
-                    *(row[name] for name in ("year", "data_entry_type", "emission_type")),
-                    _pairs(row["classification"]),
-                    _formatted(row["value"]),
-                    row["unit"],
-                    f"{row['entries']:,}",
-                    f"{row['tonnes']:,.3f}",
-                    _upload(row["file"], row["line"], row["uploaded_at"], row["uploaded_by"]),
-                ]
-                for row in rows
-            ],
-        )
 
 
 def pipelines(
@@ -288,4 +198,4 @@ def _rows(name: str, rows: list[dict[str, Any]], *, json: bool) -> None:
         answer("nothing yet")
 
 
-COMMANDS = (report, diff, explain, pipelines, stale)
+COMMANDS = (report, diff, pipelines)

@@ -123,10 +123,11 @@ def lock(year: AnyYear, reason: Reason = "", json: Json = False) -> None:
 
     _, carbon = _opened()
     # A year without a report was not published: more likely the year is mistyped.
-    notes = () if year in carbon.store.year_locks.held() else report_of(carbon, year).notes
+    found = None if year in carbon.store.year_locks.held() else report_of(carbon, year)
+    notes = [*found.gaps, *found.notes] if found else []
     made = carbon.lock_year(year, getpass.getuser(), reason)
     if json:
-        details = {"at": made.locked_at, "by": made.locked_by, "reason": made.reason, "notes": list(notes)}
+        details = {"at": made.locked_at, "by": made.locked_by, "reason": made.reason, "notes": notes}
         document({"year": year, "locked": True, **details})
         return
     answer(f"{year} is locked: {made.reason}")

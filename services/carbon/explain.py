@@ -30,16 +30,24 @@ def explain_results(
     year: int,
     *,
     unit: str | None = None,
-    data_entry_type: str | None = None,
+    types: Sequence[str] = (),
+    institution: str | None = None,
     entry: str | None = None,
     limit: int = 20,
 ) -> Explanation:
-    """The heaviest results of a year, of a unit with the units below it, of a type, or of one entry."""
-    types = [data_entry_type] if data_entry_type else list(carbon.catalogue.types)
-    partitions = [f"{carbon.catalogue.type(name).name}|{year}" for name in types]
+    """The heaviest results of a year, of a unit with the units below it, of types, or of one entry."""
+    types = types or list(carbon.catalogue.types)
+    partitions = [f"{name}|{year}" for name in types]
     if not set(carbon.lake.partitions(EMISSIONS.name)).intersection(partitions):
         raise _nothing(year)  # an empty home has no ledger to observe
-    wanted = {"year": year, "unit": unit, "types": types, "entry": entry, "limit": limit}
+    wanted = {
+        "year": year,
+        "unit": unit,
+        "types": types,
+        "entry": entry,
+        "institution": institution,
+        "limit": limit,
+    }
 
     def read(seen: Observed, state: ReportState) -> Explanation:
         found = carbon.lake.query(

@@ -36,7 +36,7 @@ log = logging.getLogger("perennial.carbon")
 
 
 @dataclass(frozen=True)
-class Poll:
+class PollOutcome:
     """What one application answered to a poll."""
 
     origin: str
@@ -64,11 +64,11 @@ class ReadScope:
     upload: int
 
 
-Report = Callable[[str, ReadScope], None]
+NotifyRead = Callable[[str, ReadScope], None]
 """Called with a partition and what was read of one of its scopes."""
 
 
-def poll_feeds(carbon: CarbonService) -> list[Poll]:
+def poll_feeds(carbon: CarbonService) -> list[PollOutcome]:
     """Note the versions of all that each application holds."""
     found = []
     for origin, feed in carbon.feeds.items():
@@ -78,17 +78,19 @@ def poll_feeds(carbon: CarbonService) -> list[Poll]:
         except PerennialError as error:
             log.warning("%s entries: %s", origin, error.message)
             carbon.ledger.freshness.failed(source, error)
-            found.append(Poll(origin, 0, error))
+            found.append(PollOutcome(origin, 0, error))
             continue
         changes = [one for one in held if one.year in carbon.years]
         # Noted with a moment before the call: what changed during it is newer.
         carbon.store.feed_contents.report([FeedChange(*astuple(one)) for one in changes], asked_at)
         carbon.ledger.freshness.succeeded(source, rows_latest=len(changes), rows_today=None)
-        found.append(Poll(origin, len(changes), outside=len(held) - len(changes)))
+        found.append(PollOutcome(origin, len(changes), outside=len(held) - len(changes)))
     return found
 
 
-def read_feed_entries(carbon: CarbonService, partitions: Sequence[str], run_id: str, report: Report) -> None:
+def read_feed_entries(
+    carbon: CarbonService, partitions: Sequence[str], run_id: str, report: NotifyRead
+) -> None:
     """Read every changed scope of these partitions. A scope that fails stops no other."""
     failures: list[PerennialError] = []
     with carbon.ledger.lease(API_INGEST, [f"{FEED_ENTRIES}:{p}" for p in partitions], run_id) as lease:
@@ -116,7 +118,7 @@ def _settle(lease: Lease, key: str, failed: Sequence[PerennialError]) -> None:
 
 
 def _read_partition(
-    carbon: CarbonService, lease: Lease, key: str, run_id: str, report: Report
+    carbon: CarbonService, lease: Lease, key: str, run_id: str, report: NotifyRead
 ) -> list[PerennialError]:
     partition = key.split(":", 1)[1]
     seen = carbon.observe()
@@ -168,7 +170,7 @@ def _read_scope(carbon: CarbonService, change: FeedChange, work_id: int) -> tupl
 
 def _upload_valid(carbon: CarbonService, file: File) -> Upload:
     try:
-        return upload(carbon, file, accept_valid=True).upload
+        return upload(carbon, file, accept_valid=True, may_shrink=True).upload
     except FileRefused as error:
         raise InvalidInput(
             f"{file.name} from {file.by}: {error.problems[0]}",

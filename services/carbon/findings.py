@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import timedelta
+
 from domain.carbon import health
 from domain.carbon.jobs import ALL_KINDS
 from domain.carbon.observed import Observed
+from domain.carbon.tables import DATA_ENTRIES, UNITS, name_of
 from domain.shared.clock import machine_clock
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.health import Finding
 from services.carbon.inbox import open_inbox
 from services.carbon.reindex import not_indexed, uploads_without_rows
 from services.carbon.service import CarbonService, freshness_of
+from services.carbon.without_factor import count_without_factor
+
+SHOWN_FOR = timedelta(days=1)
+"""How long `status` names a file that took the place of another."""
 
 
 def find_problems(carbon: CarbonService, seen: Observed | None = None) -> list[Finding]:
@@ -28,9 +36,28 @@ def find_problems(carbon: CarbonService, seen: Observed | None = None) -> list[F
     )
     unknown = open_inbox(carbon.inbox_folder).unknown_entries()
     found += [health.unknown_inbox_entries(unknown)] if unknown else []
+    found += _without_factor(carbon, seen)
+    found += _replaced_files(carbon)
     missing = len(not_indexed(carbon.staging, carbon.store))
     found += [health.not_indexed_uploads(missing)] if missing else []
     return sorted(found, key=lambda f: f.rank)
+
+
+def _without_factor(carbon: CarbonService, seen: Observed) -> Iterator[Finding]:
+    modules = {name: kind.module for name, kind in carbon.catalogue.types.items()}
+    for partition, (unmatched, results) in count_without_factor(carbon, seen).items():
+        name = name_of(partition)
+        yield health.without_factor(modules.get(name, name), partition, unmatched, results)
+
+
+def _replaced_files(carbon: CarbonService) -> Iterator[Finding]:
+    """Of the last day. The same file again replaced lost rows of its own."""
+    for year, old, new in carbon.store.uploads.replaced_since(carbon.clock() - SHOWN_FOR):
+        if old.sha256 == new.sha256:
+            continue
+        key = f"{DATA_ENTRIES.table}:{new.topic}|{year}" if new.kind == "data" else f"{UNITS.table}:{year}"
+        before, after = (f"{one.name} (upload {one.id}, {one.uploaded_by})" for one in (old, new))
+        yield health.replaced_file(key, before, after, (old.taken, new.taken), new.moment)
 
 
 def check_uploads(carbon: CarbonService) -> str:

@@ -47,4 +47,5 @@ def import_file(carbon: CarbonService, found: InboxFile) -> FileOutcome:
         return FileOutcome(
             False, "file_refused", f"{error.total:,} problems; nothing was imported\n{problems}"
         )
-    return FileOutcome(True, "already_known" if receipt.known else "imported", receipt.summary)
+    report = "\n".join((receipt.summary, *receipt.notes))
+    return FileOutcome(True, "already_known" if receipt.known else "imported", report)

@@ -53,7 +53,10 @@ def ingest_units(carbon: CarbonService, years: Sequence[str], this: Attempt, rep
             partition,
             {UNITS.name: rows},
             inputs,
-            metadata={"files": [{"file": u.name, "upload": u.id, "units": u.taken} for u in newest]},
+            metadata={
+                "files": [{"file": u.name, "upload": u.id, "units": u.taken} for u in newest],
+                **_replaced(carbon, seen.state(UNITS.table, partition), newest),
+            },
             figures={UNITS.name: figures(UNITS, rows)},
         )
 
@@ -184,6 +187,7 @@ def ingest_entries(carbon: CarbonService, partitions: Sequence[str], this: Attem
             inputs,
             metadata={
                 "files": [{"file": u.name, "upload": u.id, "rows": u.taken} for u in newest],
+                **_replaced(carbon, old, newest),
                 "busiest_units": query(packaged(__file__, "busiest_units"), {"entries": rows}).to_pylist(),
             },
             figures={DATA_ENTRIES.name: figures(DATA_ENTRIES, rows)},
@@ -191,6 +195,23 @@ def ingest_entries(carbon: CarbonService, partitions: Sequence[str], this: Attem
         )
 
     carbon.materialize([DATA_ENTRIES], partitions, this, report, build)
+
+
+def _replaced(carbon: CarbonService, before: PartitionState, newest: Sequence[Upload]) -> dict[str, Any]:
+    """The files that the partition was made from before, with those that took their place."""
+    new = {upload.scope: upload for upload in newest}
+    gone = {int(n) for n in before.inputs.get("uploads", "").split(",") if n}.difference(u.id for u in newest)
+    rows = [
+        {
+            "file": new[old.scope].name,
+            "rows": new[old.scope].taken,
+            "instead_of": old.name,
+            "rows_before": old.taken,
+        }
+        for old in _uploads(carbon, gone)
+        if old.scope in new
+    ]
+    return {"replaced": rows} if rows else {}
 
 
 def _refuse_not_indexed(seen: Observed) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from domain.carbon.jobs import KINDS, MODULE_RECALCULATION
+from domain.carbon.jobs import KINDS
 from domain.carbon.observed import Observed
 from domain.carbon.tables import FACTOR_VERSIONS, FACTORS, year_of
 from domain.shared.verdict import Plan
@@ -47,7 +47,7 @@ class CarbonReconciler(Reconciler):
             if row.status in WAITING
             and row.key not in may_be_done
             and row.dispatch_id not in unfinished.dispatches
-            and row.kind != MODULE_RECALCULATION
+            and not self.ledger.kind_named(row.kind).pulled  # a pass does it by itself
         ]
         asked = self.ledger.requested_by_person([row.id for row in gone]) if gone else ()
         if obsolete := [row for row in gone if row.id not in asked]:
@@ -56,7 +56,7 @@ class CarbonReconciler(Reconciler):
     def dispatch(self, plan: Plan, unfinished: Unfinished, at_once: int) -> list[Dispatch]:  # noqa: ARG002
         found: list[Dispatch] = []
         for kind in self.kinds:
-            if not self.ledger.kind_named(kind).pulled:  # a pass does it by itself
+            if not self.ledger.kind_named(kind).pulled:
                 room = at_once - len(found)
                 found += self.ledger.dispatch(kind, limit=room, group=_run_of, busy=unfinished.dispatches)
         return found

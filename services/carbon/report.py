@@ -11,10 +11,12 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, TypeVar
 
+from domain.carbon.fallbacks import Fallback, fallback_note
 from domain.carbon.observed import Observed
 from domain.carbon.report_state import ReportState, report_state
 from domain.carbon.tables import REPORTS, TABLES, year_of
 from domain.shared.error import InvalidInput
+from services.carbon.fallbacks import fallbacks_of_report
 from services.carbon.service import CarbonService
 
 Row = Mapping[str, Any]
@@ -39,6 +41,25 @@ class Report:
     units: Sequence[Row]
     """The rows of `carbon_reports` with the names of the units, for CSV."""
     notes: tuple[str, ...]
+    fallbacks: tuple[Fallback, ...] = ()
+    """The heaviest first; of a past report none are known."""
+
+    @property
+    def results(self) -> int:
+        return sum(row["results"] for row in self.rows)
+
+    @property
+    def fallback_note(self) -> str:
+        return fallback_note(self.fallbacks, self.results, self.total_mg)
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """What the factors leave open, for those who see no table."""
+        unmatched = sum(row["unmatched"] for row in self.rows)
+        missing = (
+            f"{unmatched:,} of {self.results:,} results have no factor, and no mass" if unmatched else ""
+        )
+        return tuple(filter(None, (missing, self.fallback_note)))
 
     @property
     def total_mg(self) -> int:
@@ -51,6 +72,7 @@ class Report:
             "total_mg": self.total_mg,
             "total_tonnes": self.total_mg / TONNE,
             "rows": list(self.rows),
+            "fallbacks": [one.as_json() for one in self.fallbacks],
             "notes": list(self.notes),
         }
 
@@ -122,10 +144,17 @@ def report_of(
     if str(year) not in carbon.lake.partitions(REPORTS.name):
         raise _no_report(year)  # an empty home has no ledger to observe
 
-    def read(_: Observed, state: ReportState) -> Report:
-        return report_rows(carbon, year, unit, notes=state.notes)
+    return read_consistently(
+        carbon, year, lambda seen, state: present_report(carbon, year, unit, seen, state)
+    )
 
-    return read_consistently(carbon, year, read)
+
+def present_report(
+    carbon: CarbonService, year: int, unit: str | None, seen: Observed, state: ReportState
+) -> Report:
+    """The report as it is, with the fallback factors it was calculated with."""
+    report = report_rows(carbon, year, unit, notes=state.notes)
+    return replace(report, fallbacks=fallbacks_of_report(carbon, year, unit, seen))
 
 
 def report_rows(

@@ -6,13 +6,14 @@ from datetime import datetime
 from typing import Any
 
 from domain.carbon.observed import Observed
-from domain.carbon.report_state import ReportState, report_state, types_with_changed_entries
+from domain.carbon.report_state import ReportState, report_state
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS, year_of
 from domain.shared.compute import packaged
-from services.carbon.report import Report, read_consistently, report_of, report_rows
+from services.carbon.report import Report, present_report, read_consistently, report_of
 from services.carbon.report_html import render
 from services.carbon.report_view import PageContext, PageRows, Row, view_of
 from services.carbon.service import CarbonService
+from services.carbon.without_factor import find_without_factor
 
 
 def report_page(
@@ -26,7 +27,7 @@ def report_page(
         return _past(carbon, report_of(carbon, year, unit, as_of), as_of)
 
     def read(seen: Observed, state: ReportState) -> str:
-        return _present(carbon, report_rows(carbon, year, unit, notes=state.notes), seen, state)
+        return _present(carbon, present_report(carbon, year, unit, seen, state), seen, state)
 
     return read_consistently(carbon, year, read)
 
@@ -42,14 +43,14 @@ def _past(carbon: CarbonService, report: Report, as_of: datetime) -> str:
 
 def _present(carbon: CarbonService, report: Report, seen: Observed, state: ReportState) -> str:
     year = report.year
-    changed = types_with_changed_entries(carbon.catalogue, seen, year)
+    missing = find_without_factor(carbon, [year], unit=report.unit, seen=seen)
     rows = PageRows(
         units=carbon.units(year).to_pylist(),
         years=_rows(carbon, "page_years", report),
         results=_rows(carbon, "page_results", report),
         factors=_rows(carbon, "page_factors", report),
         files=_files(carbon, seen, year),
-        unmatched=_rows(carbon, "page_unmatched", report, changed=changed),
+        unmatched=[row | {"kinds": missing.of_all} for row in missing.kinds],
     )
     return _rendered(
         carbon,

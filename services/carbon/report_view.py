@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from domain.carbon.catalogue import Catalogue, EntryType
+from domain.carbon.fallbacks import Fallback
 from domain.carbon.report_state import ReportState
 from services.carbon.report import Report
 from services.carbon.store import YearLock
@@ -138,6 +139,8 @@ class ReportView:
     units: tuple[Unit, ...]
     methods: tuple[Method, ...]
     """In the catalogue's order: the types that have results, or should have newer ones."""
+    fallbacks: tuple[Fallback, ...]
+    """What is counted with a fallback factor, the heaviest first."""
     rows: PageRows
     """Sources, files and unmatched entries are shown as they are."""
     titles: Mapping[str, str]
@@ -166,12 +169,13 @@ def view_of(catalogue: Catalogue, report: Report, rows: PageRows, context: PageC
         context=context,
         notes=report.notes,
         total=total,
-        results=sum(row["results"] for row in report.rows),
+        results=report.results,
         modules=_modules(catalogue, report.rows),
         categories=tuple(_categories(methods, total.mg)),
         years=_years(report.year, total, rows.years, context.outdated_years),
         units=tuple(_units(report, rows.units)),
         methods=methods,
+        fallbacks=report.fallbacks,
         rows=rows,
         titles={name: kind.title for name, kind in catalogue.types.items()},
     )

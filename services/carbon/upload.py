@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from domain.carbon.fallbacks import FactorGaps
 from domain.carbon.intake.entries_file import no_entries
 from domain.carbon.intake.units_file import no_units
 from domain.shared.error import InvalidInput
@@ -19,7 +20,9 @@ from domain.shared.tabular.problems import FileRefused
 from domain.shared.tabular.sheet import Parsed
 from domain.shared.years import YEARS
 from resources.ledger.pipelines import new_pipeline_id
+from services.carbon.fallbacks import gaps_of_file
 from services.carbon.reindex import write_note
+from services.carbon.replacements import Replacement, refuse_shrinking, replacements
 from services.carbon.service import CarbonService
 from services.carbon.unit_checks import refuse_taken_units
 from services.carbon.upload_store import Upload
@@ -36,8 +39,9 @@ class Receipt:
     superseded: bool = False
     """Newer uploads supersede the upload that is known."""
     jobs: tuple[int, ...] = ()
-    replaced: tuple[Upload, ...] = ()
-    """The uploads that this one supersedes, the oldest first."""
+    replaced: tuple[Replacement, ...] = ()
+    gaps: tuple[FactorGaps, ...] = ()
+    """Of data, which rows have no factor of their own."""
 
     @property
     def summary(self) -> str:
@@ -48,6 +52,11 @@ class Receipt:
         left = f", {one.rows - one.taken:,} left out" if one.rows != one.taken else ""
         years = ", ".join(map(str, one.years))
         return f"{one.taken:,} rows of {years} taken{left}; upload {one.id}, pipeline {one.pipeline_id}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What takes its place, and what is counted with a fallback factor or with none."""
+        return (*map(str, self.replaced), *(note for gaps in self.gaps for note in gaps.notes))
 
     def as_json(self) -> dict[str, Any]:
         one = self.upload
@@ -67,16 +76,28 @@ class Receipt:
             "known_already": self.known,
             "superseded": self.superseded,
             "jobs": list(self.jobs),
-            "replaced": [{"upload": old.id, "file": old.name} for old in self.replaced],
+            "replaced": [one.as_json() for one in self.replaced],
+            "fallbacks": [
+                {"year": gaps.year, "rows": one.entries, "wanted": one.wanted, "used": one.used}
+                for gaps in self.gaps
+                for one in gaps.fallbacks
+            ],
+            "notes": list(self.notes),
         }
 
 
 def upload(
-    carbon: CarbonService, file: File, *, accept_valid: bool = False, together: Collection[int] = ()
+    carbon: CarbonService,
+    file: File,
+    *,
+    accept_valid: bool = False,
+    may_shrink: bool = False,
+    together: Collection[int] = (),
 ) -> Receipt:
     """Accept a file, or raise FileRefused, having recorded it. What follows is the plan's.
 
-    `together`: the uploads of the same command, none of which it may supersede.
+    `may_shrink`: it may have less than half of the rows that it supersedes. `together`: the uploads of the
+    same command, none of which it may supersede.
     """
     pipeline = new_pipeline_id()
     try:
@@ -84,7 +105,8 @@ def upload(
     except FileRefused as error:
         carbon.store.uploads.record(_refused(file, pipeline, error))
         raise
-    return _store(carbon, file, _accepted(file, pipeline, parsed), parsed.frame, together)
+    wanted = accepted(file, pipeline, parsed)
+    return _store(carbon, file, wanted, parsed.frame, may_shrink=may_shrink, together=together)
 
 
 def upload_nothing(carbon: CarbonService, file: File) -> Receipt:
@@ -93,7 +115,8 @@ def upload_nothing(carbon: CarbonService, file: File) -> Receipt:
         frame = no_units()
     else:
         frame = no_entries(carbon.catalogue.type(file.data_entry_type or ""))
-    return _store(carbon, file, _accepted(file, new_pipeline_id(), Parsed(frame, rows=0, bad_rows=0)), frame)
+    wanted = accepted(file, new_pipeline_id(), Parsed(frame, rows=0, bad_rows=0))
+    return _store(carbon, file, wanted, frame, may_shrink=True)
 
 
 def scope_of(file: File) -> Upload:
@@ -103,7 +126,13 @@ def scope_of(file: File) -> Upload:
 
 
 def _store(
-    carbon: CarbonService, file: File, wanted: Upload, rows: pa.Table, together: Collection[int] = ()
+    carbon: CarbonService,
+    file: File,
+    wanted: Upload,
+    rows: pa.Table,
+    *,
+    may_shrink: bool,
+    together: Collection[int] = (),
 ) -> Receipt:
     carbon.refuse_not_indexed()
     carbon.refuse_outside(wanted.years)
@@ -114,18 +143,21 @@ def _store(
         return receipt
     carbon.refuse_locked(wanted.years)
     _refuse_older(carbon, wanted, rows)
-    replaced = tuple(carbon.store.uploads.superseded_by(wanted))
-    if (other := next((old for old in replaced if old.id in together), None)) is not None:
+    replaced = tuple(replacements(carbon, wanted, rows))
+    if (other := next((one.old for one in replaced if one.old.id in together), None)) is not None:
         raise InvalidInput(
             f"{file.name} has the type, year and institution of {other.name}, which came with it, "
             "and would supersede it",
             reason_code="same_scope",
             remedy="put all rows of them into one file",
         )
+    if not may_shrink:
+        refuse_shrinking(file.name, replaced)
+    gaps = tuple(gaps_of_file(carbon, wanted.topic, rows)) if file.kind == "data" else ()
     carbon.staging.keep(wanted.pipeline_id, file.content, rows)
     kept = carbon.store.uploads.record(wanted)
     write_note(carbon.staging, kept)
-    return Receipt(kept, known=False, jobs=_enqueue(carbon, kept), replaced=replaced)
+    return Receipt(kept, known=False, jobs=_enqueue(carbon, kept), replaced=replaced, gaps=gaps)
 
 
 def _known(carbon: CarbonService, wanted: Upload, rows: pa.Table) -> Receipt | None:
@@ -172,7 +204,8 @@ def _enqueue(carbon: CarbonService, kept: Upload) -> tuple[int, ...]:
     return tuple(sorted(row.id for row in (*report.created, *report.updated, *report.absorbed)))
 
 
-def _accepted(file: File, pipeline: str, parsed: Parsed) -> Upload:
+def accepted(file: File, pipeline: str, parsed: Parsed) -> Upload:
+    """Return the upload that a file with these rows is to become."""
     if parsed.frame.num_rows:
         topic = parsed.frame.column("data_entry_type")[0].as_py() if file.kind == "data" else ""
         years = tuple(parsed.years)

@@ -31,6 +31,7 @@ from sqlalchemy import (
     update,
 )
 
+from domain.carbon.feeds import ORIGINS
 from domain.carbon.observed import CurrentUpload
 from domain.shared.clock import Clock
 from resources.database.engine import reading, writing
@@ -227,13 +228,29 @@ class Uploads:
     def newest_of(self, one: Upload) -> Upload | None:
         return next(iter(self.of_scope(one, limit=1)), None)
 
-    def superseded_by(self, one: Upload) -> list[Upload]:
-        """Return the uploads that count until this one comes, oldest first. Factors supersede none."""
-        if one.kind == "factors":
-            return []
-        newest = (self.newest_of(replace(one, years=(year,))) for year in one.years)
-        found = {old.id: old for old in newest if old is not None}
-        return [found[number] for number in sorted(found)]
+    def replaced_since(self, moment: datetime) -> list[tuple[int, Upload, Upload]]:
+        """Return (year, old, new) of the uploads of files that count since then, where others did before."""
+        scope = (*(upload.c[name] for name in _SCOPE), upload_year.c.year)
+        ranked = (
+            select(
+                upload_year.c.year,
+                func.lag(upload.c.id).over(partition_by=scope, order_by=upload.c.id).label("old"),
+                upload.c.id.label("new"),
+                func.lead(upload.c.id).over(partition_by=scope, order_by=upload.c.id).label("newer"),
+                upload.c.uploaded_at,
+            )
+            .join(upload_year, upload_year.c.upload_id == upload.c.id)
+            .where(upload.c.accepted.is_(True), upload.c.kind != "factors", upload.c.source.not_in(ORIGINS))
+            .subquery()
+        )
+        of = ranked.c
+        query = select(of.year, of.old, of.new).where(
+            of.uploaded_at >= moment, of.old.is_not(None), of.newer.is_(None)
+        )
+        with reading(self.engine) as connection:
+            found = connection.execute(query.order_by(of.new, of.year)).all()
+        known = {one.id: one for one in self.find(ids={n for row in found for n in row[1:]})}
+        return [(year, known[old], known[new]) for year, old, new in found]
 
     def superseded_before(self, sources: Collection[str], before: datetime) -> list[Upload]:
         """Return the uploads of these sources from before a moment that count in no year."""

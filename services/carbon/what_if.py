@@ -22,8 +22,11 @@ from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, year_
 from domain.shared.compute import packaged, query
 from domain.shared.table import ABSENT
 from services.carbon.calculate import sums_of
+from services.carbon.fallbacks import gaps_of_file
+from services.carbon.replacements import Replacement, replacements
 from services.carbon.report import report_state_of
 from services.carbon.service import CarbonService
+from services.carbon.upload import accepted
 from services.carbon.uploaded_file import File, check_file
 
 _NOBODY = Origin(job_id=0, file="", at=datetime(1970, 1, 1, tzinfo=UTC))
@@ -75,6 +78,8 @@ class WhatIf:
     effects: list[Effect]
     units: list[Effect]
     """Of a file of units: the largest change first."""
+    replaced: tuple[Replacement, ...]
+    """The uploads that would count no more."""
     notes: tuple[str, ...]
     """What neither side includes, what the report lacks, a locked year, the file's warnings."""
 
@@ -84,11 +89,14 @@ class WhatIf:
             "factors": self.factors,
             "effects": [effect.as_json() for effect in self.effects],
             "units": [effect.as_json() for effect in self.units],
+            "replaced": [one.as_json() for one in self.replaced],
             "notes": list(self.notes),
         }
 
 
-def what_if(carbon: CarbonService, file: File, *, accept_valid: bool = False) -> WhatIf:
+def what_if(
+    carbon: CarbonService, file: File, *, accept_valid: bool = False, may_shrink: bool = False
+) -> WhatIf:
     """Calculate what an upload of the file would change."""
     parsed = check_file(carbon, file, accept_valid=accept_valid)
     factors: list[dict[str, Any]] = []
@@ -109,7 +117,15 @@ def what_if(carbon: CarbonService, file: File, *, accept_valid: bool = False) ->
             effects.append(_of_entries(carbon, year, rows, file))
         else:
             units.extend(_of_units(carbon, year, rows, file))
-    return WhatIf(parsed.rows, factors, effects, units, (*notes, *parsed.warnings))
+    wanted = accepted(file, "", parsed)
+    replaced = tuple(replacements(carbon, wanted, parsed.frame))
+    if any(one.shrinks for one in replaced) and not may_shrink:
+        notes.append(
+            "it has less than half of the rows that it replaces: it would be refused without `--replace`"
+        )
+    if file.kind == "data":
+        notes += [note for gaps in gaps_of_file(carbon, wanted.topic, parsed.frame) for note in gaps.notes]
+    return WhatIf(parsed.rows, factors, effects, units, replaced, (*notes, *parsed.warnings))
 
 
 def _notes(carbon: CarbonService, seen: Observed, year: int) -> Iterator[str]:

@@ -46,7 +46,7 @@ class CarbonHome:
         first = sheets[0]
         paths = [str(folder / sheet.name) for sheet in sheets]
         topic = ("--type", first.topic) if first.topic else ()
-        scope = ("--year", str(first.year), *topic, "--institution", first.institution)
+        scope = ("--year", str(first.year), *topic, "--institution", first.institution, "--replace")
         return ("carbon", "upload", first.kind, *paths, *scope)
 
     def fill(self, sheets: Sequence[Sheet]) -> None:
@@ -59,7 +59,7 @@ class CarbonHome:
         self.sheets += sheets
         carbon = self.home.carbon
         for sheet in sheets:
-            upload(carbon, sheet.file())
+            upload(carbon, sheet.file(), may_shrink=True)
 
     def heal(self) -> None:
         """The command does what is left to do, however often a wait has to pass before."""

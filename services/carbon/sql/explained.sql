@@ -40,6 +40,7 @@ LEFT JOIN factor_files ff ON ff.file = v.file AND ff.uploaded_at = v.valid_from
 WHERE e.year = $year
   AND list_contains($types, e.data_entry_type)
   AND ($unit IS NULL OR e.unit_id IN (FROM below))
+  AND ($institution IS NULL OR k.institution = $institution)
   AND ($entry IS NULL OR k.entry_id = $entry)
 ORDER BY e.mg_co2e DESC NULLS LAST, e.data_entry_type, k.entry_id, e.emission_type
 LIMIT $limit

@@ -157,6 +157,17 @@ def test_upload__bad_rows__lists_the_problems_and_changes_nothing(api: Api, sett
     assert (taken.status_code, taken.json()["taken"]) == (201, 1)
 
 
+def test_upload__most_rows_would_go__is_refused_without_replace(api: Api) -> None:
+    three = b"unit_id,name\nA,a\nB,b\nC,c\n"
+    assert api.upload(three, kind="units", year="2025").status_code == 201
+    one = b"unit_id,name\nA,a\n"
+    refused = api.upload(one, kind="units", year="2025")
+    assert (refused.status_code, refused.json()["reason_code"]) == (409, "would_shrink")
+    assert "replace=true" in refused.json()["remedy"]
+    taken = api.upload(one, kind="units", year="2025", replace="true")
+    assert (taken.status_code, taken.json()["replaced"][0]["rows_before"]) == (201, 3)
+
+
 def test_upload__locked_year__is_refused(api: Api, settings: Settings, ledger: Ledger) -> None:
     open_carbon(settings, write=True).store.year_locks.lock(2025, "ada", "published")
     answer = api.upload(UNITS, kind="units", year="2025")

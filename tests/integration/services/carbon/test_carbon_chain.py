@@ -108,9 +108,16 @@ def test_a_factor_that_is_gone_is_stale_kept_and_used_and_seen_again_it_is_not(
 
 def test_the_receipt_names_what_the_file_took_the_place_of(app: CarbonApp) -> None:
     done = app.upload("data", TRAIN.replace("500", "600"), "--type", "train", name="trains-again.csv")
-    assert "instead of upload 3, data.csv, 2 rows" in done.out
+    assert "instead of upload 3, data.csv: 2 → 2 rows of 2025" in done.out
     done = app.upload("data", TRAIN, "--type", "train", "--json")
-    assert done.json["files"][0]["replaced"] == [{"upload": 6, "file": "trains-again.csv"}]
+    [replaced] = done.json["files"][0]["replaced"]
+    assert replaced == {
+        "upload": 6,
+        "file": "trains-again.csv",
+        "year": 2025,
+        "rows_before": 2,
+        "rows_after": 2,
+    }
     assert not app.upload("factors", DEARER, "--json").json["files"][0]["replaced"], "they add up"
 
 

@@ -118,6 +118,7 @@ def test_events__new_factors_units_and_entries__show_what_changed(app: CarbonApp
     ]
     entries = reported["data_entries", f"paper|{YEAR}"]
     assert entries["sum"] == "1 → 2 entries (+100.0 %)"
+    assert states(entries["replaced"]) == [["data.csv", "2", "data.csv", "1"]]
     assert states(entries["busiest_units"]) == [["ART", "1"], ["PHY", "1"]]
     used = states(reported["data_entry_emissions", f"train|{YEAR}"]["factors_used"])
     assert {(row[1], row[4], row[5], row[6]) for row in used} == {

@@ -138,7 +138,7 @@ class Model(RuleBasedStateMachine):
             year=sheet.year,
             data_entry_type=sheet.topic or None,
         )
-        upload(self.carbon, file)
+        upload(self.carbon, file, may_shrink=True)
 
     @rule(at_once=st.booleans())
     def somebody_uploads(self, at_once: bool) -> None:

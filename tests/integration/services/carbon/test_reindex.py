@@ -29,7 +29,7 @@ NEWER = PAPER.replace("100", "200")
 
 def findings(app: CarbonApp) -> dict[str, dict[str, Any]]:
     found = said("status", "--json").json["findings"]
-    return {f["subject"]: f for f in found if f["domain"] == "carbon"}
+    return {f["subject"]: f for f in found if f["domain"] == "carbon" and f["reason_code"] != "file_replaced"}
 
 
 def uploads(app: CarbonApp, kind: str) -> list[Upload]:

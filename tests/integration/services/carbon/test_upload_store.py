@@ -108,8 +108,19 @@ def test_of_scope__same_scope_and_years__newest_first(store):
         store.uploads.record(a_file(**{"years": (2025,)} | other))
     assert store.uploads.of_scope(first) == [third, second, first]
     assert store.uploads.of_scope(a_file(years=(2025,))) == [second, first]
-    assert store.uploads.superseded_by(a_file(years=(2024, 2025))) == [second, third]
-    assert store.uploads.superseded_by(a_file(kind="factors")) == []
+
+
+def test_replaced_since__files_of_the_same_scope__newest_with_the_one_before(store, clock):
+    first = store.uploads.record(a_file(years=(2024, 2025)))
+    second = store.uploads.record(a_file(years=(2025,)))
+    clock.advance(hours=1)
+    third = store.uploads.record(a_file(years=(2024, 2025)))
+    for other in ({"source": "manual"}, {"kind": "factors"}):
+        for _ in range(2):
+            store.uploads.record(a_file(**other))
+    assert store.uploads.replaced_since(clock()) == [(2024, first, third), (2025, second, third)]
+    clock.advance(hours=1)
+    assert store.uploads.replaced_since(clock()) == []
 
 
 def test_newest_of__factors__of_any_institution(store):

@@ -13,6 +13,7 @@ from xml.etree.ElementTree import Element, fromstring
 import pyarrow as pa
 
 from domain.carbon.catalogue import catalogue
+from domain.carbon.fallbacks import Fallback
 from domain.carbon.report_state import Issue, ReportState
 from domain.carbon.reports import report_rows
 from domain.carbon.tables import UNITS
@@ -53,6 +54,7 @@ class World:
     factors: list[dict[str, Any]] = field(default_factory=list)
     files: list[dict[str, Any]] = field(default_factory=list)
     unmatched: list[dict[str, Any]] = field(default_factory=list)
+    fallbacks: tuple[Fallback, ...] = ()
 
     def add(self, unit: str, parent: str | None = None, name: str = "") -> World:
         self.units[unit] = (parent, name or unit)
@@ -89,6 +91,7 @@ class World:
             ],
             units=[{"name": self.units.get(r["unit_id"], (None, ""))[1], **r} for r in rows],
             notes=self.notes,
+            fallbacks=self.fallbacks,
         )
 
     def _units(self) -> pa.Table:

@@ -11,6 +11,7 @@ from xml.etree.ElementTree import Element, fromstring
 
 import pytest
 
+from domain.carbon.fallbacks import Fallback
 from domain.carbon.report_state import LeftOut, ReportState
 from services.carbon.report_html import THIN, render, tonnes
 from services.carbon.store import YearLock
@@ -244,6 +245,19 @@ def test_document__with_unmatched_entries__names_what_no_factor_matches(whole: W
     assert cells(counts)["Hotel nights"] == ["10", "9", "0"]
     assert cells(unmatched)["Flights flight co2"] == ["cabin =first, haul long", "7"]
     assert "the 1 most frequent of 31" in words(unmatched[0])
+
+
+def test_document__with_fallback_factors__names_them_and_their_part_of_the_total(whole: World):
+    mg = whole.report().total_mg // 4
+    words_of = [('{"country":"=X"}', '{"country":"world"}')] * 21
+    whole.fallbacks = tuple(Fallback("train", *pair, 3, 3, mg // 21) for pair in words_of)
+    shown = whole.shown()
+    assert "25.0 % with a fallback factor" in badges(shown)[2]
+    missing = part(shown, "missing")
+    assert words(missing.findall("h3")[0]) == "Counted with a fallback factor"
+    [table] = missing.iter("table")
+    assert "the 20 heaviest of 21" in words(table[0])
+    assert cells(table)["Train journeys"] == ["country =X as world", "0.083", "3"]
 
 
 def test_document__with_notes_files_and_versions__shows_them(whole: World):

@@ -7,7 +7,13 @@ from dataclasses import replace
 from datetime import timedelta
 
 from domain.carbon.feeds import FeedChange, FeedRead
-from domain.carbon.health import findings, not_indexed_uploads, unknown_inbox_entries
+from domain.carbon.health import (
+    findings,
+    not_indexed_uploads,
+    replaced_file,
+    unknown_inbox_entries,
+    without_factor,
+)
 from domain.carbon.plan import plan
 from domain.shared.verdict import Plan
 from tests.unit.domain.carbon.test_plan_verdicts import PARTITIONS, PLANE
@@ -94,5 +100,12 @@ def test_sentences__of_plan_and_findings__are_those_of_the_file(write_sentences:
     reads = {PLANE: FeedRead({}, REFUSED)}
     lines += map(of_finding, findings(World.reported().plan, (), NOON, NOON, feeds, reads))
     lines += map(of_finding, (unknown_inbox_entries(["a", "b", "c", "d"]), not_indexed_uploads(2)))
+    lines += map(
+        of_finding,
+        (
+            without_factor("travel", "plane|2025", 2, 7),
+            replaced_file("data_entries:plane|2025", "old.csv", "new.csv", (10, 9), NOON),
+        ),
+    )
     assert TREE in str(lines)
     assert_sentences(__file__, lines, write=write_sentences)
