@@ -45,9 +45,9 @@ def _kept(home: Path) -> date | None:
     file = home / FILE
     try:
         return date.fromisoformat(file.read_text(encoding="utf-8").strip())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
+    except OSError:
+        return None  # a home that cannot be read is reported by whatever needs it
+    except ValueError as error:
         raise InvalidInput(
             f"{file} holds no day: {error}", remedy="write a day such as 2015-01-01 into it, or remove it"
         ) from error

@@ -128,7 +128,7 @@ class MarketSettings(StorageSettings):
                 "Unset it, or set PERENNIAL_SOURCE=sandbox"
             )
         today = shanghai(self.now or now).date()
-        if self.market_start > today:
+        if "market_start" in self.model_fields_set and self.market_start > today:
             yield (
                 f"PERENNIAL_MARKET_START: {self.market_start} is after today, {today}. "
                 f"Set a day that has passed{', or a later PERENNIAL_NOW' if self.now else ''}"
