@@ -6,20 +6,33 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from domain.shared.clock import machine_clock
 from domain.shared.error import PerennialError
+from domain.shared.health import in_utc
+from domain.shared.platform_health import Platform, clock_finding
+from domain.shared.reasons import SHARED, actions
 from orchestration import registry
 from orchestration.domain import Domain
+from orchestration.health import is_fresh
 from orchestration.library_errors import typed_error
+from orchestration.platform import (
+    folders,
+    full_folders,
+    is_up,
+    listens,
+    observe_platform,
+    reference_time,
+    require_space,
+    ui_address,
+)
 from orchestration.services import open_lake, open_ledger
 from orchestration.settings import Settings
 
 Check = Callable[[Settings], str | None]
 """Returns what was found, None if the part is not used here, or raises what is wrong."""
-SPACE = 1 << 20
-"""Bytes that a folder must take. With less not even the databases of an empty home fit."""
+TO_BE_MADE = "not there yet: the first start makes it"
 
 
 @dataclass(frozen=True)
@@ -33,14 +46,15 @@ def examine(settings: Settings) -> Iterator[Examined]:
     """Examine every part, also after one failed, so that a person can repair all of them at once."""
     domains = ", ".join(settings.domains)
     yield Examined("settings", True, f"{settings.env}, keeps {domains}, home {settings.home}")
-    checks: dict[str, Check] = {
-        "folders": _folders,
-        "ledger": _ledger,
-        "lake": _lake,
-        "dagster": _dagster,
-    }
+    checks: dict[str, Check] = {"folders": _folders, "ports": _ports, "clock": _clock}
+    fresh = _is_fresh(settings)
+    if fresh:
+        checks |= dict.fromkeys(("ledger", "lake", "dagster"), lambda _: TO_BE_MADE)
+    else:
+        checks |= {"ledger": _ledger, "lake": _lake, "daemon": _daemon, "dagster": _dagster}
     for domain in registry.enabled(settings):
-        checks |= {part: _of_domain(domain, check) for part, check in domain.checks().items()}
+        wrap = _before_start if fresh else _of_domain
+        checks |= {part: wrap(domain, check) for part, check in domain.checks().items()}
     for part, check in checks.items():
         try:
             if (found := check(settings)) is not None:
@@ -53,26 +67,79 @@ def examine(settings: Settings) -> Iterator[Examined]:
             yield Examined(part, False, f"{known.message}{remedy}")
 
 
+def _is_fresh(settings: Settings) -> bool:
+    try:
+        return is_fresh(settings)
+    except PerennialError:  # what cannot be reached is examined, and says why
+        return False
+
+
+def _before_start(domain: Domain, check: Callable[[Any], str | None]) -> Check:
+    """Return the check made with a service of a home that is thrown away: the token and the address are those
+    of these settings."""
+
+    def examined(settings: Settings) -> str | None:
+        if domain.sandbox(settings):
+            return "the sandbox; it is started when it is first needed"
+        with tempfile.TemporaryDirectory() as folder:
+            text = {name: value for name, value in settings.environment().items() if name not in _PLACES}
+            elsewhere = Settings.read({**text, "PERENNIAL_HOME": folder, "PERENNIAL_ENV": "embedded"})
+            return check(domain.open(elsewhere, write=True))
+
+    return examined
+
+
+_PLACES = ("PERENNIAL_DATABASE_URL", "PERENNIAL_CATALOG_URL", "PERENNIAL_WAREHOUSE", "PERENNIAL_UPLOADS")
+
+
 def _of_domain(domain: Domain, check: Callable[[Any], str | None]) -> Check:
     return lambda settings: check(domain.open(settings))
 
 
 def _folders(settings: Settings) -> str:
-    folders = {"PERENNIAL_HOME": settings.home}
-    if settings.warehouse.startswith("file://"):
-        folders["PERENNIAL_WAREHOUSE"] = Path(settings.warehouse.removeprefix("file://"))
-    for setting, folder in folders.items():
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder) as file:
-                file.write(bytes(SPACE))
-                file.flush()
-        except OSError as error:
-            raise PerennialError(
-                f"{setting} cannot be written: {folder}: {error.strerror}",
-                remedy=f"free disk space and make {folder} writable, or set {setting} to another folder",
-            ) from error
-    return "writable"
+    made = []
+    for setting, folder in folders(settings).items():
+        there = folder
+        while not there.exists():  # a folder that is still to be made is made below this one
+            there = there.parent
+        if there != folder:
+            made.append(str(folder))
+        require_space(setting, there)
+    if full := next(full_folders(settings), None):
+        raise PerennialError(full.reason, remedy=actions(SHARED)[full.reason_code])
+    return f"writable; the first start makes {made[0]}" if made else "writable"
+
+
+def _ports(settings: Settings) -> str:
+    if is_up(settings):
+        return f"`perennial up` runs: {settings.ui_host}:{settings.ui_port}"
+    if listens(settings.ui_host, settings.ui_port):
+        raise PerennialError(
+            f"another program listens at {ui_address(settings)}", remedy=actions(SHARED)["port_in_use"]
+        )
+    return f"{settings.ui_port} is free"
+
+
+def _clock(settings: Settings) -> str | None:
+    asked = reference_time(settings)
+    if asked is None:
+        return None
+    if wrong := clock_finding(Platform(reference=asked), machine_clock()):
+        raise PerennialError(wrong.reason, remedy=wrong.action)
+    return "within 5 minutes of the source's"
+
+
+def _daemon(settings: Settings) -> str:
+    now = machine_clock()
+    seen = observe_platform(settings, ())
+    if seen.daemon_runs:
+        return "runs"
+    if seen.daemon_is_down(now) and seen.heartbeat:
+        raise PerennialError(
+            f"it does not run; its last sign of life was {in_utc(seen.heartbeat)}",
+            remedy=actions(SHARED)["daemon_down"],
+        )
+    return "none was started here lately; commands do without"
 
 
 def _ledger(settings: Settings) -> str:

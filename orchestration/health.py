@@ -1,21 +1,73 @@
-"""The health of everything: the findings of each domain."""
+"""The health of everything: the findings of each domain, and of the platform itself."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
+
+from domain.shared import platform_health
+from domain.shared.clock import machine_clock
 from domain.shared.error import PerennialError
 from domain.shared.health import Finding, unobserved
+from orchestration.platform import observe_platform
 from orchestration.registry import enabled
+from orchestration.services import open_lake, open_ledger
 from orchestration.settings import Settings
 
 
-def platform_findings(settings: Settings) -> list[Finding]:
+def not_started(settings: Settings) -> str:
+    """Return the answer before the first start."""
+    commands = [f"`{domain.begin}`" for domain in enabled(settings) if domain.begin]
+    return f"not started yet: run {', or '.join(['`perennial up`', *commands])}"
+
+
+def is_fresh(settings: Settings) -> bool:
+    """Whether nothing was ever done here: there is no ledger, no data and no upload."""
+    from resources.database.engine import found_version
+    from resources.database.errors import driver_errors
+
+    engine = open_ledger(settings).engine
+    with driver_errors(engine):
+        if found_version(engine) is not None:
+            return False
+    lake = open_lake(settings)
+    return not (settings.home / "uploads").exists() and not any(lake.partitions(t) for t in lake.tables)
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What was seen of everything at one moment."""
+
+    found: list[Finding]
+    at: datetime
+    not_started: str = ""
+    """The answer before the first start, else empty."""
+    daemon_runs: bool = False
+
+
+def overview(settings: Settings) -> Overview:
     """Return the findings, the worst first. What cannot be observed is a finding too."""
     found: list[Finding] = []
     errors: dict[str, PerennialError] = {}
+    now = settings.business_clock()()
     for domain in enabled(settings):
         try:
             found += domain.findings(domain.open(settings))
         except PerennialError as error:
+            if error.reason_code == "ledger_schema" and is_fresh(settings):
+                return Overview([], now, not_started(settings))
             errors[error.message] = error  # a ledger that is away is one finding, not one per domain
-    found += [unobserved("platform", str(settings.home), error) for error in errors.values()]
-    return sorted(found, key=lambda f: f.rank)
+    found += [_unobserved(error) for error in errors.values()]
+    seen = observe_platform(settings, found)
+    own = platform_health.findings(seen, machine_clock())
+    found = [*own, *platform_health.with_causes(found, seen, own)]
+    return Overview(sorted(found, key=lambda f: f.rank), now, daemon_runs=seen.daemon_runs)
+
+
+def platform_findings(settings: Settings) -> list[Finding]:
+    return overview(settings).found
+
+
+def _unobserved(error: PerennialError) -> Finding:
+    part = error.reason_code.partition("_")[0]
+    return unobserved("platform", part if part in ("ledger", "lake") else "home", error)

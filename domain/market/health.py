@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from domain.market.catalogue import catalogue
 from domain.market.freshness import freshness
 from domain.market.plan import EARLY, EXPLAINED
 from domain.market.tables import DERIVED
 from domain.market.trading import TradingCalendar
-from domain.shared.health import Finding, Health, SourceFreshness
+from domain.shared.health import ORDER, Finding, Health, SourceFreshness
 from domain.shared.reasons import actions
-from domain.shared.verdict import UNAVAILABLE, Plan
+from domain.shared.verdict import INPUT_MISSING, UNAVAILABLE, Plan
 from domain.shared.work import Work, split_key
 from domain.shared.work_findings import plan_findings
 
@@ -38,7 +39,7 @@ def findings(
     `lost` names, by table, the days that were fetched and are gone from the lake.
     """
     found = plan_findings("market", plan, work, now, machine_now, _HEALTH, unshown=[EARLY])
-    found += _sources(sources, calendar, now)
+    found += list(_sources(sources, calendar, now, found))
     if history_gaps:
         found.append(_history(history_gaps))
     known = {v.key for v in plan.verdicts} | {
@@ -51,23 +52,45 @@ def findings(
 
 
 def _with_causes(found: Sequence[Finding]) -> Iterator[Finding]:
-    """Findings of derived tables name the finding of their day that causes them."""
+    """Findings name what causes them: the reference that a day waits for, the day that a derived table waits
+    for, the work that shows why a source fails."""
     derived = {t.table for t in DERIVED}
-    causes = {f.subject: f for f in found if split_key(f.subject)[0] not in derived and ":" in f.subject}
+    of_source = {e.source: e.name for e in catalogue().endpoints}
+    names = {e.name for e in (catalogue().calendar, catalogue().stocks)}
+    references = [f for f in found if split_key(f.subject)[0] in names and ":" in f.subject]
+    by_table: dict[str, str] = {}
     by_day: dict[str, str] = {}
-    for subject in sorted(causes, reverse=True):
-        by_day[split_key(subject)[1]] = subject
+    by_subject = sorted(found, key=lambda f: f.subject, reverse=True)
+    for finding in sorted(by_subject, key=lambda f: ORDER[f.health], reverse=True):  # the worst stays
+        table, day = split_key(finding.subject)
+        if day and table not in derived and finding.health != "explained":
+            by_day[day] = by_table[table] = finding.subject
     for finding in found:
         table, day = split_key(finding.subject)
-        yield replace(finding, caused_by=by_day.get(day)) if table in derived else finding
+        cause = None
+        if table in derived:
+            cause = by_day.get(day)
+        elif finding.reason_code in (INPUT_MISSING, "stock_list_missing") and references:
+            cause = references[0].subject
+        elif table in of_source:
+            cause = by_table.get(of_source[table])
+        yield replace(finding, caused_by=cause) if cause else finding
 
 
 _SOURCE_HEALTH: Mapping[str, Health] = {"error": "broken", "stale": "stale", "never_ingested": "healing"}
 
 
 def _sources(
-    sources: Iterable[SourceFreshness], calendar: TradingCalendar, now: datetime
+    sources: Iterable[SourceFreshness], calendar: TradingCalendar, now: datetime, work: Sequence[Finding]
 ) -> Iterable[Finding]:
+    """Yield a finding for each source that is not healthy. It needs a person only if no work, here as
+    findings, will ask it again."""
+    coming: dict[str, datetime] = {}
+    for one in work:
+        if one.health == "healing":
+            table, moment = split_key(one.subject)[0], one.next_attempt or now
+            coming[table] = min(moment, coming.get(table, moment))
+    tables = {e.source: e.name for e in catalogue().endpoints}
     for source in sources:
         fresh = freshness(source, calendar, now)
         if fresh.status == "healthy":
@@ -75,14 +98,15 @@ def _sources(
         # In UTC, as everything in this table.
         when = source.last_success
         last = f"; last success {when.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if when else ""
-        code = f"source_{fresh.status}"
+        code, again = f"source_{fresh.status}", coming.get(tables.get(source.source, ""))
         yield Finding(
             "market",
             source.source,
-            _SOURCE_HEALTH[fresh.status],
+            "healing" if again else _SOURCE_HEALTH[fresh.status],
             code,
             f"{fresh.reason}{last}",
             since=source.last_failure if fresh.status == "error" else source.last_success,
+            next_attempt=again,
             action=actions("market")[code],
         )
 

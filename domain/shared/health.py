@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from domain.shared.error import PerennialError
@@ -75,15 +75,26 @@ def unobserved(domain: str, subject: str, error: PerennialError) -> Finding:
     return Finding(domain, subject, "broken", error.reason_code, error.message, action=action)
 
 
-def summary(found: Sequence[Finding]) -> str:
-    """Return one sentence about all findings."""
+def needs_person(found: Iterable[Finding]) -> bool:
+    """Return whether anything stays as it is until a person acts."""
+    return any(f.health in ("broken", "stale") for f in found)
+
+
+def in_utc(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def summary(
+    found: Sequence[Finding], shown: Callable[[datetime], str] = in_utc, *, alone: bool = False
+) -> str:
+    """Return one sentence about all findings; `shown` writes a moment, `alone` says that no daemon runs."""
     if not found:
         return "healthy: nothing is missing, nothing waits, every source answered"
     counts = {kind: sum(f.health == kind for f in found) for kind in ORDER}
-    counted = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
-    if counts["broken"] or counts["stale"]:
+    counted = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
+    if needs_person(found):
         return f"{counted}: a person is needed"
-    coming = sorted(f.next_attempt for f in found if f.next_attempt is not None)
-    return f"{counted}: no action needed" + (
-        f", next attempt {coming[0]:%Y-%m-%d %H:%M} UTC" if coming else ""
-    )
+    if alone and counts["healing"]:
+        return f"{counted}: no daemon runs here, so it goes on with the next command"
+    coming = min((f.next_attempt for f in found if f.next_attempt is not None), default=None)
+    return f"{counted}: no action needed" + (f", next attempt {shown(coming)}" if coming else "")

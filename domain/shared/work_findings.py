@@ -15,7 +15,7 @@ UNDER_WAY = ("queued", "deferred", "running")
 
 
 def not_started(domain: str) -> str:
-    return f"nothing with a running daemon (`make up`); without one run `perennial {domain} heal`"
+    return f"nothing with a running daemon (`perennial up`); without one run `perennial {domain} heal`"
 
 
 def plan_findings(
@@ -68,7 +68,7 @@ def _verdict_finding(
         reason=verdict.reason,
         since=verdict.since,
         next_attempt=now if verdict.due else verdict.next_attempt,
-        action=not_started(domain) if verdict.due else actions(domain).get(code, "nothing"),
+        action=actions(domain).get(code, not_started(domain) if verdict.due else "nothing"),
     )
 
 

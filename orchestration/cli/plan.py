@@ -2,30 +2,66 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from orchestration.cli.output import Json, answer, document, table
 from orchestration.environments import load_settings
-from orchestration.registry import MODULES, find_domain
+from orchestration.registry import MODULES, enabled, find_domain
 
 if TYPE_CHECKING:
+    from domain.shared.verdict import Verdict
     from orchestration.domain import Service
 
-DomainName = Annotated[str, typer.Argument(metavar="DOMAIN", help=", ".join(MODULES))]
+DomainName = Annotated[
+    str | None, typer.Argument(metavar="[DOMAIN]", help=f"{', '.join(MODULES)}; all if none is named.")
+]
+_PERIOD = re.compile(r"(\d{4})(-\d\d-\d\d)?(?!\d)")
 
 
-def show_plan(domain: DomainName, json: Json = False) -> None:
-    """The verdict on each partition of a domain: its state, the reason, and whether it is due."""
+def show_plan(
+    domain: DomainName = None,
+    first: Annotated[
+        datetime | None, typer.Option("--from", formats=["%Y-%m-%d"], help="Only days and years from here.")
+    ] = None,
+    last: Annotated[
+        datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="Only days and years up to here.")
+    ] = None,
+    due: Annotated[bool, typer.Option("--due", help="Only what is due.")] = False,
+    json: Json = False,
+) -> None:
+    """The verdict on each partition: its state, the reason, and whether it is due."""
     settings = load_settings()
-    service: Service = find_domain(domain).open(settings)
-    now, plan = service.clock(), service.plan()
+    domains = [find_domain(domain)] if domain else list(enabled(settings))
+    span = f"{first:%Y-%m-%d}" if first else "", f"{last:%Y-%m-%d}" if last else "9999"
+    shown: list[tuple[str, Verdict]] = []
+    now = None
+    for each in domains:
+        service: Service = each.open(settings)
+        now = service.clock()
+        verdicts = service.plan().due if due else service.plan().verdicts
+        dated = first is not None or last is not None
+        shown += [(each.name, v) for v in verdicts if not dated or _is_within(v.partition, span)]
+    count = sum(verdict.due for _, verdict in shown)
     if json:
         columns = ("table", "partition", "state", "due", "reason_code", "reason")
-        verdicts = [{name: getattr(v, name) for name in columns} for v in plan.verdicts]
-        document({"now": now, "due": len(plan.due), "verdicts": verdicts})
+        rows = [{"domain": name, **{c: getattr(v, c) for c in columns}} for name, v in shown]
+        document({"now": now, "due": count, "verdicts": rows})
         return
-    rows = [(v.table, v.partition, v.state, v.reason) for v in plan.verdicts]
-    table(("table", "partition", "state", "reason"), rows)
-    answer(f"{len(plan.due)} of {len(rows)} are due")
+    table(
+        ("table", "partition", "state", "reason"),
+        [(v.table if domain else f"{name}.{v.table}", v.partition, v.state, v.reason) for name, v in shown],
+    )
+    answer(f"{count} of {len(shown)} are due")
+
+
+def _is_within(partition: str, span: tuple[str, str]) -> bool:
+    """Return whether a day, or any day of a year, is in the span. What has no time is in none."""
+    period = _PERIOD.match(partition)
+    if period is None:
+        return False
+    year, day = period.groups(default="")
+    return span[0] <= f"{year}{day or '-12-31'}" and f"{year}{day or '-01-01'}" <= span[1]

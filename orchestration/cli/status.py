@@ -2,56 +2,131 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+import time
+from collections.abc import Callable
+from datetime import datetime
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from domain.shared.health import summary
-from orchestration.cli.output import Json, answer, document, table
+from domain.shared.clock import machine_clock
+from domain.shared.error import InvalidInput
+from domain.shared.health import in_utc, needs_person, summary, unobserved
+from orchestration.cli.output import Json, answer, document
 from orchestration.environments import load_settings
 
 if TYPE_CHECKING:
-    from domain.shared.health import Finding
+    from rich.text import Text
+
+    from orchestration.cli.status_view import Line
+    from orchestration.health import Overview
+
+SECONDS = 5
+"""Between two answers of `--watch`."""
 
 
-def status(json: Json = False) -> None:
-    """Every unhealthy thing: what, why, since when, what happens next, what a person can do.
+def _document(seen: Overview) -> dict[str, Any]:
+    from domain.shared.finding_groups import group
 
-    Exit code 1 if a person has to do something.
+    return {
+        "started": not seen.not_started,
+        "healthy": not seen.not_started and not seen.found,
+        "needs_a_person": needs_person(seen.found),
+        "daemon_runs": seen.daemon_runs,
+        "summary": _summary(seen),
+        "checked_at": seen.at,
+        "groups": [g.as_json() for g in group(seen.found)],
+        "findings": [f.as_json() for f in seen.found],
+    }
+
+
+def _summary(seen: Overview, shown: Callable[[datetime], str] = in_utc) -> str:
+    return seen.not_started or summary(seen.found, shown, alone=not seen.daemon_runs)
+
+
+def _lines(seen: Overview, *, whole: bool) -> list[Line]:
+    from domain.shared.finding_groups import group
+    from orchestration.cli.status_view import Screen, render, shown, zone
+
+    size = get_terminal_size()
+    screen = Screen(size.columns, None if whole else size.lines)
+    head = [f"{shown(seen.at)}, all times in {zone(seen.at)}", _summary(seen, shown), ""]
+    return render(group(seen.found), head, screen, seen.at)
+
+
+def status(
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every group with its cause, however long the answer is.")
+    ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Look again every few seconds, until Ctrl-C.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """What is unhealthy, the worst first: why, since when, what happens next, what a person can do.
+
+    Partitions with the same trouble are one group, and what they cause is below them. Exit code 1 if a
+    person has to do something.
     """
-    from orchestration.health import platform_findings
+    from orchestration.health import Overview, overview
 
-    settings = load_settings()
-    found = platform_findings(settings)
-    broken = any(f.health in ("broken", "stale") for f in found)
+    if watch:
+        _watch(whole=everything)
+        return
+    try:
+        seen = overview(load_settings())
+    except InvalidInput as error:
+        if json:  # a program reads this problem where it reads all others
+            document(_document(Overview([unobserved("platform", "settings", error)], machine_clock())))
+            raise typer.Exit(2) from error
+        raise
     if json:
-        document(
-            {
-                "healthy": not found,
-                "needs_a_person": broken,
-                "summary": summary(found),
-                "checked_at": settings.business_clock()(),
-                "findings": [f.as_json() for f in found],
-            }
-        )
+        document(_document(seen))
+    elif seen.found:
+        _print(_lines(seen, whole=everything))
     else:
-        if found:
-            table(FINDING, [_row(f) for f in found])
-        answer(summary(found))
-    raise typer.Exit(1 if broken else 0)
+        answer(_summary(seen))
+    raise typer.Exit(1 if needs_person(seen.found) else 0)
 
 
-FINDING = (
-    "health",
-    "domain",
-    "subject",
-    "reason",
-    "since (UTC)",
-    "next attempt (UTC)",
-    "what a person can do",
-)
+def _watch(*, whole: bool) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    from orchestration.health import overview
+
+    console = Console(highlight=False)
+    with Live(console=console, auto_refresh=False, screen=console.is_terminal) as live:
+        try:
+            while True:
+                live.update(_text(_lines(overview(load_settings()), whole=whole)), refresh=True)
+                time.sleep(SECONDS)
+        except KeyboardInterrupt:
+            return
 
 
-def _row(f: Finding) -> tuple[Any, ...]:
-    reason = f"{f.reason_code}: {f.reason.splitlines()[0]}"
-    return f.health, f.domain, f.subject, reason, f.since, f.next_attempt, f.action
+def _print(lines: list[Line]) -> None:
+    if not sys.stdout.isatty():
+        answer("\n".join(map(str, lines)))
+        return
+    from rich.console import Console
+
+    # Colours unless NO_COLOR is set, which rich itself respects.
+    Console(highlight=False, soft_wrap=True).print(_text(lines))
+
+
+def _text(lines: list[Line]) -> Text:
+    from rich.text import Text
+
+    from orchestration.cli.status_view import INDENT, STYLE
+
+    text = Text()
+    for line in lines:
+        if text:
+            text.append("\n")
+        if line.mark:
+            text.append(f"{line.mark:<{len(INDENT)}}", STYLE[line.mark])
+        text.append(line.text, line.style)
+    return text

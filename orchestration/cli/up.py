@@ -5,7 +5,6 @@ UI and daemon share one code server: the code is imported once, and both see the
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import re
 import socket
@@ -17,6 +16,7 @@ from domain.shared.error import PerennialError
 from orchestration.domain import Sandbox
 from orchestration.environments import child_environment
 from orchestration.instance import LOCATION, MODULE, dagster_home, write_yaml
+from orchestration.platform import listens, reachable
 from orchestration.registry import enabled
 from orchestration.settings import PROJECT_ROOT, Settings
 from orchestration.supervisor import Command, Supervisor, end_left_over, only_one, say
@@ -136,17 +136,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((_LOOPBACK, 0))
         return int(probe.getsockname()[1])
-
-
-def listens(host: str, port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=1):
-        return True
-    return False
-
-
-def reachable(host: str) -> str:
-    """Return an address that leads to a server which listens on `host`."""
-    return {"0.0.0.0": _LOOPBACK, "": _LOOPBACK, "::": "::1"}.get(host, host)  # noqa: S104 - not bound here
 
 
 def ui_url(settings: Settings) -> str:

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from domain.shared.error import InvalidInput
-from domain.shared.work import STATUSES
+from domain.shared.work import FAILED, STATUSES
+from orchestration import registry
 from orchestration.cli.output import Json, answer, document, table
 from orchestration.environments import load_settings
 from orchestration.services import open_ledger
@@ -80,10 +81,31 @@ def show(work_id: Id, json: Json = False) -> None:
 
 
 @app.command()
-def retry(work_id: Id, json: Json = False) -> None:
-    """Make a work item due now; a finished one is queued as a new one."""
-    row = open_ledger(load_settings(), write=True).retry(work_id)
-    document(asdict(row)) if json else answer(f"work {row.id} {row.key} is {row.status}, due now")
+def retry(
+    work_ids: Annotated[list[int] | None, typer.Argument(min=1, max=2**63 - 1, metavar="[ID]...")] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="All that failed for this reason code.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Make work items due now; a finished one is queued as a new one."""
+    if bool(work_ids) is (reason is not None):
+        raise InvalidInput(
+            "give ids of work items, or a reason", remedy="perennial work retry ID …, or --reason CODE"
+        )
+    settings = load_settings()
+    ledger = open_ledger(settings, write=True)
+    if reason is not None:
+        counting = ledger.current([kind.name for kind in registry.kinds(settings)])
+        work_ids = [row.id for row in counting if row.status == FAILED and row.reason_code == reason]
+    rows = [ledger.retry(work_id) for work_id in work_ids or ()]
+    if json:
+        document([asdict(row) for row in rows] if len(rows) != 1 else asdict(rows[0]))
+        return
+    for row in rows:
+        answer(f"work {row.id} {row.key} is {row.status}, due now")
+    if not rows:
+        answer(f"nothing failed for the reason {reason}")
 
 
 @app.command()

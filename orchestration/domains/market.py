@@ -10,8 +10,11 @@ from orchestration.services import settings_of
 from orchestration.settings import Settings
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import dagster as dg
 
+    from domain.shared.health import Finding
     from domain.shared.table import Table
     from services.market.service import MarketService
     from services.market.settings import MarketSettings
@@ -87,6 +90,12 @@ def _sandbox(settings: Settings) -> Sandbox | None:
     return Sandbox(url, group.sandbox_port, port_file(group.home), table)
 
 
+def _reference_time(settings: Settings, found: Sequence[Finding] | None) -> datetime | None:
+    from services.market.findings import source_time
+
+    return source_time(market_settings(settings), found)
+
+
 DOMAIN = Domain(
     name="market",
     settings=constant("services.market.settings:MarketSettings"),
@@ -100,6 +109,8 @@ DOMAIN = Domain(
     findings=function("services.market.findings:find_problems"),
     watch=function("services.market.findings:watch_market"),
     checks=constant("services.market.findings:CHECKS"),
+    reference_time=_reference_time,
+    begin="perennial market backfill --from DAY",
     commands=constant("orchestration.cli.market:app"),
     demo=function("orchestration.cli.market_demo:show_market"),
     sandbox=_sandbox,

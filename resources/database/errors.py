@@ -98,7 +98,7 @@ class NoLedger(InvalidInput):
 
 
 def schema_mismatch(engine: Engine, found: str | None) -> InvalidInput:
-    where, remedy = location(engine), "run `perennial migrate`, or let `make up` do it"
+    where, remedy = location(engine), "run `perennial migrate`, or let `perennial up` do it"
     if found is None:
         return NoLedger(f"there is no ledger at {where}", remedy=remedy)
     if found > HEAD:

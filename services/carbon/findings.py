@@ -8,7 +8,8 @@ from datetime import timedelta
 from domain.carbon import health
 from domain.carbon.jobs import ALL_KINDS
 from domain.carbon.observed import Observed
-from domain.carbon.tables import DATA_ENTRIES, UNITS, name_of
+from domain.carbon.tables import DATA_ENTRIES, REPORTS, UNITS, name_of
+from domain.carbon.watchdog import Watch, watch
 from domain.shared.clock import machine_clock
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.health import Finding
@@ -58,6 +59,11 @@ def _replaced_files(carbon: CarbonService) -> Iterator[Finding]:
         key = f"{DATA_ENTRIES.table}:{new.topic}|{year}" if new.kind == "data" else f"{UNITS.table}:{year}"
         before, after = (f"{one.name} (upload {one.id}, {one.uploaded_by})" for one in (old, new))
         yield health.replaced_file(key, before, after, (old.taken, new.taken), new.moment)
+
+
+def watch_carbon(carbon: CarbonService) -> Watch:
+    """Whether everything uploaded is in the reports, and every application answers."""
+    return watch(find_problems(carbon), len(carbon.lake.partitions(REPORTS.name)), carbon.clock())
 
 
 def check_uploads(carbon: CarbonService) -> str:

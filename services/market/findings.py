@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
 from domain.market import health
 from domain.market.plan import FILL, REFRESH
 from domain.market.trading import shanghai
@@ -9,9 +13,13 @@ from domain.market.watchdog import Watch, watch
 from domain.shared.clock import machine_clock
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.health import Finding, unobserved
+from domain.shared.platform_health import LATE_CODES
 from resources.lake.error import DataUnavailable
 from resources.tushare.request import TushareRequest
 from services.market.service import MarketService
+
+if TYPE_CHECKING:
+    from services.market.settings import MarketSettings
 
 
 def find_problems(market: MarketService) -> list[Finding]:
@@ -58,6 +66,16 @@ def check_source(market: MarketService) -> str:
         remedy = error.remedy or "see that TUSHARE_URL is right and the source runs"
         raise PerennialError(error.message, remedy=remedy) from error
     return f"the source answers ({rows} calendar days of January {year})"
+
+
+def source_time(settings: MarketSettings, found: Sequence[Finding] | None = None) -> datetime | None:
+    """Return the time by the source's clock, if findings say that it has no rows yet, or without findings."""
+    late = found is None or any(f.reason_code in LATE_CODES for f in found)
+    if not late or not settings.tushare_url or settings.now is not None:
+        return None
+    from resources.http.clock import read_date
+
+    return read_date(settings.tushare_url)
 
 
 CHECKS = {"source": check_source}

@@ -119,7 +119,7 @@ def test_fetch__empty_long_after_publication__is_overdue(app: MarketApp) -> None
     )
 
 
-def test_status__source_late__needs_a_person_only_when_overdue(app: MarketApp) -> None:
+def test_status__source_late__is_an_error_only_when_overdue(app: MarketApp) -> None:
     table, key = "normalized_daily", f"normalized_daily:{TODAY}"
     app.drop(table, TODAY)
     app.fault("daily", "empty_day")
@@ -136,8 +136,9 @@ def test_status__source_late__needs_a_person_only_when_overdue(app: MarketApp) -
     app.run("market", "heal")
     assert app.newest(key).reason_code == "empty_overdue"
     late = app.status()["tushare.daily"]
-    assert (late["health"], late["reason_code"]) == ("broken", "source_error")
-    assert app.run("status").code == 1
+    assert (late["health"], late["reason_code"]) == ("healing", "source_error"), "it is asked again"
+    assert app.run("status").code == 0
+    assert app.run("check", "market").code == 1
 
 
 def test_heal__partial_day__is_kept_fetched_again_and_explained_by_the_same_answer(

@@ -93,7 +93,8 @@ def test_daily__source_down__is_reported_everywhere_and_heals(app: MarketApp) ->
     assert reported["last_failure"] == "2024-09-30T10:32:00+00:00"
     assert reported["last_error"].startswith("adj_factor failed after 3 retries: ")
     finding = app.status()["tushare.adj_factor"]
-    assert (finding["health"], finding["reason_code"]) == ("broken", "source_error")
+    assert (finding["health"], finding["reason_code"]) == ("healing", "source_error"), "it is tried again"
+    assert finding["caused_by"] == KEY
 
     app.start_source()
     app.later(seconds=61)
