@@ -27,13 +27,18 @@ UNFINISHED = [
 
 def unfinished(instance: dg.DagsterInstance) -> Unfinished:
     """What the dispatched runs that have not ended are doing: the ledger must not dispatch it again."""
-    runs = [run for run in instance.get_runs(dg.RunsFilter(statuses=UNFINISHED)) if DISPATCH in run.tags]
+    found = instance.get_runs(dg.RunsFilter(statuses=UNFINISHED))
+    runs = [run for run in found if DISPATCH in run.tags]
     keys = (
         f"{key.path[-1]}:{run.tags.get('dagster/partition', ALL)}"
         for run in runs
         for key in run.asset_selection or ()
     )
-    return Unfinished(frozenset(run.tags[DISPATCH] for run in runs), frozenset(keys))
+    return Unfinished(
+        frozenset(run.tags[DISPATCH] for run in runs),
+        frozenset(keys),
+        frozenset(run.run_id for run in found),
+    )
 
 
 def reconcile_sensor(

@@ -3,7 +3,7 @@
 A run is judged by its lease, never by when its process started: a lease is renewed while the worker lives.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -45,11 +45,20 @@ def work_sweep_sensor(kinds: Sequence[Kind]) -> dg.SensorDefinition:
     return swept_work
 
 
-def sweep(instance: dg.DagsterInstance, ledger: Ledger, now: datetime | None = None) -> tuple[int, int]:
+def sweep(
+    instance: dg.DagsterInstance,
+    ledger: Ledger,
+    now: datetime | None = None,
+    is_dead: Callable[[str], bool] = lambda _: False,
+) -> tuple[int, int]:
     """Return how many rows were taken back and how many runs were ended.
 
-    `now` is the moment by which the silence of runs is judged.
+    `now` is the moment by which the silence of runs is judged. `is_dead` knows, by their id, runs whose
+    process is surely gone: nobody waits for their lease.
     """
+    killed = [run for run in instance.get_runs(dg.RunsFilter(statuses=BEGUN)) if is_dead(run.run_id)]
+    for run in killed:
+        instance.report_run_failed(run, "its command was killed")
     holders = {row.run_id for row in ledger.running() if row.run_id and not row.run_id.startswith(WORKER)}
     runs = instance.get_runs(dg.RunsFilter(run_ids=sorted(holders))) if holders else []
     alive = {run.run_id: run for run in runs if not run.is_finished}
@@ -60,7 +69,7 @@ def sweep(instance: dg.DagsterInstance, ledger: Ledger, now: datetime | None = N
     silent = list(_silent(instance, holders | dead, now or datetime.now(UTC)))
     for run in silent:
         instance.report_run_failed(run, "its worker is dead: it holds no work and logs nothing")
-    return len(swept), len(dead) + len(silent)
+    return len(swept), len(killed) + len(dead) + len(silent)
 
 
 def _silent(instance: dg.DagsterInstance, holders: Collection[str], now: datetime) -> Iterator[dg.DagsterRun]:

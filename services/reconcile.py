@@ -28,10 +28,12 @@ AT_ONCE = 100
 
 @dataclass(frozen=True)
 class Unfinished:
-    """The dispatched runs that have not ended: their dispatches, and the keys of all that they write."""
+    """The dispatched runs that have not ended: their dispatches, and the keys of all that they write. `runs`
+    are the ids of all runs that have not ended, of any origin."""
 
     dispatches: frozenset[str] = frozenset()
     keys: frozenset[str] = frozenset()
+    runs: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

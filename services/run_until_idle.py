@@ -1,18 +1,18 @@
 """The one loop of commands: reconcile passes and their runs in this process, until nothing is left to do.
 
-Others may work at the same time. The work of dead workers is taken back first; the caller may wait for that
-of living ones.
+A person who starts a command wants its work now: what only waits for a backoff, or for a run that nobody is
+about to start, is made due once. What living runs of others have is waited for. A moment that the source
+named is kept.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
-from datetime import timedelta
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from domain.shared.error import PerennialError
-from domain.shared.work import QUEUED, RUNNING, WAITING
+from domain.shared.work import RUNNING, WAITING
 from services.reconcile import Reconciler, Reconciliation, RunStart, Unfinished, dispatch, observe_and_enqueue
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ POLLS = 20
 """After so many reads there is another pass, whatever they showed: a lease may have expired."""
 PATIENCE = 900.0
 """Seconds without any change after which the loop ends: a queue may have no daemon any more."""
-BEGINS_WITHIN = timedelta(seconds=10)
-"""A run of a living process begins that soon after its dispatch."""
+BEGINS_WITHIN = 10.0
+"""Seconds within which a living process creates the run of its dispatch."""
 
 
 class Runs(Protocol):
@@ -40,44 +40,95 @@ class Runs(Protocol):
 
     def unfinished(self) -> Unfinished: ...
 
-    def has_died(self, dispatch_id: str) -> bool:
-        """Whether all runs of a dispatch have ended."""
+    def has_ended(self, dispatch_id: str) -> bool:
+        """Whether all runs of a dispatch have ended; False if there is none."""
+
+    def alone(self) -> bool:
+        """Whether surely no other process is about to start a run."""
 
     def start(self, start: RunStart) -> object:
         """Execute a run to its end."""
 
+    def report_waiting(self, keys: Sequence[str]) -> None:
+        """Say that other runs have these keys, and that the command waits for them."""
 
-def run_until_idle(
-    domain: Reconciler,
-    runs: Runs,
-    *,
-    wait_for_others: bool = False,
-    hurry: Callable[[Work], bool] | None = None,
-) -> Reconciliation:
-    """Reconcile and run until nothing is due; return what the last pass saw and planned.
 
-    `hurry` chooses waiting work that does not wait for its next attempt, as a person asks now.
-    """
-    changed, own = time.monotonic(), set[str]()
+class WaitingWork:
+    """Makes waiting work due that nothing but a clock keeps from being done."""
+
+    def __init__(self, ledger: Ledger, kinds: Sequence[str], runs: Runs) -> None:
+        self._ledger, self._kinds, self._runs = ledger, tuple(kinds), runs
+        self._first_seen: dict[str, float] = {}
+        self.own: set[str] = set()
+        """Our dispatches: another run of one that ended unclaimed would end like it."""
+
+    def rows(self) -> list[Work]:
+        return self._ledger.current(self._kinds)
+
+    def make_due(self, unfinished: Unfinished, *, hurry: bool) -> bool:
+        """Make due what lost its run, and with `hurry` what waits for a backoff; whether there was any."""
+        now = self._ledger.clock()
+        due = [
+            row
+            for row in self.rows()
+            if row.status in WAITING
+            and row.run_id not in unfinished.runs
+            and (
+                self._is_lost(row, unfinished)
+                if _is_sent(row)
+                else hurry and row.not_before > now and not row.not_before_fixed
+            )
+        ]
+        return bool(self._ledger.hurry(due))
+
+    def of_others(self, unfinished: Unfinished) -> list[Work]:
+        """What is running, or about to, while we run nothing."""
+        return [
+            row
+            for row in self.rows()
+            if row.status == RUNNING
+            or (row.status in WAITING and row.run_id in unfinished.runs)
+            or (_is_sent(row) and row.dispatch_id not in self.own and not self._is_lost(row, unfinished))
+        ]
+
+    def _is_lost(self, row: Work, unfinished: Unfinished) -> bool:
+        """Whether the run of a dispatched row ended without claiming it, or will never be."""
+        dispatch_id = row.dispatch_id or ""
+        if dispatch_id in unfinished.dispatches or dispatch_id in self.own:
+            return False
+        if row.not_before <= self._ledger.clock() or self._runs.has_ended(dispatch_id) or self._runs.alone():
+            return True
+        first_seen = self._first_seen.setdefault(dispatch_id, time.monotonic())
+        return time.monotonic() - first_seen > BEGINS_WITHIN
+
+
+def run_until_idle(domain: Reconciler, runs: Runs) -> Reconciliation:
+    """Reconcile and run until nothing is due and others have nothing; return what the last pass saw."""
+    waiting = WaitingWork(domain.ledger, domain.kinds, runs)
+    changed, hurry = time.monotonic(), True
     for _ in range(ROUNDS):
         runs.sweep(domain.ledger)
-        dispatch_again(domain.ledger, domain.kinds, runs, own)
         unfinished = runs.unfinished()
+        waiting.make_due(unfinished, hurry=False)
         observed = observe_and_enqueue(domain, unfinished)
-        if hurry is not None:
-            _make_due(domain, unfinished, hurry)
-            hurry = None
+        hurried = hurry and waiting.make_due(unfinished, hurry=True)
+        hurry = False
         if started := _run_all(domain, runs, observed.plan, unfinished):
-            own.update(started)
+            waiting.own.update(started)
+        if started or hurried:
             changed = time.monotonic()
             continue
-        rows = _rows(domain)
-        busy = wait_for_others and (observed.left or _others_work(domain, rows, unfinished))
-        if not busy or time.monotonic() - changed > PATIENCE:
+        others = waiting.of_others(unfinished)
+        if not (observed.left or others) or time.monotonic() - changed > PATIENCE:
             return observed
-        if _changes(domain, rows):
+        runs.report_waiting(sorted({*observed.left, *(row.key for row in others)}))
+        if _changes(waiting):
             changed = time.monotonic()
     raise PerennialError(f"{ROUNDS} passes and still more to do", reason_code="no_end")
+
+
+def _is_sent(row: Work) -> bool:
+    return row.dispatch_id is not None and row.dispatches > 0
 
 
 def _run_all(domain: Reconciler, runs: Runs, plan: Plan, unfinished: Unfinished) -> list[str]:
@@ -93,54 +144,12 @@ def _run_all(domain: Reconciler, runs: Runs, plan: Plan, unfinished: Unfinished)
     return started
 
 
-def _rows(domain: Reconciler) -> list[Work]:
-    return domain.ledger.current(domain.kinds)
-
-
-def _make_due(domain: Reconciler, unfinished: Unfinished, hurry: Callable[[Work], bool]) -> None:
-    now = domain.ledger.clock()
-    for row in _rows(domain):
-        waits = row.status in WAITING and row.not_before > now
-        # A run is on its way for what was dispatched.
-        if waits and row.dispatch_id not in unfinished.dispatches and hurry(row):
-            domain.ledger.retry(row.id)
-
-
-def dispatch_again(
-    ledger: Ledger, kinds: tuple[str, ...], runs: Runs, own: Collection[str] = frozenset()
-) -> None:
-    """Make work due whose run ended without claiming it, sooner than the ledger does, as a person waits. A
-    run of our `own` would end like the one before."""
-    now, unfinished = ledger.clock(), runs.unfinished().dispatches
-    for row in ledger.current(kinds):
-        if row.status != QUEUED or not row.dispatches or row.dispatch_id is None:
-            continue
-        if row.dispatch_id in own or row.dispatch_id in unfinished:
-            continue
-        if row.not_before <= now or runs.has_died(row.dispatch_id):
-            ledger.retry(row.id)
-
-
-def _others_work(domain: Reconciler, rows: Iterable[Work], unfinished: Unfinished) -> bool:
-    """Whether anything is running, or dispatched, that is not ours: we run nothing now."""
-    just_now = domain.ledger.clock() - BEGINS_WITHIN
-    return any(
-        row.status == RUNNING
-        or (
-            row.status == QUEUED
-            and row.dispatch_id is not None
-            and (row.dispatch_id in unfinished.dispatches or row.updated_at > just_now)
-        )
-        for row in rows
-    )
-
-
-def _changes(domain: Reconciler, rows: Iterable[Work]) -> bool:
-    """Wait for a change of these rows, for a few reads of the ledger; whether there was one."""
-    before = _marks(rows)
+def _changes(waiting: WaitingWork) -> bool:
+    """Wait for a change of the work, for a few reads of the ledger; whether there was one."""
+    before = _marks(waiting.rows())
     for _ in range(POLLS):
         time.sleep(POLL)
-        if _marks(_rows(domain)) != before:
+        if _marks(waiting.rows()) != before:
             return True
     return False
 

@@ -27,7 +27,7 @@ def drive_with(run: Runner, carbon: CarbonService) -> list[Finding]:
     from services.carbon.reconcile import CarbonReconciler
     from services.run_until_idle import run_until_idle
 
-    observed = run_until_idle(CarbonReconciler(carbon), run, wait_for_others=True)
+    observed = run_until_idle(CarbonReconciler(carbon), run)
     found = find_problems(carbon, observed.seen)
     unhealthy = [f for f in found if f.health in ("broken", "stale", "healing")]
     for one in unhealthy:
@@ -55,7 +55,7 @@ def drive_inbox(settings: Settings, carbon: CarbonService) -> None:
     from sensors.carbon.inbox import run_tags
     from services import inbox
     from services.carbon.inbox import open_inbox
-    from services.run_until_idle import dispatch_again
+    from services.run_until_idle import WaitingWork
 
     folder = open_inbox(carbon.inbox_folder)
     before = {path: file.stamp for path, file in folder.scan().items()}
@@ -65,9 +65,9 @@ def drive_inbox(settings: Settings, carbon: CarbonService) -> None:
     time.sleep(inbox.PASS_SECONDS)
     with runner(settings) as run:
         run.sweep(carbon.ledger)
-        dispatch_again(carbon.ledger, (FILE_INGEST,), run)
-        unfinished = run.unfinished().dispatches
-        for dispatch in inbox.poll(folder, carbon.ledger, before, unfinished).dispatches:
+        unfinished = run.unfinished()
+        WaitingWork(carbon.ledger, (FILE_INGEST,), run).make_due(unfinished, hurry=True)
+        for dispatch in inbox.poll(folder, carbon.ledger, before, unfinished.dispatches).dispatches:
             end = run.run([INBOX_FILES], domain="carbon", tags=run_tags(dispatch))
             say(f"{end.word} {INBOX_FILES}: {len(dispatch.rows)} of them; each has a report beside it")
             for error in end.errors:

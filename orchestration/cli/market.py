@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from tempfile import TemporaryDirectory
@@ -17,7 +17,6 @@ from orchestration.domains.market import market_settings, open_market
 from orchestration.environments import load_settings
 
 if TYPE_CHECKING:
-    from domain.shared.work import Work
     from orchestration.settings import Settings
     from services.market.backfill import Backfilled, BackfillRequest
     from services.market.service import MarketService
@@ -28,16 +27,16 @@ app = typer.Typer(name="market", no_args_is_help=True, help="Fetch, heal and bac
 @app.command()
 def daily(json: Json = False) -> None:
     """Today's run: calendar and stock list if due, then today (from 18:30 Shanghai) and every gap."""
-    _drive(json, hurry=True)
+    _drive(json)
 
 
 @app.command()
 def heal(json: Json = False) -> None:
-    """Fill every gap that is due now; what waits for a later attempt is left to it."""
-    _drive(json, hurry=False)
+    """Fill every gap now, also what waits for its next attempt, unless the source named the moment."""
+    _drive(json)
 
 
-def _drive(json: bool, *, hurry: bool) -> None:
+def _drive(json: bool) -> None:
     from orchestration.cli.runner import runner
     from services.market.findings import find_problems
     from services.market.reconcile import MarketReconciler
@@ -46,7 +45,7 @@ def _drive(json: bool, *, hurry: bool) -> None:
     settings = load_settings()
     market = open_market(settings, write=True)
     with runner(settings) as run:
-        run_until_idle(MarketReconciler(market), run, hurry=_asked_for(market) if hurry else None)
+        run_until_idle(MarketReconciler(market), run)
     found = find_problems(market)
     note = _today(market)
     open_ends = [f for f in found if f.health in ("broken", "stale", "healing")]
@@ -57,15 +56,6 @@ def _drive(json: bool, *, hurry: bool) -> None:
         for f in open_ends:
             answer(f"{f.health}: {f.subject}: {f.reason.splitlines()[0]}")
     raise typer.Exit(1 if open_ends else 0)
-
-
-def _asked_for(market: MarketService) -> Callable[[Work], bool]:
-    """The references and the newest day: what a person who runs `daily` asks for."""
-    from domain.market.plan import REFRESH
-    from domain.market.trading import newest_published
-
-    newest = newest_published(market.calendar(), market.clock(), market.rules.daily_at)
-    return lambda row: row.kind == REFRESH or row.key.endswith(f":{newest}")
 
 
 def _today(market: MarketService) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from domain.shared.error import PerennialError
 from orchestration import registry
 from orchestration.cli.output import say
 from orchestration.cli.progress import progress
+from orchestration.presence import Presence, command_of
 from orchestration.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 NAMED = 6
 """Partitions of a run that are named on the terminal."""
+DAEMON_SILENT = 90.0
+"""Seconds after its last heartbeat in which a daemon may live: it sends one every 30."""
 
 
 @dataclass(frozen=True)
@@ -43,21 +47,25 @@ class Runner:
     It executes runs in this process, as `services/run_until_idle.py` needs them (`Runs`).
     """
 
-    def __init__(self, settings: Settings, instance: dg.DagsterInstance) -> None:
+    def __init__(self, settings: Settings, instance: dg.DagsterInstance, presence: Presence) -> None:
         from orchestration.build import build_definitions
         from orchestration.instance import note_origin
 
         self.settings = settings
         self.instance = instance
+        self._presence = presence
         self._job = build_definitions(settings).resolve_implicit_global_asset_job_def()
         note_origin(instance, self._job.name)
         self.started: list[RunStart] = []
+        self._shown = ""
 
     def sweep(self, ledger: Ledger) -> None:
-        """Do what the sweep sensor does."""
+        """Do what the sweep sensor does; of commands that were killed, at once."""
         from sensors.work_sweep import sweep
 
-        swept, ended = sweep(self.instance, ledger)
+        dead = self._presence.dead()
+        swept, ended = sweep(self.instance, ledger, is_dead=lambda run_id: command_of(run_id) in dead)
+        self._presence.forget(dead)
         if swept or ended:
             say(f"took back {swept} pieces of work from dead workers, ended {ended} runs they left")
 
@@ -66,7 +74,19 @@ class Runner:
 
         return unfinished(self.instance)
 
-    def has_died(self, dispatch_id: str) -> bool:
+    def alone(self) -> bool:
+        """Whether no other command of this machine and no daemon lives; elsewhere others may."""
+        beats = (beat.timestamp for beat in self.instance.get_daemon_heartbeats().values())
+        daemon = max(beats, default=0.0) > time.time() - DAEMON_SILENT
+        return self.settings.env == "embedded" and not daemon and self._presence.alone()
+
+    def report_waiting(self, keys: Sequence[str]) -> None:
+        shown = ", ".join(keys[:NAMED]) + (f" and {len(keys) - NAMED} more" if len(keys) > NAMED else "")
+        if shown != self._shown:
+            say(f"waiting for other runs that have {shown}")
+        self._shown = shown
+
+    def has_ended(self, dispatch_id: str) -> bool:
         import dagster as dg
 
         from assets.policies.tags import DISPATCH
@@ -116,6 +136,7 @@ class Runner:
                 asset_selection=[dg.AssetKey([domain, name]) for name in tables],
                 partition_key=partition,
                 tags=all_tags,
+                run_id=self._presence.new_run_id(),
                 raise_on_error=False,
                 # Its events are in the instance; on a terminal they would bury the answer.
                 run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
@@ -156,9 +177,9 @@ def runner(settings: Settings) -> Iterator[Runner]:
 
     prepare_process()
     try:
-        with open_instance(settings) as instance:
+        with open_instance(settings) as instance, closing(Presence(settings.home / "commands")) as presence:
             apply_pools(instance, registry.pools(settings), only_new=True)
-            yield Runner(settings, instance)
+            yield Runner(settings, instance, presence)
     except KeyboardInterrupt as error:
         raise Interrupted from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sqlalchemy import Connection
@@ -35,16 +35,26 @@ class OperatorActions(Queries):
     def supersede(self, seen: Sequence[Work], *, reason_code: str = SUPERSEDED) -> list[Work]:
         """End waiting rows that are not needed any more, each only if it is still as it was seen: never what
         began to run since. Nothing is refused for it: what is needed again is requested again."""
+        now = self.clock()
+        return self._change_waiting(
+            seen, "superseded", lambda row: finished(row, SUPERSEDED, now, reason_code=reason_code)
+        )
+
+    def hurry(self, seen: Sequence[Work]) -> list[Work]:
+        """Make waiting rows due now, each only if it is still as it was seen. Their reason stays: nobody
+        requested anything new."""
+        now = self.clock()
+        return self._change_waiting(seen, "hurried", lambda row: made_due(row, now, row.reason_code))
+
+    def _change_waiting(self, seen: Sequence[Work], event: str, change: Callable[[Work], Work]) -> list[Work]:
         known = {row.id: row for row in seen if row.status in WAITING}
         if not known:
             return []
-        now = self.clock()
         with writing(self.engine) as connection:
             same = [row for row in lock_ids(connection, known) if row == known[row.id]]
-            ended = [finished(row, SUPERSEDED, now, reason_code=reason_code) for row in same]
-            changes = [Change(row, after, "superseded") for row, after in zip(same, ended, strict=True)]
-            write(connection, changes, now)
-        return ended
+            changes = [Change(row, change(row), event) for row in same]
+            write(connection, changes, self.clock())
+        return [change.after for change in changes]
 
     def retry(self, work_id: int) -> Work:
         """A waiting row becomes due now; a finished one gets a new generation, which is returned."""

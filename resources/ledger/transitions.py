@@ -227,9 +227,9 @@ def orphaned(
     return _waiting(row, QUEUED, now, not_before=now + wait)
 
 
-def made_due(row: Work, now: datetime) -> Work:
+def made_due(row: Work, now: datetime, reason_code: str = RETRIED) -> Work:
     """A waiting row that a person wants now."""
-    return _waiting(replace(row, reason_code=RETRIED, dispatches=0), QUEUED, now, not_before=now)
+    return _waiting(replace(row, reason_code=reason_code, dispatches=0), QUEUED, now, not_before=now)
 
 
 def inherited(old: Work, back: Work, newer: Work, now: datetime) -> tuple[Work, Work]:
