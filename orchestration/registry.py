@@ -50,7 +50,8 @@ def tables(settings: Settings) -> tuple[Table, ...]:
 
 
 def table_name(settings: Settings, given: str) -> str:
-    """The name of a table, given with its namespace or without."""
+    """The name of a table, given with its namespace or without, or as its asset key."""
+    given = given.replace("/", ".")
     known = [table.name for table in tables(settings)]
     found = [name for name in known if given in (name, name.partition(".")[2])]
     if len(found) == 1:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 
 progress = logging.getLogger("perennial.progress")
+waiting = logging.getLogger("perennial.progress.wait")
 
 
 class PartlyDone(PerennialError):
@@ -284,6 +285,7 @@ class Materialization:
     def _another_pass(self) -> TransientResourceError:
         partition, error = next(iter(self.later.items()))
         which = partition if len(self.later) == 1 else f"{len(self.later)} partitions from {partition}"
+        waiting.info("%s again in %.0f s", f"{self.source}: {which}", self.this.wait)
         passes = f"pass {self.this.retry + 1}, again in {self.this.wait:g} s"
         return _reworded(error, f"{self.source}: {error.message} ({which}; {passes})")
 

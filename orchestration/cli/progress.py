@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 PROGRESS, WAIT = "perennial.progress", "perennial.progress.wait"
-"""The loggers whose records are shown; their args are (what, done, of) and (source, seconds)."""
+"""The loggers whose records are shown; their args are (what, done, of) and (what, seconds)."""
 EVERY = 10.0
 """Seconds between two plain lines."""
 
@@ -52,10 +52,6 @@ def _kept(stream: TextIO) -> Iterator[TextIO]:
         yield kept
 
 
-def _waiting(source: object, seconds: float) -> str:
-    return f"{source}: no more calls in this minute, going on in {ceil(seconds)} s"
-
-
 class Lines(logging.Handler):
     """A line for each wait, and of a run that takes long one every ten seconds."""
 
@@ -66,12 +62,11 @@ class Lines(logging.Handler):
         self._next = {PROGRESS: clock() + EVERY, WAIT: clock()}
 
     def emit(self, record: logging.LogRecord) -> None:
-        now, args = self._clock(), _args(record)
+        now = self._clock()
         if now < self._next[record.name]:
             return
-        waits = record.name == WAIT
-        self._next[record.name] = now + (args[1] if waits else EVERY)
-        self._stream.write(f"{_waiting(*args) if waits else record.getMessage()}\n")
+        self._next[record.name] = now + (_args(record)[1] if record.name == WAIT else EVERY)
+        self._stream.write(f"{record.getMessage()}\n")
         self._stream.flush()
 
 
@@ -83,19 +78,20 @@ class _Bars(logging.Handler):
         self._stream = stream
         self._bars: Progress | None = None
         self._tasks: dict[object, TaskID] = {}
-        self._wait: tuple[object, float] = ("", 0.0)
+        self._waits: dict[object, tuple[str, float]] = {}
+        """Words and end of a wait, by what waits."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if self._bars is None:
             self._bars = self._started()
         if record.name == WAIT:
-            source, seconds = _args(record)
-            self._wait = (source, time.monotonic() + seconds)
+            what, seconds = _args(record)
+            self._waits[what] = (str(record.msg), time.monotonic() + seconds)
             return
         what, done, of = _args(record)
         if what not in self._tasks:
             self._tasks[what] = self._bars.add_task(str(what), total=of)
-        self._bars.update(self._tasks[what], completed=done, total=of)
+        self._bars.update(self._tasks[what], completed=done, total=of, refresh=True)
 
     def close(self) -> None:
         if self._bars is not None:
@@ -111,9 +107,10 @@ class _Bars(logging.Handler):
         class Shown(Progress):
             def get_renderables(self) -> Iterable[RenderableType]:
                 yield from super().get_renderables()
-                source, until = handler._wait
-                if (left := until - time.monotonic()) > 0:
-                    yield _waiting(source, left)
+                now = time.monotonic()
+                for what, (words, until) in list(handler._waits.items()):
+                    if until > now:
+                        yield words % (what, ceil(until - now))
 
         columns = (
             TextColumn("{task.description:24}"),

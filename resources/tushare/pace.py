@@ -88,7 +88,7 @@ class Pacer:
                 text = f"{api_name}: no call of {self._source} became free in {_LONGEST}"
                 raise RateLimited(text, retry_after=max(pause, WINDOW))
             seconds = pause.total_seconds()
-            _waits.info("%s: no call is free for %.0f s", api_name, seconds)
+            _waits.info("%s: no call is free, going on in %.0f s", api_name, seconds)
             self._sleep(seconds)
 
     def pause(self, api_name: str, wait: timedelta | None) -> None:

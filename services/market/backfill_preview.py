@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from domain.market.plan import needs_work
 from domain.market.trading import TradingCalendar
 from services.market.backfill import BackfillRequest, check_range, days_asked, tables_asked, years_asked
+from services.market.fetch import calls_for
 
 if TYPE_CHECKING:
     from services.market.service import MarketService
@@ -32,15 +33,13 @@ class Preview:
     closed: int
     early: int
     fetched: frozenset[str]
-    """The tables that cost a call a day."""
+    """The tables that come from the source."""
+    calls: int
+    """How many calls these tables take, if each is answered well at once."""
     assumed: Sequence[int]
     """Years whose calendar is not there yet: their weekdays count as trading days."""
     pace: int | None
     """Calls a minute; None if the source does not count them."""
-
-    @property
-    def calls(self) -> int:
-        return sum(1 for one in self.needed if one.table in self.fetched)
 
     @property
     def minutes(self) -> int:
@@ -59,7 +58,9 @@ class Preview:
         pace = (
             f"at {self.pace:,} a minute: {self._duration}" if self.pace else "which the source does not count"
         )
-        found.append(f"{self.calls:,} calls of the source {pace}" if self.calls else "no call of the source")
+        found.append(
+            f"{self.calls:,} calls of the source or more, {pace}" if self.calls else "no call of the source"
+        )
         return found
 
     @property
@@ -107,7 +108,6 @@ def preview_backfill(market: MarketService, request: BackfillRequest, pace: int 
     assumed = [year for year in years_asked(request) if year not in calendar.years]
     days, closed, early = days_asked(market, request, _assumed(calendar, assumed))
     tables = tables_asked(market, request)
-    fetched = frozenset(e.name for e in market.catalogue.daily)
     if request.force:
         needed = [Needed(day, table, "requested") for day in days for table in tables]
     else:
@@ -119,7 +119,12 @@ def preview_backfill(market: MarketService, request: BackfillRequest, pace: int 
             if v.table in tables and needs_work(v)
         ]
         needed += [Needed(d, t, "missing") for d in days if not calendar.knows(d) for t in tables]
-    return Preview(days, needed, closed, early, fetched, assumed, pace)
+    fetched = {e.name: e for e in market.catalogue.daily}
+    calls = sum(
+        calls_for(endpoint, [one.day for one in needed if one.table == name])
+        for name, endpoint in fetched.items()
+    )
+    return Preview(days, needed, closed, early, frozenset(fetched), calls, assumed, pace)
 
 
 def _assumed(calendar: TradingCalendar, years: Sequence[int]) -> TradingCalendar:

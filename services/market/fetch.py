@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -61,6 +61,12 @@ def _not_published(market: MarketService, endpoint: Endpoint, day: date) -> Inva
         reason_code="not_published",
         remedy=f"ask again after {hour:%Y-%m-%d %H:%M} Asia/Shanghai",
     )
+
+
+def calls_for(endpoint: Endpoint, days: Iterable[date]) -> int:
+    """How many calls these days take, if each is answered well at once."""
+    found = list(days)
+    return len({(d.year, d.month) for d in found}) * AGREEING if endpoint.may_be_empty else len(found)
 
 
 @dataclass(frozen=True)

@@ -57,11 +57,11 @@ def test_lines__many_threads_wait_for_one_minute__say_it_once_with_the_time_left
     clock = Clock()
     lines = Lines(written, clock)
     for _ in range(4):
-        record(lines, WAIT, "%s: no call is free for %.0f s", "tushare", 41.2)
+        record(lines, WAIT, "%s: no call is free, going on in %.0f s", "daily", 41.2)
     clock.now += 42
-    record(lines, WAIT, "%s: no call is free for %.0f s", "tushare", 59.0)
+    record(lines, WAIT, "%s: no call is free, going on in %.0f s", "daily", 59.0)
     said = written.getvalue().splitlines()
-    assert [line.rpartition("going on in ")[2] for line in said] == ["42 s", "59 s"]
+    assert [line.rpartition("going on in ")[2] for line in said] == ["41 s", "59 s"]
 
 
 def test_progress__left__gives_the_logger_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,13 +73,13 @@ def test_backfill__on_a_terminal__moves_its_bar_and_counts_the_wait_down(app: Ma
     app.set(TUSHARE_CALLS_PER_MINUTE="4")
     app.let_time_run()
     terminal = Terminal(
-        "market", "backfill", "--table", "suspensions", "--from", "2024-08-28", "--to", "2024-09-20"
+        "market", "backfill", "--table", "normalized_adj_factor", "--from", "2024-08-28", "--to", "2024-09-20"
     )
     try:
-        terminal.read_until(r"suspensions .* 0/16 ")
-        terminal.read_until(r"suspensions .* 3/16 ")
-        first = terminal.read_until(r"no more calls in this minute, going on in (\d+) s")
+        terminal.read_until(r"normalized_adj_factor .* 0/16 ")
+        terminal.read_until(r"normalized_adj_factor .* 3/16 ")
+        first = terminal.read_until(r"adj_factor: no call is free, going on in (\d+) s")
         terminal.read_until(rf"going on in (?!{first[1]} s)\d+ s")
     finally:
         terminal.kill()
-    assert app.rows("suspensions", "2024-08-28")
+    assert app.rows("normalized_adj_factor", "2024-08-28")
