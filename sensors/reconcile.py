@@ -104,10 +104,10 @@ def _requests(
     context: dg.SensorEvaluationContext | dg.ScheduleEvaluationContext, found: Reconciliation
 ) -> list[dg.RunRequest]:
     if found.starts:
-        context.log.info("found %s", states_in_words(found.plan))
+        context.log.info("found %s partitions: %s", len(found.plan.verdicts), states_in_words(found.plan))
     for start in found.starts:
         made = "" if start.partitions == (ALL,) else f" of {partitions_in_words(start.partitions)}"
-        context.log.info("start a run for %s%s because of %s", ", ".join(start.tables), made, start.reason)
+        context.log.info("start a run%s (%s): %s", made, start.reason, ", ".join(start.tables))
     return [run_request(start) for start in found.starts]
 
 

@@ -13,15 +13,22 @@ from services.partitions import PartitionReport
 
 
 def report_metadata(report: PartitionReport) -> dict[str, Any]:
+    """What people look for first comes first; the plot of `figures` is with them."""
     of_all = report.table.partition_kind == "none"
+    kept = report.outcome == "kept"
     shown: dict[str, Any] = {
-        "reason": reason_in_words(report.reason),
+        "reason": "kept: complete already" if kept else reason_in_words(report.reason),
         "dagster/row_count" if of_all else "dagster/partition_row_count": report.version.rows,
-        "version": str(report.version),
+        **judged(report),
     }
-    if report.outcome == "kept":
-        shown["kept"] = True
-    else:
+    if report.figures is not None:
+        shown |= figure_metadata(report.figures, report.before.detail.get(FIGURES))
+    for name, value in report.metadata.items():
+        shown[name] = dg.MetadataValue.md(markdown_table(value)) if isinstance(value, list) else value
+        if name in _PLOTS and value:
+            shown[f"{name}_plot"] = dg.MetadataValue.md(bar_chart(_points(value, *_PLOTS[name])))
+    shown["version"] = str(report.version)
+    if not kept:
         shown |= {
             "changed": report.version != report.before.version,
             "seconds": round(report.seconds, 3),
@@ -30,13 +37,6 @@ def report_metadata(report: PartitionReport) -> dict[str, Any]:
         }
     if report.snapshot_id is not None:
         shown["snapshot"] = str(report.snapshot_id)
-    shown |= judged(report)
-    if report.figures is not None:
-        shown |= figure_metadata(report.figures, report.before.detail.get(FIGURES))
-    for name, value in report.metadata.items():
-        shown[name] = dg.MetadataValue.md(markdown_table(value)) if isinstance(value, list) else value
-        if name in _PLOTS and value:
-            shown[f"{name}_plot"] = dg.MetadataValue.md(bar_chart(_points(value, *_PLOTS[name])))
     return shown
 
 

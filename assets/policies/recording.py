@@ -147,11 +147,9 @@ class Recorder:
     def _metadata(self, report: PartitionReport) -> dict[str, Any]:
         if report.outcome == "closed":
             return {"closed": True}
-        shown = report_metadata(report)
         before = sorted((p, rows) for p, rows in self.recent.items() if p <= report.partition)
-        if len(before) > 1:
-            shown["rows_of_recent_days"] = dg.MetadataValue.md(column_chart(before))
-        return shown
+        plot = {"rows_of_recent_days": dg.MetadataValue.md(column_chart(before))} if len(before) > 1 else {}
+        return plot | report_metadata(report)
 
 
 def lines(reports: Sequence[PartitionReport]) -> Iterator[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
-from domain.shared.table import ALL
-
 SHORT = {
     "": "requested by a person",
     "requested": "requested by a person",
@@ -37,10 +35,13 @@ def partitions_in_words(partitions: Collection[str]) -> str:
 
 
 def reasons_in_words(pairs: Iterable[tuple[str, str]]) -> str:
-    """Of reason codes and partitions, which partitions have which: "gap: 2 days, changed: 2026-11-16"."""
+    """Of reason codes and partitions, which partitions have which: "changed: 2026-11-16, gap: 2 days".
+
+    Of one partition only the reasons: whatever shows them shows the partition too.
+    """
     found: dict[str, set[str]] = {}
     for code, partition in pairs:
         found.setdefault(reason_in_words(code), set()).add(partition)
-    return ", ".join(
-        words if of == {ALL} else f"{words}: {partitions_in_words(of)}" for words, of in sorted(found.items())
-    )
+    if len({partition for of in found.values() for partition in of}) == 1:
+        return ", ".join(sorted(found))
+    return ", ".join(f"{words}: {partitions_in_words(of)}" for words, of in sorted(found.items()))

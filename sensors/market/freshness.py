@@ -39,7 +39,7 @@ def market_freshness_sensor(
             continue
         since = source.last_success
         reason = fresh.reason or "the last attempt succeeded"
-        context.log.info("%s is %s: %s", source.source, fresh.status.replace("_", " "), reason)
+        context.log.info("%s: %s", source.source, reason)
         events.append(
             dg.AssetCheckEvaluation(
                 asset_key=asset_key(tables[source.source]),

@@ -38,4 +38,4 @@ def test_partitions__one_or_several__are_named_or_counted(partitions: list[str],
 def test_reasons__of_several_partitions__count_each_partition_once() -> None:
     pairs = [("missing", "2026-11-16"), ("missing", "2026-11-17"), ("missing", "2026-11-17")]
     assert reasons_in_words([*pairs, ("changed", "2026-11-13")]) == "changed: 2026-11-13, gap: 2 days"
-    assert reasons_in_words([("daily_refresh", "ALL")]) == "daily refresh"
+    assert reasons_in_words([("missing", "2026-11-17"), ("changed", "2026-11-17")]) == "changed, gap"
