@@ -115,6 +115,18 @@ class Inbox:
         names = sorted(path.name for path in self.root.iterdir()) if self.root.is_dir() else []
         return [n for n in names if n not in known and not n.lower().startswith((".", "~", "readme"))]
 
+    def refused_since(self, moment: datetime) -> Iterator[tuple[str, str, datetime]]:
+        """Yield the refused files that nobody has removed or put right: path, begin of the report, time."""
+        for report in sorted((self.root / REFUSED).rglob(f"*{REPORT}")):
+            file = report.with_name(report.name.removesuffix(REPORT))
+            path = file.relative_to(self.root / REFUSED)
+            at = datetime.fromtimestamp(report.stat().st_mtime, UTC)
+            later = self.root / TAKEN / f"{path}{REPORT}"
+            mended = later.exists() and later.stat().st_mtime > at.timestamp()
+            if at >= moment and os.path.lexists(file) and not mended:
+                text = report.read_text("utf-8", "replace").splitlines()
+                yield quoted(str(path)), "; ".join(text[:2]), at
+
     def order(self, path: str, stamp: str) -> tuple[int, int, str]:
         """Sort by folder, then by the last write: of two files of one scope the newer is to count."""
         return self.folders.index(PurePosixPath(path).parts[0]), int(stamp.split(":")[1]), path

@@ -58,6 +58,10 @@ def unknown_inbox_entries(names: Sequence[str]) -> Finding:
     return _broken("inbox", "inbox_unknown", reason)
 
 
+def refused_file(path: str, report: str, at: datetime) -> Finding:
+    return _broken(f"inbox/refused/{path}", "file_refused", printable(report), at)
+
+
 def without_factor(module: str, partition: str, unmatched: int, results: int) -> Finding:
     """The finding about results of a type and year that no factor fits: the report lacks their mass."""
     reason = f"{unmatched:,} of {results:,} results have no factor: their mass is missing in {module}"

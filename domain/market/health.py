@@ -73,7 +73,12 @@ def _with_causes(found: Sequence[Finding]) -> Iterator[Finding]:
         elif finding.reason_code in (INPUT_MISSING, "stock_list_missing") and references:
             cause = references[0].subject
         elif table in of_source:
-            cause = by_table.get(of_source[table])
+            first = (
+                references[0].subject
+                if references and finding.reason_code == "source_never_ingested"
+                else None
+            )
+            cause = by_table.get(of_source[table], first)
         yield replace(finding, caused_by=cause) if cause else finding
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DomainName = Annotated[
     str | None, typer.Argument(metavar="[DOMAIN]", help=f"{', '.join(MODULES)}; all if none is named.")
 ]
-_PERIOD = re.compile(r"(\d{4})(-\d\d-\d\d)?(?!\d)")
+_PERIOD = re.compile(r"(?:^|\|)(\d{4})(-\d\d-\d\d)?(?:$|\|)")
 
 
 def show_plan(
@@ -60,7 +60,7 @@ def show_plan(
 
 def _is_within(partition: str, span: tuple[str, str]) -> bool:
     """Return whether a day, or any day of a year, is in the span. What has no time is in none."""
-    period = _PERIOD.match(partition)
+    period = _PERIOD.search(partition)
     if period is None:
         return False
     year, day = period.groups(default="")

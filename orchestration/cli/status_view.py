@@ -81,7 +81,7 @@ def _full(group: Group, width: int, now: datetime) -> Iterator[Line]:
         yield from (Line(INDENT + part, "green") for part in (first, *others))
     for effect in group.effects[:EFFECTS]:
         yield Line(
-            INDENT + _cut(f"so {effect.health}: {_subjects(effect)} ({effect.reason_code})", room), "dim"
+            INDENT + _cut(f"so {effect.health}: {effect.reason_code}: {_subjects(effect)}", room), "dim"
         )
     if len(group.effects) > EFFECTS:
         left = sum(effect.size for effect in group.effects[EFFECTS:])

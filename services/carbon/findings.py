@@ -21,6 +21,9 @@ from services.carbon.without_factor import count_without_factor
 SHOWN_FOR = timedelta(days=1)
 """How long `status` names a file that took the place of another."""
 
+REFUSED_FOR = timedelta(days=7)
+"""How long it names a refused file that nobody removed or put right."""
+
 
 def find_problems(carbon: CarbonService, seen: Observed | None = None) -> list[Finding]:
     """The worst first. `seen`: what was observed just now, if anything was."""
@@ -35,8 +38,10 @@ def find_problems(carbon: CarbonService, seen: Observed | None = None) -> list[F
         [one for one in carbon.ledger.freshness.all("carbon") if one.source in polled],
         seen.feed_reads,
     )
-    unknown = open_inbox(carbon.inbox_folder).unknown_entries()
+    inbox = open_inbox(carbon.inbox_folder)
+    unknown = inbox.unknown_entries()
     found += [health.unknown_inbox_entries(unknown)] if unknown else []
+    found += [health.refused_file(*each) for each in inbox.refused_since(machine_clock() - REFUSED_FOR)]
     found += _without_factor(carbon, seen)
     found += _replaced_files(carbon)
     missing = len(not_indexed(carbon.staging, carbon.store))

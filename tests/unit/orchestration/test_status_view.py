@@ -71,5 +71,5 @@ def test_render__one_group__says_what_why_when_and_the_remedy() -> None:
         Line("          token: code 40101\N{REPLACEMENT CHARACTER}[2J"),
         Line("          since " + f"{NOW.astimezone():%Y-%m-%d %H:%M}, 2 attempts", "dim"),
         Line("          > set it", "green"),
-        Line("          so healing: coverage: 2026-11-17 (inputs_changed)", "dim"),
+        Line("          so healing: inputs_changed: coverage: 2026-11-17", "dim"),
     ]
