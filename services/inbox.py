@@ -122,8 +122,8 @@ class Inbox:
             path = file.relative_to(self.root / REFUSED)
             at = datetime.fromtimestamp(report.stat().st_mtime, UTC)
             later = self.root / TAKEN / f"{path}{REPORT}"
-            mended = later.exists() and later.stat().st_mtime > at.timestamp()
-            if at >= moment and os.path.lexists(file) and not mended:
+            corrected = later.exists() and later.stat().st_mtime > at.timestamp()
+            if at >= moment and os.path.lexists(file) and not corrected:
                 text = report.read_text("utf-8", "replace").splitlines()
                 yield quoted(str(path)), "; ".join(text[:2]), at
 
