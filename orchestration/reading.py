@@ -93,10 +93,11 @@ class Reader:
         import pyarrow as pa
 
         rows: list[tuple[str, str, str]] = [
-            (t.name, t.partition_kind, t.description) for t in registry.tables(self.settings)
+            (t.name, t.partition_kind, t.description.partition(". ")[0].rstrip("."))
+            for t in registry.tables(self.settings)
         ]
-        rows += [(name, "view", "Computed when it is read.") for name in registry.views(self.settings)]
-        rows += [(name, "ledger", "The ledger's own table, as it is now.") for name in self._ledger_tables]
+        rows += [(name, "view", "Computed when it is read") for name in registry.views(self.settings)]
+        rows += [(name, "ledger", "A table of the ledger, as it is now") for name in self._ledger_tables]
         names = ("name", "partitioned_by", "description")
         return pa.table(dict(zip(names, map(list, zip(*sorted(rows), strict=True)), strict=True)))
 
@@ -114,18 +115,20 @@ def _description(table: Table) -> pa.Table:
     """The columns of a table, as DuckDB's DESCRIBE gives them, and what DuckDB does not know of them."""
     import pyarrow as pa
 
-    from resources.lake.layout import iceberg_type
+    from domain.shared import compute
 
+    with compute.connection() as connection:
+        types = connection.from_arrow(table.schema.empty_table()).types
     return pa.Table.from_pylist(
         [
             {
                 "column_name": column.name,
-                "column_type": str(iceberg_type(table.name, column.name, column.type)).upper(),
+                "column_type": str(type_),
                 "null": "YES" if column.nullable else "NO",
                 "key": "PRI" if column.name in table.key else None,
                 "unit": column.unit or None,
                 "description": column.description,
             }
-            for column in table.columns
+            for column, type_ in zip(table.columns, types, strict=True)
         ]
     )

@@ -60,7 +60,7 @@ def break_day(
     chosen = {"drop-day": drop_day, "drop-half": drop_half, "corrupt-day": corrupt_day, "rot-file": rot_file}
     if list(chosen.values()).count(True) != 1:
         raise InvalidInput(
-            "break days in one way at a time",
+            "days are broken in one way at a time",
             remedy=f"give one of {', '.join(f'--{name}' for name in chosen)}",
         )
     how = next(name for name, given in chosen.items() if given)

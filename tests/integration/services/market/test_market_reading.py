@@ -72,6 +72,7 @@ def test_sql__show_tables__lists_what_there_is(app: MarketApp) -> None:
 def test_sql__describe__has_types_units_and_the_key(app: MarketApp, name: str) -> None:
     rows = {row["column_name"]: row for row in app.run("sql", f"DESCRIBE {name};", "--json").json}
     assert (rows["ts_code"]["key"], rows["ts_code"]["null"]) == ("PRI", "NO")
+    assert rows["ts_code"]["column_type"] == "VARCHAR"
     assert (rows["vol"]["column_type"], rows["vol"]["unit"]) == ("DOUBLE", "lots of 100 shares")
 
 
