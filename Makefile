@@ -54,8 +54,8 @@ test-e2e: setup ## the whole product, as a person has it: `up`, its daemon, a br
 test-chaos: setup ## faults, kills, races, models and planted secrets in short, at random
 	$(BIN)/python -m pytest -n 2 --dist loadfile -rA --show-capture=stdout -m chaos
 
-chaos: setup ## faults, kills, races, carbon for two hours; each prints the seed that plays it again
-	@found=0; for what in faults kills races carbon; do $(BIN)/python -m tests.chaos $$what || found=1; done; \
+chaos: setup ## faults, unsteady, kills, races, carbon for two hours; each prints the seed that plays it again
+	@found=0; for what in faults unsteady kills races carbon; do $(BIN)/python -m tests.chaos $$what || found=1; done; \
 	$(BIN)/python -m pytest --hypothesis-profile=chaos -m chaos --timeout 0 $(MODELS) || found=1; exit $$found
 
 lint: setup ## ruff and mypy

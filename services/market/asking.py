@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 MINUTES_WAITED = 3
 """How often a call is made again after the source refused it for the minute."""
-THREADS = 4
 
 log = logging.getLogger("perennial.market")
 
@@ -69,11 +68,13 @@ class KeptAnswers:
 
     location: str
     store: Store
+    workers: int
+    """Calls at the same time."""
 
     @classmethod
-    def at(cls, location: str) -> KeptAnswers:
+    def at(cls, location: str, workers: int) -> KeptAnswers:
         """`file:///path` or `s3://bucket/path`."""
-        return cls(location.rstrip("/"), store_for(location))
+        return cls(location.rstrip("/"), store_for(location), workers)
 
     def collect(
         self, what: str, calls: Calls, day: date, ask: Callable[[TushareRequest], pa.Table]
@@ -89,7 +90,7 @@ class KeptAnswers:
             except Exception as error:  # noqa: BLE001 - raised below, after the other calls
                 failures.append(error)
 
-        with ThreadPoolExecutor(THREADS, thread_name_prefix=f"fetch-{what}") as pool:
+        with ThreadPoolExecutor(self.workers, thread_name_prefix=f"fetch-{what}") as pool:
             try:
                 list(pool.map(answer, sorted(calls.keys() - answers.keys())))
             finally:

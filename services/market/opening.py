@@ -72,6 +72,6 @@ def open_service(settings: MarketSettings, *, write: bool = False) -> MarketServ
             configuration=settings.source_fingerprint,
         ),
         connect=connect,
-        answers=KeptAnswers.at(settings.answers),
+        answers=KeptAnswers.at(settings.answers, settings.fetch_workers),
         workers=settings.fetch_workers,
     )

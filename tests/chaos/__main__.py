@@ -1,6 +1,6 @@
 """Chaos: the real command against a source that misbehaves, a machine that dies, and many copies of itself.
 
-    python -m tests.chaos faults|kills|races|carbon [--seed N] [--rounds N] [--days N] [--only ROUND]
+    python -m tests.chaos faults|unsteady|kills|races|carbon [--seed N] [--rounds N] [--days N] [--only ROUND]
 
 Every round fills an empty home through child processes of the command, disturbs them at random moments,
 heals, and then checks: each table has the rows of a home that was filled undisturbed, no key has two rows,
@@ -8,6 +8,8 @@ nothing in the ledger runs or is due, and every failure left a reason.
 
 faults  every kind of fault of the sandbox by itself, then `--rounds` rounds with all of them in a fifth of
         the calls.
+unsteady  `--rounds` times a source that fails a quarter of all calls in eight ways, and half of them:
+        healed by two and by six backfills.
 kills   `--rounds` times kill -9 of the whole process group at a random moment, up to three in a row; a disk
         that fills up; `perennial up` that loses a run's worker, its daemon and all its processes.
 races   `--rounds` crowds: backfills, daily runs, healing and checks of overlapping days at once on one home,
@@ -25,13 +27,13 @@ import argparse
 import sys
 from collections.abc import Mapping
 
-from tests.chaos import carbon_kills, carbon_races, faults, full_disk, kills, races, up
+from tests.chaos import carbon_kills, carbon_races, faults, full_disk, kills, races, unsteady, up
 from tests.chaos.carbon_home import carbon_homes
 from tests.chaos.market_checks import Baseline, baseline
 from tests.chaos.rounds import Round, fresh_seed, play_rounds
 
-ROUNDS = {"faults": 3, "kills": 30, "races": 5, "carbon": 2}
-DAYS = {"faults": 12, "kills": 250, "races": 12}
+ROUNDS = {"faults": 3, "unsteady": 3, "kills": 30, "races": 5, "carbon": 2}
+DAYS = {"faults": 12, "unsteady": 49, "kills": 250, "races": 12}
 
 
 def main() -> int:
@@ -60,6 +62,8 @@ def _market_rounds(what: str, base: Baseline, number: int, seed: int) -> dict[st
     match what:
         case "faults":
             return faults.rounds(base, number)
+        case "unsteady":
+            return unsteady.rounds(base, number)
         case "races":
             return races.rounds(base, number)
     return kills.rounds(base, number, seed) | full_disk.rounds(base) | up.rounds(base)

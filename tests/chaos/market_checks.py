@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -78,10 +79,10 @@ class Baseline:
     """What the filled home needs on the disk."""
     _homes: int = 0
 
-    def home(self, *, timeout: float = 30.0, database_url: str = "") -> AbstractContextManager[Home]:
+    def home(self, **settings: Any) -> AbstractContextManager[Home]:
         """An empty home, gone afterwards."""
         self._homes += 1
-        return Home.opened(self.folder / f"home-{self._homes}", timeout=timeout, database_url=database_url)
+        return Home.opened(self.folder / f"home-{self._homes}", **settings)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from tests.chaos import carbon_kills, carbon_races, faults, full_disk, kills, races
+from tests.chaos import carbon_kills, carbon_races, faults, full_disk, kills, races, unsteady
 from tests.chaos.carbon_home import Homes, carbon_homes
 from tests.chaos.market_checks import Baseline, baseline
 from tests.chaos.rounds import fresh_seed, play_rounds
@@ -38,6 +38,10 @@ def postgres(postgres_database: str, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_backfill__source_fails_a_fifth_of_all_calls__loses_no_row(base: Baseline) -> None:
     mixed = faults.mixed_round(base, quick=True)
     assert play_rounds("faults", {"mixed": mixed}, fresh_seed()) == 0
+
+
+def test_backfill__source_fails_a_quarter_or_half_of_all_calls__converges(base: Baseline) -> None:
+    assert play_rounds("unsteady", unsteady.rounds(base, 1), fresh_seed()) == 0
 
 
 def test_backfill__killed_at_random_moments__loses_and_doubles_nothing(base: Baseline) -> None:

@@ -36,7 +36,7 @@ class Source:
 @pytest.fixture
 def kept(tmp_path: Path) -> KeptAnswers:
     """Two of three answers came."""
-    answers = KeptAnswers.at(f"file://{tmp_path}")
+    answers = KeptAnswers.at(f"file://{tmp_path}", 2)
     with pytest.raises(SourceDown):
         answers.collect("list", CALLS, TODAY, Source(BSE=SourceDown("down")))
     return answers
@@ -74,7 +74,7 @@ def test_collect__a_kept_answer_unreadable_or_of_other_columns__asks_again(
 
 
 def test_collect__nothing_fails__writes_nothing(tmp_path: Path) -> None:
-    KeptAnswers.at(f"file://{tmp_path}").collect("list", CALLS, TODAY, Source())
+    KeptAnswers.at(f"file://{tmp_path}", 2).collect("list", CALLS, TODAY, Source())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -90,4 +90,4 @@ def test_collect__several_failures__raises_the_one_that_decides(
     tmp_path: Path, failures: dict[str, InfrastructureError], raised: type[InfrastructureError]
 ) -> None:
     with pytest.raises(raised):
-        KeptAnswers.at(f"file://{tmp_path}").collect("list", CALLS, TODAY, Source(**failures))
+        KeptAnswers.at(f"file://{tmp_path}", 2).collect("list", CALLS, TODAY, Source(**failures))
