@@ -18,7 +18,7 @@ WELL, ILL = "2024-09-10", "2024-09-11"
 LAST = "2024-09-12"
 
 
-def test_range_run__day_refused_in_the_first_pass__is_left_to_the_ledger(app: MarketApp) -> None:
+def test_range_run__day_refused_in_every_pass__is_left_to_the_ledger(app: MarketApp) -> None:
     app.later(minutes=1)
     app.fault("adj_factor", "http_502", day=date.fromisoformat(WELL), times=1)
     app.fault("adj_factor", "partial_day", day=date.fromisoformat(ILL), keep=0.5)
@@ -29,7 +29,7 @@ def test_range_run__day_refused_in_the_first_pass__is_left_to_the_ledger(app: Ma
     refused = app.newest(f"{FETCH}:{ILL}")
     assert (refused.status, refused.reason_code, refused.attempts) == ("deferred", "incomplete", 1)
     assert app.rows(FETCH, ILL) == 0
-    assert app.calls("adj_factor") == 3, "one failed, one repeated, one refused and left to the ledger"
+    assert app.calls("adj_factor") == 6, "one failed and was repeated, one was refused in four passes"
     assert app.status()["tushare.adj_factor"]["reason_code"] == "source_error", "in spite of the other day"
 
 
