@@ -197,13 +197,12 @@ class MarketService:
         )
 
     def note_source(self, endpoint: Endpoint, work: Materialization) -> None:
-        """Note whether the source answered, once all passes did what they can. One failure outweighs successes;
-        an early day is none."""
+        """Note whether the source answered. One failure outweighs successes; an early day is none."""
         errors = [e for e in work.failures.values() if not isinstance(e, DataUnavailable)]
         failed = [e for e in errors if getattr(e, "reason_code", "") not in (EMPTY_ANSWER, NOT_ANNOUNCED)]
         if failed:
             self.sources.failed(endpoint.source, failed[0])
-        elif work.committed and not work.later:
+        elif work.committed:
             day = shanghai(self.clock()).date()
             newest, today = self.calendar().newest(1, day), str(day)
             of_today = work.committed.get(today, ABSENT).rows

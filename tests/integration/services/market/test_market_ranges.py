@@ -30,7 +30,8 @@ def test_range_run__day_refused_in_every_pass__is_left_to_the_ledger(app: Market
     assert (refused.status, refused.reason_code, refused.attempts) == ("deferred", "incomplete", 1)
     assert app.rows(FETCH, ILL) == 0
     assert app.calls("adj_factor") == 6, "one failed and was repeated, one was refused in four passes"
-    assert app.status()["tushare.adj_factor"]["reason_code"] == "source_error", "in spite of the other day"
+    [source] = [one for one in app.market.source_freshness() if one.source == "tushare.adj_factor"]
+    assert source.last_failure == app.now, "in spite of the other day"
 
 
 def test_backfill__one_day_incomplete__completes_the_others(app: MarketApp) -> None:
