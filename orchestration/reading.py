@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from domain.shared.error import InvalidInput
 from orchestration import registry
 from orchestration.domain import constant
 from orchestration.services import open_lake, open_ledger
@@ -43,6 +44,15 @@ class Reader:
     @property
     def location(self) -> LakeLocation:
         return LakeLocation.of(self.settings.catalog_url, self.settings.warehouse, self.settings.home)
+
+    def require_lake(self) -> None:
+        """Raise if there is no lake here: an empty answer would hide a wrong address."""
+        where = self.location
+        if where.kind == "sqlite" and not where.sqlite_path.exists():
+            raise InvalidInput(
+                f"there is no lake in {where.home}",
+                remedy="name its home: PERENNIAL_HOME, or in Python perennial.lake(home)",
+            )
 
     @cached_property
     def lake(self) -> Lake:

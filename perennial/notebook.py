@@ -60,17 +60,6 @@ class Lake:
         """The names of all tables and views; `sql("SHOW TABLES")` and `sql("DESCRIBE name")` say more."""
         return [str(name) for name in self._reader.overview()["name"].to_pylist()]
 
-    def check_present(self) -> None:
-        """Raise if there is no lake: an empty answer would hide a wrong address."""
-        from domain.shared.error import InvalidInput
-
-        where = self._reader.location
-        if where.kind == "sqlite" and not where.sqlite_path.exists():
-            raise InvalidInput(
-                f"there is no lake in {where.home}",
-                remedy='name its home: perennial.lake("/path/to/.perennial")',
-            )
-
     def catalog_properties(self) -> dict[str, str]:
         """What `pyiceberg.catalog.load_catalog("perennial", **properties)` needs. May hold a password."""
         return self._reader.location.properties
@@ -89,6 +78,6 @@ def lake(home: str | Path | None = None) -> Lake:
     from orchestration.environments import load_settings
     from orchestration.reading import Reader
 
-    found = Lake(Reader(load_settings(home=home)))
-    found.check_present()
-    return found
+    reader = Reader(load_settings(home=home))
+    reader.require_lake()
+    return Lake(reader)

@@ -13,6 +13,7 @@ import typer
 from domain.shared.error import InvalidInput
 from orchestration.cli import carbon_explain, carbon_files, carbon_reports, carbon_work
 from orchestration.cli.carbon_drive import drive_pipelines
+from orchestration.cli.order import in_order
 from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
@@ -26,7 +27,10 @@ _UNITS_SHOWN = 10
 """Of those whose sums a file of units would change."""
 
 app = typer.Typer(
-    name="carbon", no_args_is_help=True, help="Upload factors and data; see reports and explain them."
+    name="carbon",
+    no_args_is_help=True,
+    help="Upload factors and data; see reports and explain them.",
+    cls=in_order("types", "template", "sample", "upload", "fetch", "heal", "pipelines", "report", "explain"),
 )
 for command in (
     *carbon_reports.COMMANDS,

@@ -124,6 +124,7 @@ def _writing(path: Path) -> Iterator[None]:
 def _attach(reader: Reader, path: Path, others: list[object]) -> None:
     if any(other is not None for other in others):
         raise InvalidInput("--attach has views of all tables as they are now", remedy="give it alone")
+    reader.require_lake()
     views = reader.lake.attach(path.absolute(), reader.settings.business_clock()())
     answer(f"{path}: {views} views of the tables as they are now")
     say("next: give the same command again, for example every hour; new commits show in the views only then")

@@ -59,7 +59,7 @@ class Preview:
             f"at {self.pace:,} a minute: {self._duration}" if self.pace else "which the source does not count"
         )
         found.append(
-            f"{self.calls:,} calls of the source or more, {pace}" if self.calls else "no call of the source"
+            f"at least {self.calls:,} calls of the source, {pace}" if self.calls else "no call of the source"
         )
         return found
 

@@ -24,6 +24,13 @@ def test_help__commands__stand_in_order_of_work() -> None:
     assert found == sorted(found)
 
 
+def test_help__of_carbon__begins_with_what_files_hold() -> None:
+    shown = said("carbon", "--help").out
+    words = ("types", "template", "sample", "upload", "heal", "report", "explain", "lock")
+    found = [shown.index(f"│ {word} ") for word in words]
+    assert found == sorted(found)
+
+
 def test_version__is_the_packages() -> None:
     answered = said("--version")
     assert (answered.code, answered.out) == (0, f"perennial {version('perennial')}\n")

@@ -38,7 +38,7 @@ def test_dry_run__days_and_tables_missing__are_named_with_calls_and_nothing_chan
     assert (files(app.home), app.calls()) == (before, calls)
     shown = app.run("market", "backfill", "--dry-run", "--from", PREPARED[0], "--to", PREPARED[-1]).out
     assert "3 of 6 trading days need work (2 closed days)" in shown
-    assert "4 calls of the source or more, at 2 a minute: at least 1 min" in shown
+    assert "at least 4 calls of the source, at 2 a minute: at least 1 min" in shown
     assert [PREPARED[1], PREPARED[2], "2", "normalized_daily", "missing"] in map(
         str.split, shown.splitlines()
     )
