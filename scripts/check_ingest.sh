@@ -2,7 +2,7 @@
 # Is the market warehouse complete? One line a day for people, an exit code for machines.
 #
 # Runs `perennial check market` and appends one line to a log:
-#     2026-11-17T20:00:02+0800 OK market: newest day 2026-11-17 is complete, all sources answered
+#     2026-11-17T20:00:02+0800 OK market: newest day 2026-11-17 is complete, 0 trading days behind; all sources answered
 #     2026-11-17T20:00:02+0800 ALERT (exit 1) market: normalized_daily of 2026-11-17 is missing (0 of 5,404 rows)
 # An ALERT goes to standard error too, so cron mails it; an OK prints nothing. The exit code is the
 # check's: 0 complete, 1 not, 2 wrong usage; 124 if it took too long, 126 or 127 if it could not be run.

@@ -80,8 +80,9 @@ class Reconciler(Protocol):
         """The verdicts to be enqueued. Of `known` keys the ledger has work, or a refusal, already."""
         return plan.due
 
-    def withdraw(self, plan: Plan, rows: Sequence[Work], unfinished: Unfinished) -> None:
+    def withdraw(self, plan: Plan, rows: Sequence[Work], unfinished: Unfinished) -> None:  # noqa: ARG002
         """Cancel waiting work that must not be done any more. No run has these rows."""
+        return  # not abstract
 
     def dispatch(self, plan: Plan, unfinished: Unfinished, at_once: int) -> list[Dispatch]:  # noqa: ARG002
         """The due rows to start runs for; here each row is a run."""

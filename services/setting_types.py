@@ -107,6 +107,8 @@ def as_text(value: object) -> str:
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, time):
         return f"{value:%H:%M}"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, float):
         return f"{value:g}"
     return "" if value is None else str(value)

@@ -12,12 +12,11 @@ from assets.policies.definition import asset_key
 from assets.policies.table_asset import UseCase, table_asset
 from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.derived import ADJUSTED_FROM
-from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
+from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
 from domain.market.trading import SHANGHAI
 from domain.shared.table import Table
 from services.market.derive import derive_adjusted, derive_coverage, derive_revisions
 from services.market.fetch import fetch_days
-from services.market.history import write_history_gaps
 from services.market.references import fetch_calendar, fetch_stocks
 from services.market.service import MarketService
 
@@ -92,12 +91,6 @@ def derived_assets(catalogue: Catalogue, days: dg.PartitionsDefinition) -> list[
         derived(COVERAGE, derive_coverage, [*fetched, dg.AssetDep(asset_key(catalogue.stocks.table))]),
         derived(REVISIONS, derive_revisions, fetched),
     ]
-
-
-def history_asset(catalogue: Catalogue) -> dg.AssetsDefinition:
-    """The gaps of the whole history, searched once a week."""
-    deps = [_all_of(e.table) for e in catalogue.daily]
-    return table_asset([HISTORY_GAPS], write_history_gaps, kinds=DERIVED, deps=deps)
 
 
 def _all_of(table: Table) -> dg.AssetDep:

@@ -5,21 +5,23 @@ Status, checks, watchdog and pages only show what is computed here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from domain.market.catalogue import catalogue
 from domain.market.freshness import freshness
+from domain.market.history import ranges
 from domain.market.plan import EARLY, EXPLAINED
 from domain.market.tables import DERIVED
 from domain.market.trading import TradingCalendar
 from domain.shared.health import ORDER, Finding, Health, SourceFreshness
 from domain.shared.reasons import actions
 from domain.shared.verdict import INPUT_MISSING, UNAVAILABLE, Plan
-from domain.shared.work import Work, split_key
+from domain.shared.work import ACTIVE, Work, split_key
 from domain.shared.work_findings import plan_findings
 
+NEVER_FETCHED = "never_fetched"
 _HEALTH: Mapping[str, Health] = {UNAVAILABLE: "broken", EXPLAINED: "explained"}
 """What cannot be read needs a person if it lasts."""
 
@@ -31,23 +33,16 @@ def findings(
     calendar: TradingCalendar,
     now: datetime,
     machine_now: datetime,
-    history_gaps: int = 0,
-    lost: Mapping[str, Sequence[str]] | None = None,
+    holes: Mapping[str, Sequence[date]] | None = None,
 ) -> list[Finding]:
     """Return everything that is not healthy, the worst first. `work` are the work items that are not done.
 
-    `lost` names, by table, the days that were fetched and are gone from the lake.
+    `holes` are, by table, the older days that were never fetched and that nobody fills by himself.
     """
     found = plan_findings("market", plan, work, now, machine_now, _HEALTH, unshown=[EARLY])
     found += list(_sources(sources, calendar, now, found))
-    if history_gaps:
-        found.append(_history(history_gaps))
-    known = {v.key for v in plan.verdicts} | {
-        row.key for row in work if row.status not in ("failed", "cancelled")
-    }
-    for table, days in (lost or {}).items():
-        if older := [d for d in days if f"{table.split('.', 1)[1]}:{d}" not in known]:
-            found.append(_lost(table, older))
+    under_way = {row.key for row in work if row.status in ACTIVE}
+    found += _never_fetched(holes or {}, calendar, under_way)
     return sorted(_with_causes(found), key=lambda f: f.rank)
 
 
@@ -116,16 +111,28 @@ def _sources(
         )
 
 
-def _lost(table: str, days: Sequence[str]) -> Finding:
-    reason = f"{len(days)} older days that were fetched are gone from the lake: {days[0]} to {days[-1]}"
-    action = f"check the disk, then run `perennial market backfill --from {days[0]} --to {days[-1]}`"
-    return Finding("market", table.split(".", 1)[1], "broken", "history_lost", reason, action=action)
+def _never_fetched(
+    holes: Mapping[str, Sequence[date]], calendar: TradingCalendar, under_way: Collection[str]
+) -> Iterator[Finding]:
+    """Yield a finding for each run of days that lack the same tables."""
+    lacking: dict[date, list[str]] = {}
+    for table, days in holes.items():
+        for day in days:
+            if f"{table}:{day}" not in under_way:
+                lacking.setdefault(day, []).append(table)
+    by_tables: dict[tuple[str, ...], list[date]] = {}
+    for day in sorted(lacking):
+        by_tables.setdefault(tuple(lacking[day]), []).append(day)
+    for tables, days in by_tables.items():
+        for run in ranges(calendar, days):
+            yield _hole(tables, run, every=len(tables) == len(holes))
 
 
-def _history(days: int) -> Finding:
-    reason = (
-        f"{days} older days have gaps or are not what was recorded, outside the window that heals itself "
-        "(market.history_gaps)"
-    )
-    action = actions("market")["history_gaps"]
-    return Finding("market", "history", "stale", "history_gaps", reason, action=action)
+def _hole(tables: Sequence[str], days: Sequence[date], *, every: bool) -> Finding:
+    first, last = days[0], days[-1]
+    span = f"{first}" if first == last else f"{first}…{last}"
+    count = "1 trading day was" if first == last else f"{len(days)} trading days were"
+    reason = f"{count} never fetched, though days before were: {', '.join(tables)}"
+    only = "" if every else "".join(f" --table {table}" for table in tables)
+    action = actions("market")[NEVER_FETCHED].replace("RANGE", f"--from {first} --to {last}{only}")
+    return Finding("market", f"history:{span}", "stale", NEVER_FETCHED, reason, action=action)

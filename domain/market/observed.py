@@ -21,6 +21,8 @@ class Rules:
     recheck_days: int = 3
     first_day: date = date.min
     """The first day of the warehouse; older days are never filled."""
+    heal_history: bool = False
+    """Whether days before the window that were never fetched are filled too, between those that were."""
     configuration: str = ""
     """Digest of what a person changes to correct a permanent failure: source, address, token, points."""
 
@@ -34,6 +36,10 @@ class Observed:
     pending_revisions: frozenset[date] = frozenset()
     busy_days: frozenset[date] = frozenset()
     """Days with a running fill, which also makes what derives from them."""
+    older: frozenset[date] = frozenset()
+    """Days before the window that are judged too."""
+    holes: Mapping[str, tuple[date, ...]] = field(default_factory=dict)
+    """By fetched table, days before the window that were never fetched, after the first that was."""
 
     def state(self, table: str, partition: str) -> PartitionState:
         return self.states.get((table, partition), NOTHING)

@@ -21,6 +21,7 @@ from domain.market.derived import (
 )
 from domain.market.observed import Observed, Rules
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
+from domain.market.tables import DERIVED as DERIVED_TABLES
 from domain.market.trading import at, due_at, newest_published, shanghai
 from domain.shared.backoff import Backoff
 from domain.shared.hashing import digest
@@ -50,8 +51,8 @@ REFRESH = "market.refresh"
 _ACROSS_RUNS = Backoff(base=timedelta(seconds=60), factor=2, cap=timedelta(hours=1))
 KINDS = (Kind(FILL, transient=_ACROSS_RUNS), Kind(REFRESH, transient=_ACROSS_RUNS))
 
-REFERENCE, GAP, DERIVED, ROUTINE = 30, 20, 10, 0
-"""The priorities of work: references first, the routine check for revisions last."""
+REFERENCE, GAP, DERIVED, OLDER, ROUTINE = 30, 20, 10, 5, 0
+"""The priorities of work: references first, then the window, older days, the routine check for revisions."""
 
 EARLY = "early"
 EXPLAINED = "source_says_so"
@@ -69,7 +70,7 @@ def take(plan: Plan, limit: int, live: Callable[[str], bool]) -> tuple[Verdict, 
     """
     wanted = [(v, v.request.priority) for v in plan.verdicts if v.request]
     chosen = [v for v, priority in wanted if priority == REFERENCE or live(v.key)]
-    for priorities in ((GAP, DERIVED), (ROUTINE,)):
+    for priorities in ((GAP, DERIVED), (OLDER,), (ROUTINE,)):
         fresh = [v for v, priority in wanted if priority in priorities and not live(v.key)]
         days = sorted({v.partition for v in fresh}, reverse=True)[:limit]
         chosen += [v for v in fresh if v.partition in days]
@@ -91,6 +92,8 @@ def plan(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rules) -> P
     verdicts = list(_references(catalogue, seen, now, rules))
     for day in reversed(window(seen, now, rules)):
         verdicts += judge_day(catalogue, day, seen, now, rules)
+    for day in sorted(seen.older, reverse=True):
+        verdicts += _judge_older(catalogue, day, seen, now, rules)
     inside = {v.partition for v in verdicts}
     verdicts += [
         _revised(catalogue, day, seen)
@@ -116,6 +119,24 @@ def _if_counted(catalogue: Catalogue, endpoint: Endpoint, seen: Observed, verdic
     if not verdict.due or endpoint.expected == "unknown" or counted:
         return verdict
     return waiting(verdict, f"waiting for {catalogue.stocks.endpoint}", INPUT_MISSING)
+
+
+def _judge_older(
+    catalogue: Catalogue, day: date, seen: Observed, now: datetime, rules: Rules
+) -> list[Verdict]:
+    """Return what is wrong with a day before the window; of its derived tables only what no other table of
+    the day causes, as the run that fetches it makes them too. What was never fetched is no gap."""
+    derived = {table.table for table in DERIVED_TABLES}
+    wrong = [
+        v
+        for v in judge_day(catalogue, day, seen, now, rules)
+        if (is_gap(v) or v.state == "unavailable" or v.reason_code == "partial")
+        and (rules.heal_history or v.table in derived or not seen.state(v.table, v.partition).never_made)
+    ]
+    fetched = [v for v in wrong if v.table not in derived]
+    return [
+        replace(v, request=replace(v.request, priority=OLDER)) if v.request else v for v in fetched or wrong
+    ]
 
 
 def window(seen: Observed, now: datetime, rules: Rules) -> tuple[date, ...]:
@@ -149,9 +170,15 @@ def years_wanted(now: datetime, rules: Rules) -> tuple[int, ...]:
 
 
 def _references(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rules) -> Iterator[Verdict]:
-    for year in years_wanted(now, rules):
-        yield _reference(catalogue.calendar, str(year), seen, now, rules)
+    wanted = tuple(map(str, years_wanted(now, rules)))
+    for year in wanted:
+        yield _reference(catalogue.calendar, year, seen, now, rules)
     yield _reference(catalogue.stocks, ALL, seen, now, rules)
+    calendar = catalogue.calendar.name
+    for table, year in sorted(seen.states, reverse=True):
+        # An older year is never fetched again, unless something happened to it.
+        if table == calendar and year not in wanted and not seen.state(table, year).untouched:
+            yield _reference(catalogue.calendar, year, seen, now, rules)
 
 
 def _reference(endpoint: Endpoint, partition: str, seen: Observed, now: datetime, rules: Rules) -> Verdict:

@@ -1,4 +1,4 @@
-"""The derived tables: adjusted prices, coverage, revisions, gaps of the history."""
+"""The derived tables: adjusted prices, coverage, revisions."""
 
 from __future__ import annotations
 
@@ -84,26 +84,6 @@ REVISIONS = Table(
     partition_columns=("trade_date",),
 )
 
-HISTORY_GAPS = Table(
-    name="market.history_gaps",
-    description=(
-        "Days outside the gap window that the weekly check found missing, incomplete, corrupt or changed."
-    ),
-    columns=(
-        _DAY,
-        Column("table_name", pa.string(), "Table with the gap", nullable=False),
-        Column("rows", pa.int64(), "Rows in the lake", unit="rows", nullable=False),
-        Column("expected", pa.int64(), "Rows of a complete day", unit="rows"),
-        Column(
-            "reason",
-            pa.string(),
-            "missing, incomplete, partial, corrupt, lake_unavailable, changed, unrecorded or inputs_changed",
-            nullable=False,
-        ),
-    ),
-    key=("trade_date", "table_name"),
-)
-
 QFQ_DAILY = "market.qfq_daily"
 
 
@@ -112,7 +92,7 @@ def views() -> dict[str, str]:
     return {QFQ_DAILY: packaged(__file__, "qfq_daily")}
 
 
-DERIVED = (ADJUSTED_DAILY, COVERAGE, REVISIONS, HISTORY_GAPS)
+DERIVED = (ADJUSTED_DAILY, COVERAGE, REVISIONS)
 
 
 def all_tables(catalogue: Catalogue) -> tuple[Table, ...]:

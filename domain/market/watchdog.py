@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 from domain.market.catalogue import Catalogue
-from domain.market.derived import coverage_status
 from domain.market.freshness import freshness
 from domain.market.observed import Observed, Rules
-from domain.market.trading import due_at, newest_published, shanghai
+from domain.market.plan import is_gap
+from domain.market.tables import DERIVED
+from domain.market.trading import due_at, newest_published, published_at, shanghai
 from domain.shared.health import SourceFreshness
 from domain.shared.table import ABSENT
+from domain.shared.verdict import Plan, Verdict
 
-DAYS_BEHIND = 3
-"""How many trading days the newest day in the lake may be behind the newest one published."""
+LATE = timedelta(hours=2)
+"""After its publication a day that was never fetched is late."""
+UNDER_WAY_FOR = timedelta(hours=1)
+"""But not before the daily pass had this long to fetch it."""
+ROUTINE = ("daily_refresh", "revised")
 
 
 @dataclass(frozen=True)
@@ -27,25 +32,37 @@ class Watch:
 
 
 def watch(
-    catalogue: Catalogue, seen: Observed, sources: Iterable[SourceFreshness], now: datetime, rules: Rules
+    catalogue: Catalogue,
+    plan: Plan,
+    seen: Observed,
+    sources: Iterable[SourceFreshness],
+    now: datetime,
+    rules: Rules,
+    explained: Collection[str] = (),
 ) -> Watch:
-    """Healthy if the newest day is near and whole and every source has answered lately."""
+    """Healthy if no day of any age is late or not as it should be and every source has answered lately.
+
+    `explained` are the partitions that a person has called off.
+    """
     problems = list(_calendar(seen, now))
     newest = newest_published(seen.calendar, now, rules.daily_at)
     latest = _latest_day(catalogue, seen, newest) if newest else None
     if newest is None or latest is None:
         problems.append("no day in the gap window has data")
     else:
-        behind = len(seen.calendar.between(latest, newest)) - 1
-        if behind > DAYS_BEHIND:
-            problems.append(f"newest day {latest} is {behind} trading days behind {newest}")
-        problems += _incomplete(catalogue, seen, latest, now, rules)
+        wrong = [
+            v for v in plan.verdicts if v.key not in explained and _alarms(catalogue, v, seen, now, rules)
+        ]
+        problems += _in_words(wrong)
     for source in sources:
         fresh = freshness(source, seen.calendar, now)
         if fresh.status != "healthy":
             problems.append(f"{source.source}: {fresh.reason.splitlines()[0]}")
-    line = "; ".join(problems) if problems else f"newest day {latest} is complete, all sources answered"
-    return Watch(not problems, f"{'OK' if not problems else 'ALERT'} market: {line}", latest, tuple(problems))
+    if problems or newest is None or latest is None:
+        return Watch(False, f"ALERT market: {'; '.join(problems)}", latest, tuple(problems))
+    behind = len(seen.calendar.between(latest, newest)) - 1
+    line = f"newest day {latest} is complete, {behind} trading days behind; all sources answered"
+    return Watch(True, f"OK market: {line}", latest, ())
 
 
 def _calendar(seen: Observed, now: datetime) -> Iterable[str]:
@@ -65,15 +82,36 @@ def _latest_day(catalogue: Catalogue, seen: Observed, newest: date) -> date | No
     return max((d for d in days if d <= newest), default=None)
 
 
-def _incomplete(
-    catalogue: Catalogue, seen: Observed, day: date, now: datetime, rules: Rules
-) -> Iterable[str]:
-    for endpoint in catalogue.daily:
-        if now < due_at(endpoint, day, rules.daily_at):
-            continue
-        state = seen.state(endpoint.name, str(day))
-        expected = seen.expected.get((endpoint.name, str(day)))
-        status = coverage_status(endpoint, state, expected)
-        if status not in ("complete", "asked", "explained"):
-            of = f" of {expected:,}" if expected else ""
-            yield f"{endpoint.name} of {day} is {status} ({state.version.rows:,}{of} rows)"
+def _alarms(catalogue: Catalogue, verdict: Verdict, seen: Observed, now: datetime, rules: Rules) -> bool:
+    """Whether a verdict is more than routine, or a day that is still being fetched."""
+    if verdict.state == "unavailable" or verdict.reason_code == "partial":
+        return True
+    if not is_gap(verdict) or verdict.reason_code in ROUTINE:
+        return False
+    made = not seen.state(verdict.table, verdict.partition).never_made
+    if verdict.table in {e.name for e in (catalogue.calendar, catalogue.stocks)} or (
+        made and verdict.reason_code != "inputs_changed"
+    ):
+        return True
+    endpoints = [e for e in catalogue.daily if e.name == verdict.table] or catalogue.daily
+    day = date.fromisoformat(verdict.partition)
+    return now >= max(
+        max(published_at(e, day) + LATE, due_at(e, day, rules.daily_at) + UNDER_WAY_FOR) for e in endpoints
+    )
+
+
+def _in_words(wrong: Sequence[Verdict]) -> Iterator[str]:
+    """Yield a sentence for each table and state, without what only follows from another table of its day."""
+    derived = {t.table for t in DERIVED}
+    days = {v.partition for v in wrong if v.table not in derived}
+    groups: dict[tuple[str, str], list[Verdict]] = {}
+    for v in wrong:
+        if v.table not in derived or v.partition not in days:
+            word = v.reason_code if v.reason_code == "partial" else str(v.state)
+            groups.setdefault((v.table, word), []).append(v)
+    for (table, word), of in groups.items():
+        first, last = of[-1].partition, of[0].partition
+        if len(of) > 1:
+            yield f"{table} is {word} on {len(of)} days, {first} to {last}"
+        else:
+            yield f"{table} of {last} is {word} ({of[0].reason})"

@@ -86,7 +86,10 @@ def backfill(
     force: Annotated[bool, typer.Option("--force", help="Fetch days again that are whole.")] = False,
     gaps: Annotated[
         bool,
-        typer.Option("--gaps", help="Instead of a range: the days that `look-back` found."),
+        typer.Option(
+            "--gaps",
+            help="Instead of a range: days before the gap window that are wrong or were never fetched.",
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say which days, why and how many calls; change nothing.")
@@ -182,34 +185,3 @@ def fill(settings: Settings, market: MarketService, request: BackfillRequest) ->
             return end.success
 
         return run_backfill(market, request, run_tables)
-
-
-@app.command("look-back")
-def look_back(json: Json = False) -> None:
-    """Search the whole history for gaps older than the window, as the weekly schedule does."""
-    from orchestration.cli.runner import runner
-
-    settings = load_settings()
-    market = open_market(settings, write=True)
-    with runner(settings) as run:
-        end = run.run(["history_gaps"], domain="market")
-    if not end.success:
-        for error in end.errors:
-            say(f"failed: {error}")
-        raise typer.Exit(1)
-    rows = market.lake.sql(
-        "SELECT * FROM market.history_gaps ORDER BY trade_date DESC, table_name"
-    ).to_pylist()
-    if json:
-        document({"ok": end.success, "gaps": rows})
-    else:
-        _show_gaps(rows)
-    raise typer.Exit(0 if end.success else 1)
-
-
-def _show_gaps(rows: Sequence[dict[str, object]]) -> None:
-    if not rows:
-        answer("no older gaps")
-        return
-    table(["day", "table", "rows", "expected", "reason"], [list(r.values()) for r in rows[:100]])
-    answer(f"{len(rows)} gaps; `perennial market backfill --gaps` fetches them")

@@ -43,12 +43,12 @@ def _definitions(settings: Settings) -> dg.Definitions:
     import dagster as dg
 
     from assets.market.jobs import market_jobs
-    from assets.market.tables import daily_assets, derived_assets, history_asset, reference_assets, weekdays
+    from assets.market.tables import daily_assets, derived_assets, reference_assets, weekdays
     from assets.policies.definition import years
     from domain.market.catalogue import catalogue
     from domain.shared.years import this_year
     from sensors.market.freshness import market_freshness_sensor
-    from sensors.market.gap_fill import daily_schedule, gap_fill_sensor, history_schedule
+    from sensors.market.gap_fill import daily_schedule, gap_fill_sensor
     from services.market.resource import MarketResource
     from services.resource import resource_text
 
@@ -58,17 +58,13 @@ def _definitions(settings: Settings) -> dg.Definitions:
     calendars = years(group.market_start.year - 1, this_year(group.business_clock()) + 1)
     fetched = [*reference_assets(market, calendars, waits), *daily_assets(market, days, waits)]
     derived = derived_assets(market, days)
-    history = history_asset(market)
     by_day = dg.AssetSelection.assets(*(a for a in [*fetched, *derived] if a.partitions_def == days))
-    healed = dg.AssetSelection.assets(*fetched, *derived, history)
+    healed = dg.AssetSelection.assets(*fetched, *derived)
     return dg.Definitions(
-        assets=[*fetched, *derived, history],
+        assets=[*fetched, *derived],
         jobs=market_jobs(by_day),
         sensors=[gap_fill_sensor(healed), market_freshness_sensor],
-        schedules=[
-            daily_schedule(by_day, f"{group.daily_at.minute} {group.daily_at.hour} * * 1-5"),
-            history_schedule(history),
-        ],
+        schedules=[daily_schedule(by_day, f"{group.daily_at.minute} {group.daily_at.hour} * * 1-5")],
         resources={"market_service": MarketResource(settings=resource_text(group, type(group)))},
     )
 

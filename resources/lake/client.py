@@ -68,7 +68,8 @@ class Lake:
         cache = VersionCache(where.caches / "versions")
         index = FileIndex(where.caches / "files", read_file_list)
         self._engine = Engine(store, where.warehouse, memory_limit, threads, cache.forget)
-        self._views = Views(catalog_reader(where), store, where.warehouse, index)
+        self._catalog = catalog_reader(where)
+        self._views = Views(self._catalog, store, where.warehouse, index)
         self._versions = VersionReader(self._engine, cache, index)
         self._writer = Writer(Catalog(where, locks), self._engine, self._views, index, self._versions, locks)
         self._query = Query(self._engine, self._views, self.tables, dict(views or {}))
@@ -164,6 +165,11 @@ class Lake:
     def partitions(self, table: str) -> list[str]:
         """The partitions that have rows, sorted."""
         return self._versions.partitions(self._views.of(self._table(table)))
+
+    def marks(self, tables: Iterable[str]) -> tuple[str | None, ...]:
+        """What every commit to a table changes: the names of their metadata files, in one statement."""
+        locations = self._catalog.metadata_locations()
+        return tuple(locations.get(self._table(name).name) for name in tables)
 
     def maintain(self, table: str, **how: Unpack[Upkeep]) -> MaintenanceReport:
         """Compact one table, expire its snapshots, delete its orphans."""

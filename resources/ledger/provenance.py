@@ -101,16 +101,24 @@ class Provenance:
         with reading(self.engine) as connection:
             return _read(connection, tables, partitions)
 
-    def filled(self, tables: Collection[str]) -> dict[str, set[str]]:
-        """By table, the partitions that had rows when they were last recorded."""
-        query = select(partition_record.c.table_name, partition_record.c.partition).where(
-            partition_record.c.table_name.in_(list(tables)), partition_record.c.rows > 0
-        )
-        found: dict[str, set[str]] = {}
+    def contents(
+        self, tables: Collection[str]
+    ) -> list[tuple[str, str, int, str, Mapping[str, str], int, str | None]]:
+        """Of every record of these tables: table, partition, rows, digest, inputs, how often it was seen, and
+        the status in its detail. A tenth of the cost of whole records."""
+        record = partition_record.c
+        status = record.detail["status"].as_string()
+        query = select(
+            record.table_name,
+            record.partition,
+            record.rows,
+            record.digest,
+            record.inputs,
+            record.seen_count,
+            status,
+        ).where(record.table_name.in_(list(tables)))
         with reading(self.engine) as connection:
-            for table, partition in connection.execute(query):
-                found.setdefault(table, set()).add(partition)
-        return found
+            return [tuple(row) for row in connection.execute(query)]
 
     def pending_revisions(self, table: str = "") -> list[Revision]:
         """Revisions, of all tables or of one, whose old and new values are not kept yet, oldest first."""

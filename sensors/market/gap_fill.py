@@ -1,4 +1,4 @@
-"""What starts market runs: the gap-fill sensor, the daily and the weekly schedule."""
+"""What starts market runs: the gap-fill sensor and the daily schedule."""
 
 import dagster as dg
 
@@ -35,14 +35,3 @@ def daily_schedule(assets: dg.AssetSelection, cron: str) -> dg.ScheduleDefinitio
 def _closed(market: MarketService) -> str:
     today = shanghai(market.clock()).date()
     return "" if market.calendar().is_open(today) else f"{today} is a closed day; "
-
-
-def history_schedule(history: dg.AssetsDefinition) -> dg.ScheduleDefinition:
-    return dg.ScheduleDefinition(
-        name="market_history_schedule",
-        target=dg.AssetSelection.assets(history),
-        cron_schedule="0 3 * * 0",
-        execution_timezone=SHANGHAI.key,
-        default_status=dg.DefaultScheduleStatus.RUNNING,
-        description="Once a week, the whole history: gaps older than the window are reported.",
-    )

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 from domain.market.plan import FILL, needs_work
-from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
+from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
 from domain.market.trading import newest_published, shanghai
 from domain.shared.error import InvalidInput
 from services.market.days import require_years
@@ -90,8 +90,6 @@ def run_backfill(market: MarketService, request: BackfillRequest, run: RunTables
     wrong = {day: set(tables) for day in days} if request.force else market.needed(days, tables)
     needed = sorted(wrong)
     ran_well = _fill(market, request, run, wrong)
-    if request.first is None:
-        run([HISTORY_GAPS.table])  # what the last search of the history found may be filled now
     return Backfilled(len(days), len(needed), closed, early, _incomplete(market, needed, tables), ran_well)
 
 
@@ -180,8 +178,8 @@ def days_asked(
 ) -> tuple[list[date], int, int]:
     """The trading days asked for that are due, and how many of the range are closed or not due yet."""
     if request.first is None or request.last is None:
-        gaps = market.lake.query("SELECT DISTINCT trade_date FROM market.history_gaps ORDER BY 1")
-        return gaps["trade_date"].to_pylist(), 0, 0
+        history = market.history()
+        return sorted(history.differing | history.never_fetched), 0, 0
     # A table that is published later than the daily pass would fail the whole run for its newest day.
     hours = [market.catalogue.by_name(name).published for name in request.tables] or [
         e.published for e in market.catalogue.daily

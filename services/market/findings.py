@@ -7,14 +7,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from domain.market import health
+from domain.market.observed import Observed
 from domain.market.plan import FILL, REFRESH
 from domain.market.trading import shanghai
 from domain.market.watchdog import Watch, watch
 from domain.shared.clock import machine_clock
 from domain.shared.error import PerennialError, TransientResourceError
-from domain.shared.health import Finding, unobserved
+from domain.shared.health import Finding
 from domain.shared.platform_health import LATE_CODES
-from resources.lake.error import DataUnavailable
+from domain.shared.verdict import Plan
 from resources.tushare.request import TushareRequest
 from services.market.service import MarketService
 
@@ -26,33 +27,29 @@ def find_problems(market: MarketService) -> list[Finding]:
     """The worst first."""
     now = market.clock()
     seen = market.observe(now)
-    gaps, unavailable = _history_gaps(market)
-    found = health.findings(
-        market.plan_of(seen, now),
+    return _findings(market, seen, market.plan_of(seen, now), now)
+
+
+def _findings(market: MarketService, seen: Observed, plan: Plan, now: datetime) -> list[Finding]:
+    return health.findings(
+        plan,
         market.ledger.current((FILL, REFRESH)),
         market.source_freshness(),
         seen.calendar,
         now,
         machine_clock(),
-        history_gaps=gaps,
-        lost=market.days_lost(),
+        holes={} if market.rules.heal_history else seen.holes,
     )
-    return sorted([*found, *unavailable], key=lambda f: f.rank)
-
-
-def _history_gaps(market: MarketService) -> tuple[int, list[Finding]]:
-    """Older days with gaps, as the last search of the history found them, unless that cannot be read."""
-    query = "SELECT count(DISTINCT trade_date) AS days FROM market.history_gaps"
-    try:
-        return market.lake.query(query)["days"][0].as_py(), []
-    except DataUnavailable as error:
-        return 0, [unobserved("market", "history", error)]
 
 
 def watch_market(market: MarketService) -> Watch:
-    """Whether the newest day is near and complete, and the sources answer."""
+    """Whether no day of any age is late or wrong, and the sources answer."""
     now = market.clock()
-    return watch(market.catalogue, market.observe(now), market.source_freshness(), now, market.rules)
+    seen = market.observe(now)
+    plan = market.plan_of(seen, now)
+    explained = {f.subject for f in _findings(market, seen, plan, now) if f.health == "explained"}
+    sources = market.source_freshness()
+    return watch(market.catalogue, plan, seen, sources, now, market.rules, explained)
 
 
 def check_source(market: MarketService) -> str:

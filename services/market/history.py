@@ -1,79 +1,91 @@
-"""The gaps of the whole history: reported here, and backfilled on request."""
+"""The days before the gap window: compared with their records whenever anything may have changed.
+
+A pass asks which snapshot of each table is current, which costs the same after one year as after ten. Only
+if one is new, or the last comparison is some minutes old, are versions and records of all days compared. That
+reads no data where the versions are cached; others are computed, for a bounded time per pass.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
+from domain.market.history import History, Recorded, Records, differing, holes, judged_tables
+from domain.shared.table import ABSENT, Version
 
-from domain.market.derived import ADJUSTED_FROM
-from domain.market.observed import Observed
-from domain.market.plan import REFRESH, is_gap, window
-from domain.market.tables import ADJUSTED_DAILY, COVERAGE, HISTORY_GAPS, REVISIONS
-from domain.shared.verdict import UNAVAILABLE, Verdict
-from services.market.days import require_years
-from services.market.service import MarketService
-from services.partitions import Attempt, Built, Notify, Request, one_at_a_time
+if TYPE_CHECKING:
+    from domain.market.trading import TradingCalendar
+    from services.market.service import MarketService
+
+COMPARED_AGAIN = 600.0
+"""Seconds after which all is compared again: a lost file or an edited record makes no snapshot."""
+PATIENCE = 15.0
+"""Seconds after which a pass leaves earlier years to the next: a new machine has no version cached."""
 
 
-def write_history_gaps(
-    market: MarketService, partitions: Sequence[str], this: Attempt, report: Notify
-) -> None:
-    """Write the gaps between the first day there ever was and the gap window."""
+@dataclass
+class Comparison:
+    """What one process knows of the older days, kept between its passes."""
 
-    def build(request: Request) -> Built:
-        gaps = find_gaps(market)
-        metadata = {
-            "days": len(set(gaps["trade_date"].to_pylist())),
-            "command": "perennial market backfill --gaps",
+    clock: Callable[[], float] = time.monotonic
+    marks: object = None
+    began: float = 0.0
+    years: dict[str, set[str]] = field(default_factory=dict)
+    """By year, the days that differ, as far as years were compared."""
+    history: History = field(default_factory=History)
+    ended: bool = False
+
+    def until(self, market: MarketService, calendar: TradingCalendar, end: date, patience: float) -> History:
+        """Return what is known of the days before `end`, compared for at most `patience` seconds."""
+        tables = [f"market.{t}" for t in (*judged_tables(market.catalogue), market.catalogue.calendar.name)]
+        marks = (market.lake.marks(tables), calendar.years, end)
+        now = self.clock()
+        if marks != self.marks or now - self.began > COMPARED_AGAIN:
+            self.marks, self.began, self.years, self.ended = marks, now, {}, False
+        if not self.ended:
+            self.history = self._compare(market, calendar, end, now + patience)
+        return self.history
+
+    def _compare(self, market: MarketService, calendar: TradingCalendar, end: date, latest: float) -> History:
+        records = _records(market, str(end))
+        days = {
+            table: {d for d in market.lake.partitions(f"market.{table}") if d < str(end)} | of.keys()
+            for table, of in records.items()
         }
-        return Built(request.partition, {HISTORY_GAPS.name: gaps}, metadata=metadata)
-
-    work = market.materialization(REFRESH, HISTORY_GAPS, this, report)
-    work.run(partitions, lambda requests: one_at_a_time(requests, build))
-
-
-def find_gaps(market: MarketService) -> pa.Table:
-    """The gaps of the older days, but of days with a running fill: half done, they would look changed."""
-    busy = market.busy_days([e.name for e in market.catalogue.daily])
-    days = [day for day in _older_days(market) if day not in busy]
-    found = [_gap(seen, v) for seen, verdicts in market.judged(days) for v in verdicts if _is_gap(v)]
-    found.sort(key=lambda row: (row["trade_date"], row["table_name"]), reverse=True)
-    return pa.Table.from_pylist(found, schema=HISTORY_GAPS.schema)
-
-
-def _older_days(market: MarketService) -> list[date]:
-    """The open days from the first there ever was up to the gap window."""
-    calendar = market.calendar()
-    near = window(Observed(calendar, {}), market.clock(), market.rules)
-    had = market.days_had()
-    if not had or not near:
-        return []
-    require_years(market, [date.fromisoformat(p) for p in had])
-    return [d for d in calendar.between(date.fromisoformat(min(had)), near[0]) if d < near[0]]
+        self.ended = True
+        for year in sorted({day[:4] for of in days.values() for day in of}, reverse=True):
+            if year not in self.years and self.clock() > latest:
+                self.ended = False
+                break
+            if year not in self.years:
+                self.years[year] = _differing(market, year, days, records)
+        first = market.rules.first_day
+        found = {date.fromisoformat(day) for of in self.years.values() for day in of}
+        had = {e.name: set(map(date.fromisoformat, days[e.name])) for e in market.catalogue.daily}
+        return History(
+            frozenset(d for d in found if d >= first and calendar.is_open(d)),
+            holes(calendar, had, first, end),
+        )
 
 
-def _is_gap(verdict: Verdict) -> bool:
-    """Whether a person has to know of it. Coverage that is merely out of date follows from another gap of its
-    day, or from a stock list that has grown since; revisions heal by themselves at any age."""
-    if verdict.table == REVISIONS.table:
-        return False
-    if verdict.table == COVERAGE.table and verdict.reason_code == "inputs_changed":
-        return False
-    return is_gap(verdict) or verdict.reason_code == UNAVAILABLE
-
-
-def _gap(seen: Observed, verdict: Verdict) -> dict[str, Any]:
-    table, partition = verdict.table, verdict.partition
-    expected = seen.expected.get((table, partition))
-    if table == ADJUSTED_DAILY.table:
-        expected = seen.state(ADJUSTED_FROM[0], partition).version.rows
-    return {
-        "trade_date": date.fromisoformat(partition),
-        "table_name": table,
-        "rows": seen.state(table, partition).version.rows,
-        "expected": expected,
-        "reason": verdict.reason_code,
+def _differing(market: MarketService, year: str, days: Mapping[str, set[str]], records: Records) -> set[str]:
+    wanted = {f"market.{table}": [day for day in of if day[:4] == year] for table, of in days.items()}
+    held = {
+        name.split(".", 1)[1]: {day: str(version) for day, version in of.items()}
+        for name, of in market.lake.holdings(wanted).items()
     }
+    of_year = {table: {d: r for d, r in of.items() if d[:4] == year} for table, of in records.items()}
+    return differing(market.catalogue, held, of_year)
+
+
+def _records(market: MarketService, end: str) -> Records:
+    found: dict[str, dict[str, Recorded]] = {table: {} for table in judged_tables(market.catalogue)}
+    names = {f"market.{table}": table for table in found}
+    for table, day, rows, digest, inputs, seen_count, status in market.provenance.contents(list(names)):
+        if day < end:
+            version = Version(rows, digest) if rows else ABSENT
+            found[names[table]][day] = Recorded(str(version), inputs, status, seen_count)
+    return found

@@ -69,6 +69,7 @@ def open_service(settings: MarketSettings, *, write: bool = False) -> MarketServ
             limit=settings.gap_limit,
             daily_at=settings.daily_at,
             first_day=first_day,
+            heal_history=settings.market_heal_history,
             configuration=settings.source_fingerprint,
         ),
         connect=connect,

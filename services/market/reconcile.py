@@ -1,4 +1,4 @@
-"""What the market brings to a reconcile pass: its plan, what is withdrawn, and which tables share a run."""
+"""What the market brings to a reconcile pass: its plan, and which days and tables share a run."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from domain.market.observed import Observed
 from domain.market.plan import FILL, REFRESH, take
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, DERIVED, REVISIONS
 from domain.shared.verdict import Plan, Verdict
-from domain.shared.work import Work, split_key
+from domain.shared.work import split_key
 from resources.ledger.client import Ledger
 from resources.ledger.model import Dispatch
+from services.market.history import PATIENCE
 from services.market.service import MarketService
 from services.reconcile import Reconciler, RunStart, Unfinished, start_of
 
 OF_ANY_DAY = (COVERAGE.table, REVISIONS.table)
 """What can be derived of a day whatever is there of it."""
-ATTEMPTS_OUTSIDE = 8
 REFERENCES = 8
 """References per pass; there are three at most, in January or December four."""
 
@@ -43,7 +43,7 @@ class MarketReconciler(Reconciler):
         return frozenset(e.name for e in self.market.catalogue.daily)
 
     def observe(self) -> Observed:
-        return self.market.observe()
+        return self.market.observe(patience=PATIENCE)
 
     def plan_of(self, seen: Observed, refused: Collection[str]) -> Plan:  # noqa: ARG002
         return self.market.plan_of(seen, self.market.clock())
@@ -51,51 +51,32 @@ class MarketReconciler(Reconciler):
     def wanted(self, plan: Plan, known: Collection[str]) -> Sequence[Verdict]:
         return take(plan, self.market.rules.limit, known.__contains__)
 
-    def withdraw(self, plan: Plan, rows: Sequence[Work], unfinished: Unfinished) -> None:  # noqa: ARG002
-        """Give up work of days that the plan does not judge any more after some attempts: the weekly search
-        of the history reports them. Inside the window a transient failure is never final; outside, the work
-        would be tried hourly for ever."""
-        judged = {v.key for v in plan.verdicts}
-        # Without a calendar no day is judged at all, and none has left the window for that.
-        oldest = min((v.partition for v in plan.verdicts if v.table in self._fetched), default="")
-        old = [
-            row
-            for row in rows
-            if row.kind == FILL
-            and row.status == "deferred"
-            and row.attempts >= ATTEMPTS_OUTSIDE
-            and row.key not in judged
-            and row.partition < oldest
-        ]
-        if old:
-            self.ledger.supersede(old, reason_code="outside_window")
-
-    def dispatch(self, plan: Plan, unfinished: Unfinished, at_once: int) -> list[Dispatch]:
+    def dispatch(self, plan: Plan, unfinished: Unfinished, at_once: int) -> list[Dispatch]:  # noqa: ARG002
         busy = unfinished.dispatches
         found: list[Dispatch] = []
         if self.references:
             found += self.ledger.dispatch(REFRESH, limit=min(at_once, REFERENCES), busy=busy)
         room = min(at_once - len(found), self.market.rules.limit)
-        return [*found, *self._dispatch_days(plan, unfinished, room)] if room else found
+        return [*found, *self._dispatch_days(unfinished, room)] if room else found
 
-    def _dispatch_days(self, plan: Plan, unfinished: Unfinished, limit: int) -> list[Dispatch]:
-        """Days that are judged first; older ones only until so many days are under way.
+    def _dispatch_days(self, unfinished: Unfinished, limit: int) -> list[Dispatch]:
+        """Days of the window first; older ones only until so many days are under way.
 
-        Of the older ones, which a backfill could not do, thousands may be due at once, and each is a run.
-        Those that are judged are few, and wait for nothing.
+        Of the older ones thousands may be due at once, and each is a run. Those of the window are few, and
+        wait for nothing.
         """
         day, busy = attrgetter("partition"), unfinished.dispatches
         send = partial(self.ledger.dispatch, FILL, group=day, order="newest", busy=busy)
-        judged = {v.partition for v in plan.verdicts if v.table in self._fetched}
-        found = send(limit=limit, only=lambda row: row.partition in judged)
+        near = set(map(str, self.market.window()))
+        found = send(limit=limit, only=lambda row: row.partition in near)
         room = min(limit - len(found), self.market.rules.limit - len(self._days_under_way(unfinished)))
         if room > 0:
-            found += send(limit=room, only=lambda row: row.partition not in judged)
+            found += send(limit=room, only=lambda row: row.partition not in near)
         return found
 
     def _days_under_way(self, unfinished: Unfinished) -> set[str]:
         """The days whose run was dispatched and has not ended: not those of a backfill or a click."""
-        tables = {*self._fetched, *(t.table for t in DERIVED if t.partition_kind == "day")}
+        tables = {*self._fetched, *(t.table for t in DERIVED)}
         dispatched = {
             row.partition
             for row in self.market.fills_under_way(unfinished.dispatches)

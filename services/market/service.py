@@ -6,6 +6,7 @@ same plan.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
@@ -17,6 +18,7 @@ import pyarrow as pa
 
 from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.completeness import EMPTY_ANSWER, NOT_ANNOUNCED
+from domain.market.history import History
 from domain.market.observed import Observed, Rules
 from domain.market.plan import FILL, judge_day, needs_work, plan, window, years_wanted
 from domain.market.reckoning import expected_rows
@@ -27,8 +29,9 @@ from domain.shared.health import SourceFreshness
 from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, ALL, Table
 from domain.shared.verdict import Plan, Verdict
-from domain.shared.work import Work
+from domain.shared.work import ACTIVE, Work
 from resources.lake.error import DataUnavailable
+from services.market.history import Comparison
 from services.materialize import Materialization
 from services.partitions import Attempt, Notify, state_of
 
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
 
 LEADING = "SSE"
 """The exchange whose open days are the market's."""
+FILLED_AT_ONCE = 60
+"""Days never fetched that one pass judges: more than it starts, fewer than a history has."""
 Made = TypeVar("Made")
 
 
@@ -57,6 +62,7 @@ class MarketService:
     connect: Callable[[], TushareClient]
     answers: KeptAnswers
     workers: int = 4
+    comparison: Comparison = field(default_factory=Comparison, repr=False)
     _kept: dict[Hashable, tuple[Hashable, Any]] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -105,8 +111,8 @@ class MarketService:
         if not listed.readable:
             return {}
         unknown = {d for d in days if not suspended[str(d)].readable}
-        made_from = (listed, *suspended.values())
-        return self._once(("expected", *days), made_from, lambda: self._count_expected(days, unknown))
+        made_from = (*days, listed, *suspended.values())
+        return self._once("expected", made_from, lambda: self._count_expected(days, unknown))
 
     def _count_expected(
         self, days: Sequence[date], unknown: Collection[date]
@@ -157,20 +163,6 @@ class MarketService:
             for p, version in versions.items()
         }
 
-    def days_had(self) -> set[str]:
-        """Every day of which any fetched table has rows, or once had: history begins with the first."""
-        names = [e.table.name for e in self.catalogue.daily]
-        had = {p for name in names for p in self.lake.partitions(name)}
-        return had.union(*self.provenance.filled(names).values())
-
-    def days_lost(self) -> dict[str, list[str]]:
-        """By table, the days that were fetched and of which nothing is in the lake, oldest first."""
-        lost = {
-            name: sorted(recorded - set(self.lake.partitions(name)))
-            for name, recorded in self.provenance.filled([e.table.name for e in self.catalogue.daily]).items()
-        }
-        return {name: days for name, days in lost.items() if days}
-
     def source_freshness(self) -> list[SourceFreshness]:
         """When every source of the catalogue last answered and last failed, also one that was never asked."""
         rows = {row.source: row for row in self.sources.all("tushare")}
@@ -218,12 +210,35 @@ class MarketService:
         records = sorted(self.provenance.records([name]).items())[-count:]
         return {partition: record.rows for (_, partition), record in records}
 
-    def observe(self, now: datetime | None = None) -> Observed:
-        """The state of all that the plan judges: the gap window and the references."""
-        now = now or self.clock()
-        calendar = self.calendar()
-        days = window(Observed(calendar, {}), now, self.rules)
-        return self.observe_days(days, calendar, now)
+    def window(self) -> tuple[date, ...]:
+        """The open days that every pass judges, oldest first."""
+        return window(Observed(self.calendar(), {}), self.clock(), self.rules)
+
+    def history(self) -> History:
+        """The days before the window that are not as they were recorded, and those never fetched."""
+        return self._history(self.calendar(), self.window(), math.inf)
+
+    def _history(self, calendar: TradingCalendar, near: Sequence[date], patience: float) -> History:
+        # Without a calendar no day is known to be open; the plan fetches it first.
+        return self.comparison.until(self, calendar, near[0], patience) if near else History()
+
+    def observe(self, now: datetime | None = None, patience: float = math.inf) -> Observed:
+        """The state of all that the plan judges: the gap window, what differs before it, the references.
+
+        `patience` bounds the seconds spent on older days of which no version is known yet.
+        """
+        now, calendar = now or self.clock(), self.calendar()
+        near = window(Observed(calendar, {}), now, self.rules)
+        history = self._history(calendar, near, patience)
+        older = history.differing | (self._filled_next(history) if self.rules.heal_history else set())
+        seen = self.observe_days([*sorted(older), *near], calendar, now)
+        return replace(seen, older=older, holes=history.holes)
+
+    def _filled_next(self, history: History) -> set[date]:
+        """The newest days that were never fetched, without those that the ledger has work of."""
+        rows = self.ledger.find(FILL, status=ACTIVE, limit=None)
+        asked = {date.fromisoformat(row.partition) for row in rows}
+        return set(sorted(history.never_fetched - asked)[-FILLED_AT_ONCE:])
 
     def observe_days(
         self,
@@ -236,11 +251,12 @@ class MarketService:
         calendar = calendar or self.calendar()
         partitions = [str(d) for d in days]
         daily = [e.name for e in self.catalogue.daily]
-        by_day = [*daily, *(t.table for t in DERIVED if t.partition_kind == "day")]
+        by_day = [*daily, *(t.table for t in DERIVED)]
         seen = {*tables, "suspensions"} if tables else set(by_day)
         states = self.states([t for t in by_day if t in seen], partitions)
-        years = [str(y) for y in years_wanted(now or self.clock(), self.rules)]
-        states |= self.states([self.catalogue.calendar.name], years)
+        years = {str(y) for y in years_wanted(now or self.clock(), self.rules)}
+        known = self.provenance.records([self.catalogue.calendar.table.name])
+        states |= self.states([self.catalogue.calendar.name], sorted(years.union(p for _, p in known)))
         states |= self.states([self.catalogue.stocks.name], [ALL])
         return Observed(
             calendar=calendar,

@@ -86,6 +86,8 @@ class MarketSettings(StorageSettings):
     """How many days back each pass searches for gaps."""
     gap_limit: int = setting(3, ge=1, le=366, example="5")
     """How many days one pass fills at most, newest first; of older days, how many are filled at a time."""
+    market_heal_history: bool = setting(False, example="true")
+    """Whether days that were never fetched are filled too, between days that were; newest first."""
     daily_at: TimeOfDay = setting(time(18, 30), example="19:05")
     """When the daily schedule runs, Asia/Shanghai."""
     fetch_workers: int = setting(4, ge=1, le=64, example="8")

@@ -12,7 +12,7 @@ from tests.integration.services.market.market_app import (
     TODAY,
     MarketApp,
 )
-from tests.integration.services.market.test_market_upkeep import look_back, maintain, moved_to
+from tests.integration.services.market.test_market_upkeep import maintain, moved_to
 
 TABLE = "normalized_daily"
 
@@ -60,7 +60,7 @@ def test_status__files_unavailable__names_the_file_and_what_to_do(app: MarketApp
     assert "remove a file that is lost for good" in finding["action"]
     assert reported[f"coverage:{TODAY}"]["caused_by"] == f"{TABLE}:{TODAY}"
     checked = app.run("check", "market")
-    assert (checked.code, f"{TABLE} of {TODAY} is unavailable" in checked.out) == (1, True)
+    assert (checked.code, f"{TABLE} is unavailable on {len(PREPARED)} days" in checked.out) == (1, True)
 
     for path in files:
         path.unlink()
@@ -102,14 +102,13 @@ def test_heal__old_values_of_a_revision_unavailable__waits_for_them(app: MarketA
     assert app.status() == {}
 
 
-def test_find_gaps__suspensions_unavailable__calls_no_other_table_incomplete(
-    app: MarketApp,
-) -> None:
+def test_plan__older_suspensions_unavailable__calls_no_other_table_incomplete(app: MarketApp) -> None:
     app.set(PERENNIAL_GAP_WINDOW_DAYS="1", PERENNIAL_GAP_LIMIT="1")
     files = withhold(app, "suspensions")
-    assert {(table, reason) for _, table, reason in look_back(app)} == {("suspensions", "lake_unavailable")}
+    older = [v for v in app.market.plan().verdicts if v.partition in PREPARED[:-1]]
+    assert {(v.table, v.reason_code) for v in older} == {("suspensions", "lake_unavailable")}
     restore(files)
-    assert look_back(app) == set()
+    assert app.status() == {}
 
 
 def test_maintenance__a_month_unavailable__compacts_the_others(

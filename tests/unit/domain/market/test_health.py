@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from datetime import UTC, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, timedelta
 
 import pytest
 
@@ -14,10 +15,10 @@ from domain.shared.reasons import actions
 from domain.shared.work import Work
 from domain.shared.work_findings import not_started
 from resources.tushare import errors
-from tests.unit.domain.market.world import COVERED, TUESDAY, Market, shanghai_time, unavailable
+from tests.unit.domain.market.world import COVERED, TUESDAY, Market, days, shanghai_time, unavailable
 from tests.unit.domain.rows import CREATED, row, source
 
-PRICES = "normalized_daily"
+PRICES, FACTORS = "normalized_daily", "normalized_adj_factor"
 KEY = f"{PRICES}:{TUESDAY}"
 OLD_KEY = f"{PRICES}:2026-03-02"
 
@@ -36,15 +37,21 @@ def gap(market: Market) -> Market:
 
 
 def found(
-    market: Market, *rows: Work, sources: tuple[SourceFreshness, ...] = (), history_gaps: int = 0
+    market: Market,
+    *rows: Work,
+    sources: tuple[SourceFreshness, ...] = (),
+    holes: Mapping[str, Sequence[date]] | None = None,
 ) -> list[Finding]:
-    return findings(
-        market.plan, rows, sources, market.calendar, market.now, market.now, history_gaps=history_gaps
-    )
+    return findings(market.plan, rows, sources, market.calendar, market.now, market.now, holes=holes)
 
 
-def only(market: Market, *rows: Work, sources: tuple[SourceFreshness, ...] = ()) -> Finding:
-    [finding] = found(market, *rows, sources=sources)
+def only(
+    market: Market,
+    *rows: Work,
+    sources: tuple[SourceFreshness, ...] = (),
+    holes: Mapping[str, Sequence[date]] | None = None,
+) -> Finding:
+    [finding] = found(market, *rows, sources=sources, holes=holes)
     return finding
 
 
@@ -188,6 +195,17 @@ def test_findings__source_not_fresh__is_shown(
     assert finding.since == at[2]
 
 
-def test_findings__history_has_gaps__are_one_finding(market: Market) -> None:
-    [finding] = found(market, history_gaps=12)
-    assert (finding.reason_code, finding.health) == ("history_gaps", "stale")
+def test_findings__days_never_fetched__are_one_finding_for_each_run_of_days(market: Market) -> None:
+    hole = days("2026-03-05", "2026-03-06", "2026-03-09")  # over a weekend
+    alone = days("2026-04-01")
+    first, second = found(market, holes={PRICES: (*hole, *alone), FACTORS: hole})
+    assert {f.reason_code for f in (first, second)} == {"never_fetched"}
+    assert {f.health for f in (first, second)} == {"stale"}
+    assert (first.subject, second.subject) == ("history:2026-03-05…2026-03-09", "history:2026-04-01")
+    assert "`perennial market backfill --from 2026-03-05 --to 2026-03-09`" in first.action
+    assert f"--to 2026-04-01 --table {PRICES}`" in second.action
+
+
+def test_findings__never_fetched_day_has_work__is_that_of_the_work(market: Market) -> None:
+    work = row("deferred", OLD_KEY, reason_code="source_down", error="HTTP 502")
+    assert only(market, work, holes={PRICES: days("2026-03-02")}).subject == OLD_KEY

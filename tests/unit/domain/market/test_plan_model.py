@@ -110,11 +110,48 @@ class Oracle:
                     wants[table, day] = want
             if day not in self.busy:
                 wants |= self._derived(day)
+        for day in self.older(now):
+            wants |= self._older(day, now, published)
         wants |= {
             (REVISED, day): Want("derive", "revised", tuple(self.at(t, day).held for t in DAILY))
             for day in self.revised - self.busy
         }
         return wants
+
+    def older(self, now: datetime) -> list[str]:
+        """Days before the window of which anything is not what was recorded."""
+        first = min(self.window(now), default=date.min)
+        days = {day for table, day in self.known if table in (*DAILY, ADJUSTED, COVERED)}
+        known = {str(d) for d in OPEN_DAYS if d < first and d.year not in self.lost_years}
+        return sorted(day for day in days & known if self._differs(day))
+
+    def _differs(self, day: str) -> bool:
+        tables = [self.at(table, day) for table in (*DAILY, ADJUSTED, COVERED)]
+        if any((known.recorded or GONE) != known.held for known in tables):
+            return True
+        recorded = [self.at(table, day).recorded for table in DAILY]
+        pair = [
+            self.at(table, day).recorded or GONE for table in ("normalized_daily", "normalized_adj_factor")
+        ]
+        adjusted, covered = self.at(ADJUSTED, day), self.at(COVERED, day)
+        if (GONE not in pair) if adjusted.recorded is None else (list(adjusted.made_from) != pair):
+            return True
+        if covered.recorded is None:
+            return any(one is not None for one in recorded)
+        return [held for held, *_ in covered.made_from] != [one or GONE for one in recorded]
+
+    def _older(self, day: str, now: datetime, published: list[date]) -> dict[PartitionId, Want]:
+        """What was never fetched is no gap; what derives from a gap comes after it."""
+        wants = {
+            (table, day): want
+            for table in DAILY
+            if (self.at(table, day).recorded, self.at(table, day).held) != (None, GONE)
+            and (want := self._fetched(table, day, now, published))
+            and want.state == "gap"
+        }
+        if not wants and day not in self.busy:
+            wants = self._derived(day)
+        return {place: replace(want, state="older") for place, want in wants.items()}
 
     def open_days(self, now: datetime) -> list[date]:
         today = now.astimezone(SHANGHAI).date()
@@ -154,6 +191,10 @@ class Oracle:
                 wants[place] = Want("refresh", fault, records)
             elif known.asked is None or known.asked < hour:
                 wants[place] = Want("refresh", "daily_refresh", (*records, hour))
+        for place, known in self.known.items():
+            if place[0] == CALENDAR and place not in wants and (fault := known.fault()):
+                records = (known.held, known.recorded, self.rules.configuration)
+                wants[place] = Want("refresh", fault, records)
         return wants
 
     def share(self, table: str, rows: int) -> str:
@@ -241,7 +282,7 @@ def wanted(found: Plan) -> dict[PartitionId, tuple[str, str]]:
 
 def _urgency(verdict: Verdict) -> str:
     assert verdict.request is not None
-    return {30: "refresh", 20: "gap", 10: "derive", 0: "recheck"}[verdict.request.priority]
+    return {30: "refresh", 20: "gap", 10: "derive", 5: "older", 0: "recheck"}[verdict.request.priority]
 
 
 def as_pairs(wants: dict[PartitionId, Want]) -> dict[PartitionId, tuple[str, str]]:
@@ -483,7 +524,7 @@ class MarketPlanModel(PlanModel):
     @rule()
     def everything_asked_for_is_done(self) -> None:
         """Complete: a few looks, and nothing is due; what was hurt is what the source has."""
-        for _ in range(4):
+        for _ in range(6):
             due = self.market.plan.due
             if not due:
                 break
@@ -499,9 +540,10 @@ class MarketPlanModel(PlanModel):
         on_its_way = {first[n % len(first)].key for n in live} if first else set()
         # A calendar that comes back brings days with it.
         days = {str(day) for day in Oracle(self.market.rules).window(self.market.now)} | self.oracle.revised
+        days |= set(self.oracle.older(self.market.now))
         # Each day may be filled, derived, asked for revisions and derived again.
         turns = -(-len(days) // self.market.rules.limit)
-        for _ in range(4 * turns + 3):
+        for _ in range(6 * turns + 3):
             taken = take(self.market.plan, self.market.rules.limit, on_its_way.__contains__)
             if not taken:
                 break
@@ -518,8 +560,9 @@ class MarketPlanModel(PlanModel):
         found = self.market.plan
         wants = self.oracle.due(self.market.now)
         assert wanted(found) == as_pairs(wants)
-        fetched = {(v.table, v.partition) for v in found.verdicts if v.table in DAILY}
         days = self.oracle.window(self.market.now)
+        near = {str(day) for day in days}
+        fetched = {(v.table, v.partition) for v in found.verdicts if v.table in DAILY and v.partition in near}
         assert fetched == {(table, str(day)) for table in DAILY for day in days}, (
             "each day in sight is judged"
         )

@@ -15,6 +15,7 @@ from tests.unit.domain.market.world import (
     STOCKS,
     TUESDAY,
     Market,
+    days,
     shanghai_time,
     state,
     unavailable,
@@ -71,8 +72,8 @@ def test_sentences__of_plan_and_findings__are_those_of_the_file(write_sentences:
         source(shanghai_time("2026-10-12 12:00")),
     ]
     market = Market.healthy(EVENING)
-    lost = {f"market.{PRICES}": ["2026-03-02", "2026-03-03"]}
-    lines += map(of_finding, findings(market.plan, (), sources, market.calendar, now, now, 12, lost))
+    holes = {PRICES: days("2026-03-02", "2026-03-03"), "suspensions": days("2026-03-02")}
+    lines += map(of_finding, findings(market.plan, (), sources, market.calendar, now, now, holes))
     assert_sentences(__file__, lines, write=write_sentences)
 
 

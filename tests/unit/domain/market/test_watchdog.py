@@ -10,16 +10,17 @@ import pytest
 from domain.market.trading import TradingCalendar
 from domain.market.watchdog import Watch, watch
 from domain.shared.health import SourceFreshness
-from domain.shared.table import ABSENT, Version
-from tests.unit.domain.market.world import CATALOGUE, DAILY, TUESDAY, Market, content, shanghai_time
+from domain.shared.table import ABSENT, ALL, Version
+from tests.unit.domain.market.world import CATALOGUE, DAILY, STOCKS, TUESDAY, Market, content, shanghai_time
 from tests.unit.domain.rows import source
 
 PRICES = "normalized_daily"
+ROWS = "1,000 rows expected"
 EVENING = "2026-11-17 20:00"
 
 
 def watched(market: Market, *sources: SourceFreshness) -> Watch:
-    return watch(market.catalogue, market.observed, sources, market.now, market.rules)
+    return watch(market.catalogue, market.plan, market.observed, sources, market.now, market.rules)
 
 
 @pytest.fixture
@@ -30,7 +31,9 @@ def market() -> Market:
 def test_watch__healthy_market__is_one_line(market: Market) -> None:
     seen = watched(market, source(market.now))
     assert (seen.ok, seen.latest_day, seen.problems) == (True, TUESDAY, ())
-    assert seen.line == "OK market: newest day 2026-11-17 is complete, all sources answered"
+    assert seen.line == (
+        "OK market: newest day 2026-11-17 is complete, 0 trading days behind; all sources answered"
+    )
 
 
 def test_watch__several_problems__one_line_names_them_all(market: Market) -> None:
@@ -38,7 +41,8 @@ def test_watch__several_problems__one_line_names_them_all(market: Market) -> Non
     seen = watched(market, source(None, market.now, "daily failed after 3 retries: HTTP 502\ntry later"))
     assert not seen.ok
     assert seen.line == (
-        "ALERT market: normalized_daily of 2026-11-17 is missing (0 of 1,000 rows); "
+        "ALERT market: normalized_daily of 2026-11-17 is missing "
+        "(its 1,000 rows are gone, 1,000 rows expected); "
         "tushare.daily: daily failed after 3 retries: HTTP 502"
     )
 
@@ -46,14 +50,16 @@ def test_watch__several_problems__one_line_names_them_all(market: Market) -> Non
 @pytest.mark.parametrize(
     ("healthy_at", "now", "ok"),
     [
-        ("2026-11-12 20:00", "2026-11-17 20:00", True),  # three trading days behind
-        ("2026-11-11 20:00", "2026-11-17 18:29", True),  # three days behind Monday
-        ("2026-11-11 20:00", "2026-11-17 18:30", False),  # four behind Tuesday
+        ("2026-11-16 20:00", "2026-11-17 18:29", True),  # not due yet
+        ("2026-11-16 20:00", "2026-11-17 19:29", True),  # being fetched
+        ("2026-11-16 20:00", "2026-11-17 19:30", False),  # nobody has fetched it all day
+        ("2026-11-13 20:00", "2026-11-17 09:00", False),  # nor Monday
         ("2026-09-30 20:00", "2026-10-08 20:00", True),  # a week of holidays
-        ("2026-09-30 20:00", "2026-10-09 18:29", True),
     ],
 )
-def test_watch__days_behind__may_be_three(healthy_at: str, now: str, ok: bool) -> None:
+def test_watch__day_not_fetched__is_late_an_hour_after_the_daily_pass(
+    healthy_at: str, now: str, ok: bool
+) -> None:
     seen = watched(Market.healthy(healthy_at).at(now))
     assert (seen.ok, seen.latest_day) == (ok, date.fromisoformat(healthy_at[:10]))
 
@@ -99,18 +105,50 @@ def test_watch__incomplete_day__is_an_alert_until_it_is_explained(
     market: Market, rows: int, seen: int, status: str
 ) -> None:
     market.put(PRICES, TUESDAY, rows, seen=seen)
-    expected = (f"{PRICES} of 2026-11-17 is {status} ({rows:,} of 1,000 rows)",) if status else ()
-    assert watched(market).problems == expected
+    for verdict in market.plan.due:
+        if verdict.table not in DAILY:
+            market.work(verdict)
+    problems = watched(market).problems
+    assert [p.split(" (")[0] for p in problems] == ([f"{PRICES} of 2026-11-17 is {status}"] if status else [])
 
 
-def test_watch__older_day_missing__is_left_to_status(market: Market) -> None:
-    market.drop(PRICES, "2026-11-16")
-    assert watched(market).ok
+@pytest.mark.parametrize(
+    ("day", "earlier", "problem"),
+    [
+        (
+            "2026-11-16",
+            (),
+            f"{PRICES} of 2026-11-16 is missing (its 1,000 rows are gone, 1,000 rows expected)",
+        ),
+        (
+            "2026-10-12",
+            (),
+            f"{PRICES} of 2026-10-12 is missing (its 1,000 rows are gone, 1,000 rows expected)",
+        ),
+        ("2026-10-12", ("2026-10-09",), f"{PRICES} is missing on 2 days, 2026-10-09 to 2026-10-12"),
+    ],
+)
+def test_watch__recorded_day_of_any_age_gone__is_an_alert(
+    day: str, earlier: tuple[str, ...], problem: str
+) -> None:
+    market = Market.healthy("2026-10-13 20:00").at(EVENING)
+    market.settle()
+    for one in (day, *earlier):
+        market.drop(PRICES, one)
+    assert watched(market).problems == (problem,)
+
+
+def test_watch__a_person_called_the_day_off__is_no_alert(market: Market) -> None:
+    market.drop(PRICES, TUESDAY)
+    called_off = {v.key for v in market.plan.due}
+    args = (market.catalogue, market.plan, market.observed, (), market.now, market.rules)
+    assert not watch(*args).ok
+    assert watch(*args, explained=called_off).ok
 
 
 def test_watch__no_stock_list__is_an_alert(market: Market) -> None:
-    seen = watched(replace(market, listed=None))
-    assert f"{PRICES} of 2026-11-17 is unjudged (1,000 rows)" in seen.problems
+    market.drop(STOCKS, ALL)
+    assert watched(market).problems[0].startswith(f"{STOCKS} of ALL is missing (")
 
 
 def test_watch__fetched_before_its_hour__is_no_alert() -> None:
@@ -128,8 +166,8 @@ def test_watch__table_published_late__is_due_from_then() -> None:
     catalogue = replace(CATALOGUE, daily=(*CATALOGUE.daily[:2], late, CATALOGUE.daily[3]))
     market = Market.healthy(EVENING, catalogue=catalogue)
     assert (late.name, str(TUESDAY)) not in market.states
-    assert watched(market).ok
-    assert not watched(market.at("2026-11-17 21:00")).ok
+    assert watched(market.at("2026-11-17 22:59")).ok
+    assert not watched(market.at("2026-11-17 23:00")).ok
 
 
 @pytest.mark.parametrize(

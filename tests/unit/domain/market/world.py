@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 from domain.market.catalogue import Catalogue, catalogue
 from domain.market.derived import adjusted_inputs, coverage_inputs
+from domain.market.history import Recorded, differing, judged_tables
 from domain.market.observed import Observed, Rules
 from domain.market.plan import plan, window, years_wanted
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
@@ -133,7 +134,25 @@ class Market:
             expected={} if self.listed is None else {(t, p): self.listed for p in partitions for t in JUDGED},
             pending_revisions=frozenset(self.revised),
             busy_days=frozenset(self.busy),
+            older=self.older,
         )
+
+    @property
+    def older(self) -> frozenset[date]:
+        """The days before the window that differ from their records."""
+        tables, end = judged_tables(self.catalogue), str(min(self.window, default=date.min))
+        older = {p: s for p, s in self.states.items() if p[1] < end and not s.never_made}
+        held = {t: {p: str(s.version) for (n, p), s in older.items() if n == t} for t in tables}
+        records = {
+            t: {
+                p: Recorded(str(s.recorded), s.inputs, s.detail.get("status"), s.seen_count)
+                for (n, p), s in older.items()
+                if n == t and s.recorded is not None
+            }
+            for t in tables
+        }
+        found = map(date.fromisoformat, differing(self.catalogue, held, records))
+        return frozenset(filter(self.calendar.is_open, found))
 
     @property
     def plan(self) -> Plan:
@@ -141,7 +160,7 @@ class Market:
 
     @property
     def window(self) -> tuple[date, ...]:
-        return window(self.observed, self.now, self.rules)
+        return window(Observed(self.calendar, {}), self.now, self.rules)
 
     def at(self, now: str) -> Market:
         """The same market at another time."""
