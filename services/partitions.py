@@ -58,6 +58,8 @@ class Attempt:
     waits: Sequence[float] = ()
     only_needed: bool = False
     """Leave alone what is complete: a backfill over days of which some are there."""
+    accept_thinner: bool = False
+    """Replace a whole day by an answer with fewer rows, as a person wants it so."""
     dispatch_id: str | None = None
     """The dispatch that the run was started for; None of a run that a person started."""
 

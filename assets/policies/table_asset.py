@@ -12,7 +12,7 @@ import dagster as dg
 from assets.policies.definition import asset_arguments, asset_key
 from assets.policies.failure import classified
 from assets.policies.recording import Checks, Recorder
-from assets.policies.tags import BY_A_PERSON, DISPATCH, ONLY, ONLY_NEEDED, REASON
+from assets.policies.tags import ACCEPT, ACCEPT_THINNER, BY_A_PERSON, DISPATCH, ONLY, ONLY_NEEDED, REASON
 from domain.shared.partition_words import partitions_in_words
 from domain.shared.table import ALL, Table
 from services.partitions import Attempt, Notify
@@ -83,5 +83,6 @@ def this_attempt(context: dg.AssetExecutionContext, waits: Sequence[float] = ())
         context.retry_number,
         waits,
         only_needed=context.run.tags.get(ONLY) == ONLY_NEEDED,
+        accept_thinner=context.run.tags.get(ACCEPT) == ACCEPT_THINNER,
         dispatch_id=context.run.tags.get(DISPATCH),
     )

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from domain.market.catalogue import Endpoint
-from domain.market.completeness import EMPTY_ANSWER, NOT_ANNOUNCED, Judgement, judge
+from domain.market.completeness import EMPTY_ANSWER, NOT_ANNOUNCED, THINNER, Judgement, is_thinner, judge
 from domain.market.trading import calendar_owed, published_at, shanghai
-from domain.shared.error import TransientResourceError
+from domain.shared.error import InvalidInput, TransientResourceError
+from domain.shared.state import PartitionState
 
 OVERDUE_AFTER = timedelta(hours=3)
 """How long after publication an empty answer is only early."""
@@ -24,6 +25,23 @@ class TooEarly(NotYetData):
     """No seconds help: it is not published yet, or there is nothing to judge it by."""
 
     retry_in_run = False
+
+
+class ThinnerAnswer(InvalidInput):
+    """A person asked again for a whole day, and the source now has fewer rows of it."""
+
+    reason_code = THINNER
+
+
+def refuse_thinner(endpoint: Endpoint, day: date, rows: int, held: PartitionState) -> None:
+    """Raise if the answer would replace a fuller day."""
+    if is_thinner(rows, held):
+        raise ThinnerAnswer(
+            f"{endpoint.endpoint} {day}: the source has {rows:,} rows now; "
+            f"the day keeps its {held.version.rows:,}",
+            remedy=f"to take them all the same: `perennial market backfill --from {day} --to {day} --force "
+            "--accept-thinner`, or materialize the day with the tag perennial/accept=thinner",
+        )
 
 
 def check_answer(

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from domain.market.catalogue import Endpoint
+from domain.shared.state import PartitionState
 
 REFUSED_BELOW = 0.90
 COMPLETE_FROM = 0.99
@@ -16,6 +17,9 @@ EMPTY_ANSWER = "empty_answer"
 NOT_ANNOUNCED = "not_announced"
 EXPLAINED_AFTER = 2
 """How often the same partial day must be fetched before it counts as explained."""
+
+THINNER = "thinner"
+"""Reason code of an answer that a day is not replaced by."""
 
 Status = Literal["complete", "asked", "partial", "refused", "empty", "unjudged"]
 """complete   at least 99 % of the expected rows, or nothing to compare with
@@ -56,6 +60,11 @@ def judge(endpoint: Endpoint, rows: int, expected: int | None) -> Judgement:
     if ratio < REFUSED_BELOW:
         return Judgement("refused", rows, expected, ratio)
     return Judgement("complete" if ratio >= COMPLETE_FROM else "partial", rows, expected, ratio)
+
+
+def is_thinner(rows: int, held: PartitionState) -> bool:
+    """Return whether an answer has fewer rows than a day that is as it was recorded."""
+    return held.untouched and rows < held.version.rows
 
 
 def refetch_at(fetches: int, checked_at: datetime) -> datetime:

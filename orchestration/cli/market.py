@@ -84,6 +84,10 @@ def backfill(
         list[str] | None, typer.Option("--table", help="Only this table; may be given several times.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Fetch days again that are whole.")] = False,
+    accept_thinner: Annotated[
+        bool,
+        typer.Option("--accept-thinner", help="With --force: also where the source now has fewer rows."),
+    ] = False,
     gaps: Annotated[
         bool,
         typer.Option(
@@ -107,6 +111,8 @@ def backfill(
             "--force would fetch every day between the gaps again",
             remedy="--gaps alone, or a range with --force",
         )
+    if accept_thinner and not force:
+        raise InvalidInput("--accept-thinner is about days that are whole", remedy="add --force")
     if gaps == (first is not None or last is not None):
         raise InvalidInput("give a range or the gaps", remedy="--from DAY --to DAY, or --gaps")
     if last is not None and first is None:
@@ -121,13 +127,13 @@ def backfill(
         _preview(settings, request, json)
         return
     market = open_market(settings, write=True)
-    done = fill(settings, market, request)
+    done = fill(settings, market, request, accept_thinner=accept_thinner)
     if json:
         document(done.as_json())
     else:
         answer(done.line)
-        if done.failed:
-            table(["table", "day", "why"], done.failed[:50])
+        if done.pieces:
+            table(["table", "day", "why"], done.pieces[:50])
     raise typer.Exit(0 if done.ok else 1)
 
 
@@ -163,14 +169,18 @@ def _readable(settings: Settings) -> Iterator[MarketService]:
     yield market
 
 
-def fill(settings: Settings, market: MarketService, request: BackfillRequest) -> Backfilled:
+def fill(
+    settings: Settings, market: MarketService, request: BackfillRequest, *, accept_thinner: bool = False
+) -> Backfilled:
     """Backfill in this process."""
     from assets.market.jobs import BACKFILL_TAGS
-    from assets.policies.tags import ONLY, ONLY_NEEDED
+    from assets.policies.tags import ACCEPT, ACCEPT_THINNER, ONLY, ONLY_NEEDED
     from orchestration.cli.runner import report_run, runner
     from services.market.backfill import run_backfill
 
     tags = {**BACKFILL_TAGS, **({} if request.force else {ONLY: ONLY_NEEDED})}
+    if accept_thinner:
+        tags[ACCEPT] = ACCEPT_THINNER
     with runner(settings) as run:
         run.sweep(market.ledger)
 

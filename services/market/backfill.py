@@ -5,13 +5,14 @@ Days far apart get a run each: of every partition of its span, complete or not, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
-from domain.market.plan import FILL, needs_work
+from domain.market.completeness import THINNER
+from domain.market.plan import EXPLAINED, FILL, needs_work
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
 from domain.market.trading import newest_published, shanghai
 from domain.shared.error import InvalidInput
@@ -19,6 +20,7 @@ from services.market.days import require_years
 
 if TYPE_CHECKING:
     from domain.market.trading import TradingCalendar
+    from domain.shared.verdict import Verdict
     from services.market.service import MarketService
 
 DERIVED = tuple(t.table for t in (ADJUSTED_DAILY, COVERAGE, REVISIONS))
@@ -26,6 +28,10 @@ FAR = 20
 """Trading days between two needed ones from which on a run of its own costs less."""
 RUNS = 12
 """At most, parted where most lies between: where the source is down each is tried as long as one would be."""
+
+
+Piece = tuple[str, str, str]
+"""Table, day, and why it is named."""
 
 
 @dataclass(frozen=True)
@@ -42,35 +48,66 @@ class Backfilled:
     needed: int
     closed: int
     early: int
-    failed: list[tuple[str, str, str]]
+    failed: Sequence[Piece]
     ran_well: bool = True
     """A forced run may fail and leave every day whole: it had been so before."""
+    partial: Sequence[Piece] = ()
+    """Stored with 90 to 99 % of their rows."""
+    kept: Sequence[Piece] = ()
+    """Whole days of which the source now has fewer rows."""
 
     @property
     def ok(self) -> bool:
-        return self.ran_well and not self.failed
+        return self.ran_well and not self.failed and not self.kept
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """All that is not whole, or not what was asked for."""
+        return [*self.failed, *self.kept, *self.partial]
 
     @property
     def line(self) -> str:
         others = f"({self.closed} closed days{f', {self.early} not due yet' if self.early else ''})"
         if not self.days:
             return f"no trading day to fill {others}"
+        outcome = "; ".join(self._not_whole)
         if not self.needed:
-            return f"nothing to do: all {self.days} trading days are whole {others}"
-        outcome = f"{len(self.failed)} pieces are not whole" if self.failed else "all whole now"
-        if not self.ran_well and not self.failed:
-            outcome = "the run failed, all are whole as before"
+            outcome = outcome or f"all {self.days} trading days are whole"
+            return f"nothing to do: {outcome} {others}"
+        if not outcome:
+            outcome = "all whole now" if self.ran_well else "the run failed, all are whole as before"
         return f"{self.needed} of {self.days} trading days needed work, {outcome} {others}"
 
+    @property
+    def _not_whole(self) -> Iterator[str]:
+        if self.failed:
+            yield f"{len(self.failed)} pieces are not whole"
+        if self.kept:
+            yield (
+                f"{len(self.kept)} kept, as the source has fewer rows now ({_names(self.kept)}); "
+                "--accept-thinner takes them"
+            )
+        if self.partial:
+            yield f"{len(self.partial)} partial ({_names(self.partial)})"
+
     def as_json(self) -> dict[str, Any]:
+        lists = {"failed": self.failed, "partial": self.partial, "kept": self.kept}
         return {
             "ok": self.ok,
             "trading_days": self.days,
             "needed": self.needed,
             "closed_days": self.closed,
             "not_due_yet": self.early,
-            "failed": [{"table": t, "day": d, "why": w} for t, d, w in self.failed],
+            **{
+                name: [{"table": t, "day": d, "why": w} for t, d, w in pieces]
+                for name, pieces in lists.items()
+            },
         }
+
+
+def _names(pieces: Sequence[Piece]) -> str:
+    first = ", ".join(f"{table} {day}" for table, day, _ in pieces[:3])
+    return f"{first} and {len(pieces) - 3} more" if len(pieces) > 3 else first
 
 
 class RunTables(Protocol):
@@ -88,9 +125,19 @@ def run_backfill(market: MarketService, request: BackfillRequest, run: RunTables
     days, closed, early = days_asked(market, request, market.calendar())
     tables = tables_asked(market, request)
     wrong = {day: set(tables) for day in days} if request.force else market.needed(days, tables)
-    needed = sorted(wrong)
+    needed, began = sorted(wrong), market.ledger.clock()
     ran_well = _fill(market, request, run, wrong)
-    return Backfilled(len(days), len(needed), closed, early, _incomplete(market, needed, tables), ran_well)
+    judged = [v for _, verdicts in market.judged(days, tables) for v in verdicts if v.table in tables]
+    return Backfilled(
+        len(days),
+        len(needed),
+        closed,
+        early,
+        _incomplete(market, judged),
+        ran_well,
+        partial=_partial(judged),
+        kept=_kept(market, needed, began) if request.force else (),
+    )
 
 
 def _fill(
@@ -198,14 +245,27 @@ def tables_asked(market: MarketService, request: BackfillRequest) -> list[str]:
     return [*(e.name for e in market.catalogue.daily), *DERIVED]
 
 
-def _incomplete(
-    market: MarketService, days: Sequence[date], tables: Sequence[str]
-) -> list[tuple[str, str, str]]:
-    """Table, day and reason of what is still not complete, as the ledger says or the plan."""
-    left = [v for _, verdicts in market.judged(days, tables) for v in verdicts if v.table in tables]
+def _incomplete(market: MarketService, judged: Sequence[Verdict]) -> list[Piece]:
+    """What is still not complete, and why, as the ledger says or the plan."""
+    left = [v for v in judged if needs_work(v)]
     rows = {row.key: row for row in market.ledger.current((FILL,))} if left else {}
     reasons = {key: row.error or row.reason_code or row.status for key, row in rows.items()}
-    found = [
-        (v.table, v.partition, reasons.get(v.key, v.reason).splitlines()[0]) for v in left if needs_work(v)
-    ]
-    return sorted(found)
+    return sorted((v.table, v.partition, reasons.get(v.key, v.reason).splitlines()[0]) for v in left)
+
+
+def _partial(judged: Sequence[Verdict]) -> list[Piece]:
+    codes = ("partial", EXPLAINED)
+    return sorted(
+        (v.table, v.partition, v.reason) for v in judged if v.reason_code in codes and not needs_work(v)
+    )
+
+
+def _kept(market: MarketService, days: Sequence[date], began: datetime) -> list[Piece]:
+    """What the runs since then left as it was, as the source has fewer rows now."""
+    asked = set(map(str, days))
+    rows = market.ledger.find(FILL, status="skipped", limit=None)
+    return sorted(
+        (row.table, row.partition, "the source has fewer rows now; what is there is kept")
+        for row in rows
+        if row.reason_code == THINNER and row.partition in asked and row.updated_at >= began
+    )

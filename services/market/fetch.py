@@ -14,7 +14,7 @@ from itertools import groupby
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from domain.market.answer import NotYetData, check_answer, stock_list_missing
+from domain.market.answer import NotYetData, ThinnerAnswer, check_answer, refuse_thinner, stock_list_missing
 from domain.market.catalogue import Endpoint
 from domain.market.completeness import Judgement
 from domain.market.plan import FILL
@@ -96,6 +96,7 @@ class _Fetch:
     call: Caller
 
     def batches(self, requests: Sequence[Request]) -> Generator[Batch, None, None]:
+        asked_for = {r.partition for r in requests if not (r.optional or self.this.accept_thinner)}
         days = [date.fromisoformat(request.partition) for request in requests]
         months = [list(group) for _, group in groupby(days, key=lambda d: (d.year, d.month))]
         if not months:
@@ -112,7 +113,7 @@ class _Fetch:
                 ahead = self._submit(pool, months[number + 1]) if number + 1 < len(months) else {}
                 before = self.market.states([self.endpoint.name], [str(d) for d in month])
                 yield [
-                    self._built(day, coming, before[self.endpoint.name, str(day)])
+                    self._built(day, coming, before[self.endpoint.name, str(day)], keep=str(day) in asked_for)
                     for day, coming in asked.items()
                 ]
         finally:
@@ -177,9 +178,18 @@ class _Fetch:
             for i in range(0, len(codes), CODES_PER_CALL)
         ]
 
-    def _built(self, day: date, coming: Coming, before: PartitionState) -> Built | NotBuilt:
+    def _built(self, day: date, coming: Coming, before: PartitionState, *, keep: bool) -> Built | NotBuilt:
+        """Return the day's next content. `keep`: fewer rows do not replace a whole day."""
         try:
             answer = coming()
+            if keep:
+                refuse_thinner(self.endpoint, day, answer.frame.num_rows, before)
+        except ThinnerAnswer as error:
+            kept = PartitionReport(
+                self.endpoint.table, str(day), "kept", before.version, before, detail=before.detail
+            )
+            self.report([kept])
+            return NotBuilt(str(day), error, skip=error.reason_code)
         except NotYetData as error:
             if self.this.final or not error.retry_in_run:
                 self.report([PartitionReport(self.endpoint.table, str(day), "refused", reason=error.message)])

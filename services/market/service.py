@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import pyarrow as pa
 
 from domain.market.catalogue import Catalogue, Endpoint
-from domain.market.completeness import EMPTY_ANSWER, NOT_ANNOUNCED
+from domain.market.completeness import EMPTY_ANSWER, NOT_ANNOUNCED, THINNER
 from domain.market.history import History
 from domain.market.observed import Observed, Rules
 from domain.market.plan import FILL, judge_day, needs_work, plan, window, years_wanted
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from resources.tushare.client import TushareClient
     from services.market.asking import KeptAnswers
 
+NO_FAILURE = (EMPTY_ANSWER, NOT_ANNOUNCED, THINNER)
+"""Reason codes of answers that are not kept, though the source did answer."""
 LEADING = "SSE"
 """The exchange whose open days are the market's."""
 FILLED_AT_ONCE = 60
@@ -191,7 +193,7 @@ class MarketService:
     def note_source(self, endpoint: Endpoint, work: Materialization) -> None:
         """Note whether the source answered. One failure outweighs successes; an early day is none."""
         errors = [e for e in work.failures.values() if not isinstance(e, DataUnavailable)]
-        failed = [e for e in errors if getattr(e, "reason_code", "") not in (EMPTY_ANSWER, NOT_ANNOUNCED)]
+        failed = [e for e in errors if getattr(e, "reason_code", "") not in NO_FAILURE]
         if failed:
             self.sources.failed(endpoint.source, failed[0])
         elif work.committed:

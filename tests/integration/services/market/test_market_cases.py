@@ -142,6 +142,42 @@ def test_backfill__complete_day_by_force__leaves_the_same_rows(app: MarketApp) -
     assert {table: app.frame(table, TODAY) for table in DAY_OF} == rows
 
 
+def test_backfill__source_has_fewer_rows_by_force__keeps_the_day(app: MarketApp) -> None:
+    content, again = app.content(), ("market", "backfill", "--from", TODAY, "--to", TODAY, "--force")
+    app.fault("daily", "partial_day", keep=0.95)
+    said = app.run(*again, "--json")
+    assert said.code == 1
+    [kept] = said.json["kept"]
+    assert (kept["table"], kept["day"]) == ("normalized_daily", TODAY)
+    assert (said.json["ok"], said.json["failed"], said.json["partial"]) == (False, [], [])
+    newest = app.newest(f"normalized_daily:{TODAY}")
+    assert (newest.status, newest.reason_code) == ("skipped", "thinner")
+    assert app.content() == content
+    assert app.status() == {}, "the day is as whole as it was, and its source did answer"
+
+    said = app.run(*again)
+    assert f"1 kept, as the source has fewer rows now (normalized_daily {TODAY})" in said.out
+    accepted = app.run(*again, "--accept-thinner")
+    assert accepted.code == 0, accepted.err
+    assert accepted.out.startswith(
+        f"1 of 1 trading days needed work, 1 partial (normalized_daily {TODAY}) (0 closed days)\n"
+    )
+    assert app.content() != content
+    nothing = app.run(*again[:-1])
+    assert nothing.out.startswith(f"nothing to do: 1 partial (normalized_daily {TODAY}) (0 closed days)\n")
+
+
+def test_materialize__source_has_fewer_rows__keeps_the_day_unless_the_run_is_tagged(app: MarketApp) -> None:
+    content = app.content()
+    app.fault("daily", "partial_day", keep=0.95)
+    with app.instance() as instance:
+        assert not app.materialize(instance, ["normalized_daily"], TODAY).success
+        assert app.content() == content
+        tags = {"perennial/accept": "thinner"}
+        assert app.materialize(instance, ["normalized_daily"], TODAY, tags=tags).success
+    assert app.content() != content
+
+
 def test_materialize__closed_day__succeeds_and_writes_nothing(app: MarketApp) -> None:
     app.at("2024-10-08T18:31")
     snapshots, work = app.snapshots(), app.work()

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.market.completeness import judge, refetch_at
-from tests.unit.domain.market.world import CATALOGUE
+from domain.market.completeness import is_thinner, judge, refetch_at
+from domain.shared.state import NOTHING, PartitionState
+from tests.unit.domain.market.world import CATALOGUE, corrupt, state
 
 PRICES = CATALOGUE.by_name("normalized_daily")
 SUSPENSIONS = CATALOGUE.by_name("suspensions")
@@ -77,3 +78,20 @@ def test_judge__may_be_empty__takes_no_rows(rows: int, status: str) -> None:
 @pytest.mark.parametrize(("fetches", "hours"), [(0, 1), (1, 1), (2, 6), (3, 24), (4, 24), (100, 24)])
 def test_refetch_at__partial_day__is_after_1_6_and_24_hours(fetches: int, hours: int) -> None:
     assert refetch_at(fetches, NOON) == NOON + timedelta(hours=hours)
+
+
+@pytest.mark.parametrize(
+    ("rows", "held", "thinner"),
+    [
+        (999, state(1_000, NOON), True),
+        (1_000, state(1_000, NOON), False),
+        (1_001, state(1_000, NOON), False),
+        (0, NOTHING, False),
+        (999, corrupt(state(1_000, NOON)), False),  # what is there has to be made again
+        (999, replace(state(1_000, NOON), recorded=None), False),
+    ],
+)
+def test_is_thinner__answer__is_compared_with_a_whole_day(
+    rows: int, held: PartitionState, thinner: bool
+) -> None:
+    assert is_thinner(rows, held) == thinner
