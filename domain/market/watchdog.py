@@ -50,10 +50,8 @@ def watch(
     if newest is None or latest is None:
         problems.append("no day in the gap window has data")
     else:
-        wrong = [
-            v for v in plan.verdicts if v.key not in explained and _alarms(catalogue, v, seen, now, rules)
-        ]
-        problems += _in_words(wrong)
+        wrong = alarming(catalogue, plan, seen, now, rules)
+        problems += _in_words([v for v in wrong if v.key not in explained])
     for source in sources:
         fresh = freshness(source, seen.calendar, now)
         if fresh.status != "healthy":
@@ -80,6 +78,11 @@ def _latest_day(catalogue: Catalogue, seen: Observed, newest: date) -> date | No
         if table in names and state.version != ABSENT
     ]
     return max((d for d in days if d <= newest), default=None)
+
+
+def alarming(catalogue: Catalogue, plan: Plan, seen: Observed, now: datetime, rules: Rules) -> list[Verdict]:
+    """Return the verdicts that a person should know of: days that are late or wrong, at any age."""
+    return [v for v in plan.verdicts if _alarms(catalogue, v, seen, now, rules)]
 
 
 def _alarms(catalogue: Catalogue, verdict: Verdict, seen: Observed, now: datetime, rules: Rules) -> bool:

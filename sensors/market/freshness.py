@@ -1,24 +1,30 @@
-"""Reports a source that went silent: the check `fresh` of its table turns red, and green again.
+"""Turns checks red and green between runs: `fresh` if a source is silent, `whole_day` if a day is wrong.
 
 Freshness is judged in the domain on trading time; a policy per asset would call every Monday late.
 """
 
 import json
+from collections.abc import Iterator, Mapping
 
 import dagster as dg
 
-from assets.market.checks import FRESH
+from assets.market.checks import FRESH, WHOLE
 from assets.policies.definition import asset_key
 from domain.market.freshness import FreshnessStatus, freshness
 from domain.market.trading import shanghai
+from domain.market.watchdog import alarming
+from domain.shared.hashing import digest
+from domain.shared.verdict import Verdict
 from services.market.resource import MarketResource
+from services.market.service import MarketService
 
 
 @dg.sensor(
     name="market_freshness_sensor",
     minimum_interval_seconds=60,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Reports on each table whether its source answers, as the check `fresh`; on change only.",
+    description="Reports on each table whether its source answers (check `fresh`) and whether a day of any "
+    "age is late or wrong (check `whole_day`); on change only.",
 )
 def market_freshness_sensor(
     context: dg.SensorEvaluationContext, market_service: MarketResource
@@ -53,14 +59,45 @@ def market_freshness_sensor(
                 },
             )
         )
-    unhealthy = [source for source, status in seen.items() if not status.startswith("healthy")]
+    events += _whole_days(market, known, seen)
+    unhealthy = [s for s in seen if s in tables and not seen[s].startswith("healthy")]
     return dg.SensorResult(
         asset_events=events,
         cursor=json.dumps(seen),
         skip_reason=f"these sources do not answer: {', '.join(unhealthy)}"
         if unhealthy
-        else f"all {len(seen)} sources are fresh",
+        else f"all {len(tables)} sources are fresh",
     )
+
+
+def _whole_days(
+    market: MarketService, known: Mapping[str, str], seen: dict[str, str]
+) -> Iterator[dg.AssetCheckEvaluation]:
+    """Yield the check of each table of which other days are wrong than when it was last reported."""
+    now = market.clock()
+    state = market.observe(now)
+    wrong: dict[str, list[Verdict]] = {}
+    for v in alarming(market.catalogue, market.plan_of(state, now), state, now, market.rules):
+        wrong.setdefault(v.table, []).append(v)
+    for endpoint in market.catalogue.daily:
+        found, name = wrong.get(endpoint.name, []), endpoint.table.name
+        days = sorted(v.partition for v in found)
+        # With the table's last commit: whatever that run said of its own days, others are wrong.
+        marks = [list(market.lake.marks([name])), *sorted([v.partition, v.reason_code] for v in found)]
+        seen[name] = digest(marks) if found else ""
+        if seen[name] != known.get(name, ""):  # what is whole, its runs have said
+            partial = {v.reason_code for v in found} == {"partial"}
+            yield dg.AssetCheckEvaluation(
+                asset_key=asset_key(endpoint.table),
+                check_name=WHOLE,
+                passed=not found,
+                severity=dg.AssetCheckSeverity.WARN if partial else dg.AssetCheckSeverity.ERROR,
+                metadata={
+                    "wrong_days": len(days),
+                    "first_and_last": " … ".join(dict.fromkeys([days[0], days[-1]])) if days else "none",
+                    "reason": found[0].reason if found else "every recorded day is as it was recorded",
+                },
+            )
 
 
 def _severity(status: FreshnessStatus) -> dg.AssetCheckSeverity:

@@ -265,7 +265,9 @@ def _kept(market: MarketService, days: Sequence[date], began: datetime) -> list[
     asked = set(map(str, days))
     rows = market.ledger.find(FILL, status="skipped", limit=None)
     return sorted(
-        (row.table, row.partition, "the source has fewer rows now; what is there is kept")
-        for row in rows
-        if row.reason_code == THINNER and row.partition in asked and row.updated_at >= began
+        {
+            (row.table, row.partition, "the source has fewer rows now; what is there is kept")
+            for row in rows
+            if row.reason_code == THINNER and row.partition in asked and row.updated_at >= began
+        }
     )

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from domain.market.history import History, Recorded, Records, differing, holes, judged_tables
@@ -38,8 +39,15 @@ class Comparison:
     history: History = field(default_factory=History)
     ended: bool = False
 
+    turn: Lock = field(default_factory=Lock, repr=False)
+    """The sensors of a process share it."""
+
     def until(self, market: MarketService, calendar: TradingCalendar, end: date, patience: float) -> History:
         """Return what is known of the days before `end`, compared for at most `patience` seconds."""
+        with self.turn:
+            return self._until(market, calendar, end, patience)
+
+    def _until(self, market: MarketService, calendar: TradingCalendar, end: date, patience: float) -> History:
         tables = [f"market.{t}" for t in (*judged_tables(market.catalogue), market.catalogue.calendar.name)]
         marks = (market.lake.marks(tables), calendar.years, end)
         now = self.clock()

@@ -3,10 +3,13 @@
 import dagster as dg
 from pydantic import PrivateAttr
 
+from services.market.history import Comparison
 from services.market.opening import open_service
 from services.market.service import MarketService
 from services.market.settings import MarketSettings
 from services.resource import kept
+
+_COMPARISONS: dict[str, Comparison] = {}
 
 
 class MarketResource(dg.ConfigurableResource):
@@ -19,4 +22,7 @@ class MarketResource(dg.ConfigurableResource):
         if self._opened is None:
             settings = MarketSettings.read(self.settings)
             self._opened = kept(settings, ["market"], lambda: open_service(settings, write=True))
+            # The passes of one process compare the older days once.
+            known = _COMPARISONS.setdefault(settings.catalog_url, self._opened.comparison)
+            self._opened.comparison = known
         return self._opened

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from domain.market.plan import FILL
@@ -192,6 +194,24 @@ def test_observe__no_time_left__leaves_earlier_years_to_the_next_pass(
     assert len(compared) == 1
     assert market.observe(patience=15).older
     assert len(compared) == 2
+
+
+def test_freshness_sensor__older_day_wrong__turns_its_check_red_and_green_again(narrow: MarketApp) -> None:
+    def checks(ticked: Any) -> list[tuple[str, str, bool]]:
+        return [(e.asset_key.path[-1], e.check_name, e.passed) for e in ticked.asset_events]
+
+    with narrow.instance() as instance:
+        before = narrow.tick_sensor(instance, "market_freshness_sensor")
+        assert all(name != "whole_day" for _, name, _ in checks(before))
+        harm(narrow, PRICES, "drop-half", OLD)
+        red = narrow.tick_sensor(instance, "market_freshness_sensor", before.cursor)
+        assert checks(red) == [(PRICES, "whole_day", False)]
+        assert red.asset_events[0].metadata["first_and_last"].value == OLD
+        again = narrow.tick_sensor(instance, "market_freshness_sensor", red.cursor)
+        assert checks(again) == []
+        assert narrow.run("market", "heal").code == 0
+        green = narrow.tick_sensor(instance, "market_freshness_sensor", again.cursor)
+        assert checks(green) == [(PRICES, "whole_day", True)]
 
 
 # Work of days that the plan does not judge: a backfill could not do them
