@@ -88,7 +88,7 @@ def test_heal__older_days_wrong_in_several_ways__restores_them(narrow: MarketApp
     }
     healed = narrow.run("market", "heal")
     assert healed.code == 0, healed.err
-    assert (narrow.calls("daily"), narrow.calls("adj_factor"), narrow.calls()) == (1, 1, 3)
+    assert (narrow.calls("daily"), narrow.calls("adj_factor"), narrow.calls("daily_basic")) == (1, 1, 0)
     assert narrow.content() == content
     assert narrow.status() == {}
 
