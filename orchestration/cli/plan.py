@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import date
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orchestration.cli.dates import DAY
 from orchestration.cli.output import Json, answer, document, table
 from orchestration.environments import load_settings
 from orchestration.registry import MODULES, enabled, find_domain
@@ -25,18 +26,16 @@ _PERIOD = re.compile(r"(?:^|\|)(\d{4})(-\d\d-\d\d)?(?:$|\|)")
 def show_plan(
     domain: DomainName = None,
     first: Annotated[
-        datetime | None, typer.Option("--from", formats=["%Y-%m-%d"], help="Only days and years from here.")
+        date | None, typer.Option("--from", **DAY, help="Only days and years from here.")
     ] = None,
-    last: Annotated[
-        datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="Only days and years up to here.")
-    ] = None,
+    last: Annotated[date | None, typer.Option("--to", **DAY, help="Only days and years up to here.")] = None,
     due: Annotated[bool, typer.Option("--due", help="Only what is due.")] = False,
     json: Json = False,
 ) -> None:
     """The verdict on each partition: its state, the reason, and whether it is due."""
     settings = load_settings()
     domains = [find_domain(domain)] if domain else list(enabled(settings))
-    span = f"{first:%Y-%m-%d}" if first else "", f"{last:%Y-%m-%d}" if last else "9999"
+    span = str(first or ""), str(last or "9999")
     shown: list[tuple[str, Verdict]] = []
     now = None
     for each in domains:

@@ -89,9 +89,9 @@ class _Bars(logging.Handler):
             self._waits[what] = (str(record.msg), time.monotonic() + seconds)
             return
         what, done, of = _args(record)
-        if what not in self._tasks:
+        if new := what not in self._tasks:
             self._tasks[what] = self._bars.add_task(str(what), total=of)
-        self._bars.update(self._tasks[what], completed=done, total=of, refresh=True)
+        self._bars.update(self._tasks[what], completed=done, total=of, refresh=new)
 
     def close(self) -> None:
         if self._bars is not None:

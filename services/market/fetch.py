@@ -26,6 +26,7 @@ from resources.tushare.request import TushareRequest
 from services.market.asking import Caller
 from services.market.days import days_to_write
 from services.market.service import MarketService
+from services.materialize import progress
 from services.partitions import Attempt, Batch, Built, NotBuilt, Notify, PartitionReport, Request
 
 CODES_PER_CALL = 500
@@ -105,6 +106,7 @@ class _Fetch:
             # Asked for now, the answers could not be judged, and would be thrown away.
             yield [NotBuilt(str(d), stock_list_missing(f"{self.endpoint.endpoint} {d}")) for d in days]
             return
+        answered = 0
         pool = ThreadPoolExecutor(self.market.workers, thread_name_prefix=f"fetch-{self.endpoint.endpoint}")
         try:
             ahead = self._submit(pool, months[0])
@@ -112,10 +114,14 @@ class _Fetch:
                 asked = ahead
                 ahead = self._submit(pool, months[number + 1]) if number + 1 < len(months) else {}
                 before = self.market.states([self.endpoint.name], [str(d) for d in month])
-                yield [
-                    self._built(day, coming, before[self.endpoint.name, str(day)], keep=str(day) in asked_for)
-                    for day, coming in asked.items()
-                ]
+                built = []
+                for day, coming in asked.items():
+                    known = before[self.endpoint.name, str(day)]
+                    built.append(self._built(day, coming, known, keep=str(day) in asked_for))
+                    answered += 1
+                    if len(days) > 1:
+                        progress.info("%s: %d of %d days answered", self.endpoint.name, answered, len(days))
+                yield built
         finally:
             # After an interrupt, calls that have not begun are not made; otherwise there are none left.
             pool.shutdown(cancel_futures=True)

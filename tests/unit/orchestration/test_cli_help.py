@@ -58,6 +58,7 @@ def test_completion__of_a_word__offers_the_command(typed: str, offered: str) -> 
     [
         ("market", "backfill", "--from", "17.11.2026"),
         ("market", "backfill", "--from", "2026-11-02", "--to", "tomorrow"),
+        ("plan", "market", "--from", "17.11.2026"),
         ("sql", "SELECT 1", "--as-of", "17.11.2026"),
     ],
 )
