@@ -55,6 +55,14 @@ class Presence:
         return [path for path in self._path.parent.glob("[!.]*") if path != self._path]
 
 
+def commands_folder(home: Path) -> Path:
+    return home / "commands"
+
+
+def living_commands(folder: Path) -> frozenset[str]:
+    return frozenset(path.name for path in folder.glob("[!.]*") if not _is_free(path))
+
+
 def command_of(run_id: str) -> str:
     return run_id[-DIGITS:]
 

@@ -25,7 +25,9 @@ from typing import IO
 
 from domain.shared.error import PerennialError
 
-GRACE_SECONDS = 8.0
+GRACE_SECONDS = 1.0
+"""A person who presses Ctrl-C has the prompt back within two seconds. Whatever is killed heals."""
+LEFT_OVER_SECONDS = 8.0
 _LOG_BYTES = 10_000_000
 _STEP_SECONDS = 0.1
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -58,7 +60,7 @@ def only_one(lock: Path) -> Iterator[None]:
         yield
 
 
-def end_left_over(lock: Path, *, grace_seconds: float = GRACE_SECONDS) -> bool:
+def end_left_over(lock: Path, *, grace_seconds: float = LEFT_OVER_SECONDS) -> bool:
     """End the children of a supervisor that was killed; False if there are none."""
     with lock.open("a+", encoding="utf-8") as file:
         if _locks(file):
@@ -66,15 +68,18 @@ def end_left_over(lock: Path, *, grace_seconds: float = GRACE_SECONDS) -> bool:
         if not (group := int(_read(file) or 0)):
             raise AlreadyRunning(f"a process without a name holds {lock}")
         _end_group(group, lambda: not _signal_group(group, 0), grace_seconds)
-        _wait_until(lambda: _locks(file), max(grace_seconds, GRACE_SECONDS))
+        _wait_until(lambda: _locks(file), max(grace_seconds, LEFT_OVER_SECONDS))
         return True
 
 
 class Child:
     """A running process: its lines go to the terminal, prefixed, and to a log of bounded size."""
 
-    def __init__(self, command: Command, process: subprocess.Popen[str], log: Path) -> None:
+    def __init__(
+        self, command: Command, process: subprocess.Popen[str], log: Path, silent: Callable[[], bool]
+    ) -> None:
         self.name, self.log, self.process = command.name, log, process
+        self._silent = silent
         self._noise = command.noise
         self._reader = threading.Thread(target=self._relay, args=(process.stdout,), daemon=True)
         self._reader.start()
@@ -95,7 +100,8 @@ class Child:
                 text = _COLOUR.sub("", line.rstrip("\n"))
                 if self._noise is None or not self._noise.search(text):
                     log.emit(LogRecord(self.name, 0, "", 0, text, None, None))
-                    say(f"{self.name:<10} | {text}")
+                    if not self._silent():
+                        say(f"{self.name:<10} | {text}")
 
 
 @dataclass
@@ -109,7 +115,8 @@ class Supervisor:
     grace_seconds: float = GRACE_SECONDS
     _children: list[Child] = field(default_factory=list)
     _group: int = 0
-    _signals: int = 0
+    signals: list[int] = field(default_factory=list)
+    """What a person sent: the children have nothing more to say."""
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Supervisor]:
@@ -144,12 +151,13 @@ class Supervisor:
         if not self._group:
             self._group = process.pid
             _write(self._file, process.pid)
-        self._children.append(Child(command, process, self.logs / f"{command.name}.log"))
+        log = self.logs / f"{command.name}.log"
+        self._children.append(Child(command, process, log, lambda: bool(self.signals)))
         return self._children[-1]
 
     def wait_until(self, ready: Callable[[], bool]) -> bool:
         """True once `ready`; False if a signal came or a child ended before that."""
-        while not self._signals and self.dead() is None:
+        while not self.signals and self.dead() is None:
             if ready():
                 return True
             time.sleep(_STEP_SECONDS)
@@ -159,13 +167,14 @@ class Supervisor:
         """The child that ended although no signal asked for it."""
         return next((c for c in self._children if c.exit_code() is not None), None)
 
-    def _on_signal(self, _number: int, _frame: object) -> None:
-        self._signals += 1
+    def _on_signal(self, number: int, _frame: object) -> None:
+        self.signals.append(number)
 
     def _stop(self) -> None:
         if self._group:
-            signals = self._signals
-            _end_group(self._group, lambda: self._signals > signals or self._ended(), self.grace_seconds)
+            before = len(self.signals)
+            ended = lambda: len(self.signals) > before or self._ended()  # noqa: E731
+            _end_group(self._group, ended, self.grace_seconds)
         for child in self._children:
             child.wait()
 

@@ -72,6 +72,16 @@ def sweep(
     return len(swept), len(killed) + len(dead) + len(silent)
 
 
+def end_interrupted(instance: dg.DagsterInstance, ledger: Ledger, is_ours: Callable[[str], bool]) -> None:
+    """End our begun runs, by their id, as a person interrupted them, and give back what they hold."""
+    for run in instance.get_runs(dg.RunsFilter(statuses=[*BEGUN, dg.DagsterRunStatus.CANCELING])):
+        if is_ours(run.run_id):
+            ledger.release_run(run.run_id)
+            instance.report_run_canceled(run, "interrupted by a person")
+            # A run that still executes may have leased its next table meanwhile.
+            ledger.release_run(run.run_id)
+
+
 def _silent(instance: dg.DagsterInstance, holders: Collection[str], now: datetime) -> Iterator[dg.DagsterRun]:
     """Runs that hold nothing and have been silent: killed before they took work, or between two leases."""
     for record in instance.get_run_records(dg.RunsFilter(statuses=BEGUN)):

@@ -13,6 +13,7 @@ from domain.shared.error import InvalidInput, PerennialError
 from orchestration import registry
 from orchestration.cli import operations, queries, sandbox, work
 from orchestration.cli.check import check
+from orchestration.cli.interrupt import interrupts_handled
 from orchestration.cli.output import answer, say
 from orchestration.cli.plan import show_plan
 from orchestration.cli.status import status
@@ -93,7 +94,8 @@ def options(
 def main() -> None:
     """Run the command. A known error ends it with one message; only a bug shows a stack trace."""
     try:
-        app(prog_name="perennial")
+        with interrupts_handled():
+            app(prog_name="perennial")
     except BrokenPipeError:
         # `perennial … | head`: the reader has seen enough.
         sys.stderr.close()

@@ -23,7 +23,10 @@ def up() -> None:
     from orchestration.cli.up import run_up
 
     settings = load_settings()
-    raise typer.Exit(run_up(settings, before_start=lambda: prepare(settings)))
+    code = run_up(
+        settings, before_start=lambda: prepare(settings), after_stop=lambda: end_stopped_runs(settings)
+    )
+    raise typer.Exit(code)
 
 
 def prepare(settings: Settings) -> None:
@@ -37,6 +40,21 @@ def prepare(settings: Settings) -> None:
         domain.prepare(settings)
     with open_instance(settings) as instance:
         apply_pools(instance, registry.pools(settings), only_new=True)
+
+
+def end_stopped_runs(settings: Settings) -> None:
+    """End the runs of a daemon that was stopped. Those of commands go on; of a cluster's this process knows
+    nothing."""
+    if settings.env != "embedded":
+        return
+    from orchestration.instance import open_instance
+    from orchestration.presence import command_of, commands_folder, living_commands
+    from orchestration.services import open_ledger
+    from sensors.work_sweep import end_interrupted
+
+    living = living_commands(commands_folder(settings.home))
+    with open_instance(settings) as instance:
+        end_interrupted(instance, open_ledger(settings), lambda run_id: command_of(run_id) not in living)
 
 
 def api() -> None:

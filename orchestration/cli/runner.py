@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
-from domain.shared.error import PerennialError
 from orchestration import registry
+from orchestration.cli.interrupt import clean_up
 from orchestration.cli.output import say
 from orchestration.cli.progress import progress
-from orchestration.presence import Presence, command_of
+from orchestration.presence import Presence, command_of, commands_folder
 from orchestration.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from services.reconcile import RunStart, Unfinished
 
 
+T = TypeVar("T")
 NAMED = 6
 """Partitions of a run that are named on the terminal."""
 DAEMON_SILENT = 90.0
@@ -58,6 +62,7 @@ class Runner:
         note_origin(instance, self._job.name)
         self.started: list[RunStart] = []
         self._shown = ""
+        self._run_ids: list[str] = []
 
     def sweep(self, ledger: Ledger) -> None:
         """Do what the sweep sensor does; of commands that were killed, at once."""
@@ -93,6 +98,18 @@ class Runner:
 
         runs = self.instance.get_runs(dg.RunsFilter(tags={DISPATCH: dispatch_id}))
         return bool(runs) and all(run.is_finished for run in runs)
+
+    def give_up(self) -> str:
+        """Give back what the run of this moment has, and end it; return how many partitions this command
+        committed, by table."""
+        from orchestration.services import open_ledger
+        from sensors.work_sweep import end_interrupted
+
+        ledger = open_ledger(self.settings)
+        kept = ledger.completed_by(self._run_ids)
+        end_interrupted(self.instance, ledger, lambda run_id: run_id in self._run_ids)
+        self._presence.close()
+        return ", ".join(f"{table} {count:,}" for table, count in kept.items())
 
     def start(self, start: RunStart) -> RunEnd:
         from sensors.reconcile import run_request
@@ -131,33 +148,38 @@ class Runner:
             }
         with warnings.catch_warnings(), progress():
             warnings.simplefilter("ignore")
-            result = self._job.execute_in_process(
+            self._run_ids.append(self._presence.new_run_id())
+            execute = partial(
+                self._job.execute_in_process,
                 instance=self.instance,
                 asset_selection=[dg.AssetKey([domain, name]) for name in tables],
                 partition_key=partition,
                 tags=all_tags,
-                run_id=self._presence.new_run_id(),
+                run_id=self._run_ids[-1],
                 raise_on_error=False,
                 # Its events are in the instance; on a terminal they would bury the answer.
                 run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
             )
+            result = _in_a_thread(execute)
         failures = [event.step_failure_data for event in result.all_events if event.is_step_failure]
         # Steps that were skipped because another one failed have no error.
         errors = [(error, failure.user_failure_data) for failure in failures if (error := failure.error)]
-        if any(error.cls_name == "DagsterExecutionInterruptedError" for error, _ in errors):
-            raise Interrupted
         messages = [(data and data.description) or _first_line(error) for error, data in errors]
         return RunEnd(result.run_id, result.success, tuple(messages))
 
 
-class Interrupted(PerennialError):
-    """Ctrl-C or SIGTERM, which Dagster turns into a failed step: no reason to go on with the next run."""
+def _in_a_thread(work: Callable[[], T]) -> T:
+    """Do this while the main thread waits: it can end the process at any time (`interrupt.py`)."""
+    done: Future[T] = Future()
 
-    reason_code = "interrupted"
-    remedy = "give the same command again: it goes on with what is missing"
+    def body() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            done.set_exception(error)
 
-    def __init__(self) -> None:
-        super().__init__("interrupted; what was committed stays")
+    threading.Thread(target=body, name="run", daemon=True).start()
+    return done.result()
 
 
 def _first_line(error: SerializableErrorInfo) -> str:
@@ -176,12 +198,11 @@ def runner(settings: Settings) -> Iterator[Runner]:
     from orchestration.pools import apply_pools
 
     prepare_process()
-    try:
-        with open_instance(settings) as instance, closing(Presence(settings.home / "commands")) as presence:
-            apply_pools(instance, registry.pools(settings), only_new=True)
-            yield Runner(settings, instance, presence)
-    except KeyboardInterrupt as error:
-        raise Interrupted from error
+    with open_instance(settings) as instance, closing(Presence(commands_folder(settings.home))) as presence:
+        apply_pools(instance, registry.pools(settings), only_new=True)
+        run = Runner(settings, instance, presence)
+        with clean_up(run.give_up):
+            yield run
 
 
 def report_run(partitions: str, tables: Sequence[str], end: RunEnd) -> None:

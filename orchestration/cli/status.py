@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +15,7 @@ import typer
 from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput
 from domain.shared.health import in_utc, needs_person, summary, unobserved
+from orchestration.cli.interrupt import interrupts_raised
 from orchestration.cli.output import Json, answer, document
 from orchestration.environments import load_settings
 
@@ -98,13 +100,14 @@ def _watch(*, whole: bool) -> None:
     from orchestration.health import overview
 
     console = Console(highlight=False)
-    with Live(console=console, auto_refresh=False, screen=console.is_terminal) as live:
-        try:
-            while True:
-                live.update(_text(_lines(overview(load_settings()), whole=whole)), refresh=True)
-                time.sleep(SECONDS)
-        except KeyboardInterrupt:
-            return
+    with (
+        suppress(KeyboardInterrupt),
+        interrupts_raised(),
+        Live(console=console, auto_refresh=False, screen=console.is_terminal) as live,
+    ):
+        while True:
+            live.update(_text(_lines(overview(load_settings()), whole=whole)), refresh=True)
+            time.sleep(SECONDS)
 
 
 def _print(lines: list[Line]) -> None:

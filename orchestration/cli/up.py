@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import re
+import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
@@ -29,10 +30,15 @@ _ROUTINE = re.compile(
 """Lines of the daemon that repeat every few seconds, or announce what the next line reports."""
 
 
-def run_up(settings: Settings, *, before_start: Callable[[], None] = lambda: None) -> int:
-    """Run everything until a signal stops it (0) or until a part ends by itself (1).
+def run_up(
+    settings: Settings,
+    *,
+    before_start: Callable[[], None] = lambda: None,
+    after_stop: Callable[[], None] = lambda: None,
+) -> int:
+    """Run everything until a signal stops it (0, of Ctrl-C 130) or until a part ends by itself (1).
 
-    `before_start` is called while nothing else of this home runs, for example to apply pools.
+    `before_start` and `after_stop` are called while nothing else of this home runs.
     """
     sandboxes = [found for domain in enabled(settings) if (found := domain.sandbox(settings)) and found.port]
     children = settings.home / "up.group"
@@ -47,10 +53,16 @@ def run_up(settings: Settings, *, before_start: Callable[[], None] = lambda: Non
             "DAGSTER_RUN_STATUS_SENSOR_PROCESS_LIMIT": "25",
         }
         supervisor = Supervisor(children, environment, PROJECT_ROOT, settings.home / "logs")
-        return _supervise(supervisor, settings, sandboxes)
+        dead = _supervise(supervisor, settings, sandboxes)
+        after_stop()
+    if dead:
+        return 1
+    say("stopped: what was committed is kept; `perennial up` goes on with the rest")
+    return 128 + signal.SIGINT if signal.SIGINT in supervisor.signals else 0
 
 
-def _supervise(supervisor: Supervisor, settings: Settings, sandboxes: Sequence[Sandbox]) -> int:
+def _supervise(supervisor: Supervisor, settings: Settings, sandboxes: Sequence[Sandbox]) -> bool:
+    """Run until a signal comes, or a part ends by itself; return whether one did."""
     port = free_port()
     workspace = settings.dagster_home / "workspace.yaml"
     server = {"host": _LOOPBACK, "port": port, "location_name": LOCATION}
@@ -73,12 +85,7 @@ def _supervise(supervisor: Supervisor, settings: Settings, sandboxes: Sequence[S
                 f"{dead.name} ended by itself with exit code {dead.exit_code()}, so everything is stopped; "
                 f"its log: {dead.log}"
             )
-        else:
-            say("stopping …")
-    if dead:
-        return 1
-    say("stopped")
-    return 0
+    return dead is not None
 
 
 def sandbox_command(sandbox: Sandbox) -> Command:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
@@ -9,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Select, and_, case, delete, func, not_, or_, select
 
-from domain.shared.work import ACTIVE, CANCELLED, FAILED, Work
+from domain.shared.work import ACTIVE, CANCELLED, COMPLETED, FAILED, Work, split_key
 from resources.database.engine import reading, writing
 from resources.database.statements import rows_in
 from resources.ledger.context import LedgerContext
@@ -94,6 +95,13 @@ class Queries(LedgerContext):
         query = select(work_event).where(work_event.c.work_id == work_id).order_by(work_event.c.id)
         with reading(self.engine) as connection:
             return [Event(*row) for row in connection.execute(query)]
+
+    def completed_by(self, run_ids: Collection[str]) -> dict[str, int]:
+        """By table, how many keys these runs completed."""
+        query = select(work.c.key).where(work.c.status == COMPLETED)
+        with reading(self.engine) as connection:
+            keys = [row[0] for row in rows_in(connection, query, work.c.run_id, run_ids)]
+        return dict(sorted(Counter(split_key(key)[0] for key in keys).items()))
 
     def counts(self) -> dict[str, dict[str, int]]:
         """How many rows of each kind have each status."""

@@ -9,9 +9,10 @@ from typing import Literal
 from domain.shared.work import FAILED, RUNNING, Work
 from resources.database.engine import writing
 from resources.ledger.model import WORKER
+from resources.ledger.outcome import Outcome
 from resources.ledger.queries import Queries
 from resources.ledger.rows import Change, lock_ids, recorded_statuses
-from resources.ledger.settle import write_settled
+from resources.ledger.settle import settle, write_settled
 from resources.ledger.transitions import LEASE, orphaned
 
 
@@ -36,6 +37,12 @@ class SweepOperations(Queries):
             written = write_settled(connection, changes, clock_now)
         orphans = {change.before.id for change in changes}
         return [row for row in written if row.id in orphans]
+
+    def release_run(self, run_id: str) -> list[Work]:
+        """Give back what an interrupted run holds; whatever it still writes changes nothing."""
+        held = [row for row in self.running() if row.run_id == run_id]
+        released, _ = settle(self, [(row.id, row.fence, Outcome("release", "interrupted")) for row in held])
+        return released
 
 
 def _why_orphan(

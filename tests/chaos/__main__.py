@@ -10,8 +10,9 @@ faults  every kind of fault of the sandbox by itself, then `--rounds` rounds wit
         the calls.
 unsteady  `--rounds` times a source that fails a quarter of all calls in eight ways, and half of them:
         healed by two and by six backfills.
-kills   `--rounds` times kill -9 of the whole process group at a random moment, up to three in a row; a disk
-        that fills up; `perennial up` that loses a run's worker, its daemon and all its processes.
+kills   `--rounds` times kill -9 of the whole process group at a random moment, up to three in a row; twenty
+        times Ctrl-C; a disk that fills up; `perennial up` that loses a run's worker, its daemon and all its
+        processes.
 races   `--rounds` crowds: backfills, daily runs, healing and checks of overlapping days at once on one home,
         with maintenance in the middle and readers throughout; one crowd more on Postgres, where there is one.
 carbon  `--rounds` times each, on SQLite and on Postgres where there is one: a crowd of uploads and healing at
@@ -26,8 +27,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
+from functools import partial
 
-from tests.chaos import carbon_kills, carbon_races, faults, full_disk, kills, races, unsteady, up
+from tests.chaos import carbon_kills, carbon_races, faults, full_disk, interrupts, kills, races, unsteady, up
 from tests.chaos.carbon_home import carbon_homes
 from tests.chaos.market_checks import Baseline, baseline
 from tests.chaos.rounds import Round, fresh_seed, play_rounds
@@ -66,7 +68,8 @@ def _market_rounds(what: str, base: Baseline, number: int, seed: int) -> dict[st
             return unsteady.rounds(base, number)
         case "races":
             return races.rounds(base, number)
-    return kills.rounds(base, number, seed) | full_disk.rounds(base) | up.rounds(base)
+    ctrl_c: dict[str, Round] = {"ctrl-c": partial(interrupts.interrupt_commands, tries=20)}
+    return kills.rounds(base, number, seed) | ctrl_c | full_disk.rounds(base) | up.rounds(base)
 
 
 def _play(options: argparse.Namespace, rounds: Mapping[str, Round], seed: int) -> int:

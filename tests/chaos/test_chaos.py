@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from tests.chaos import carbon_kills, carbon_races, faults, full_disk, kills, races, unsteady
+from tests.chaos import carbon_kills, carbon_races, faults, full_disk, interrupts, kills, races, unsteady
 from tests.chaos.carbon_home import Homes, carbon_homes
 from tests.chaos.market_checks import Baseline, baseline
 from tests.chaos.rounds import fresh_seed, play_rounds
@@ -46,6 +46,11 @@ def test_backfill__source_fails_a_quarter_or_half_of_all_calls__converges(base: 
 
 def test_backfill__killed_at_random_moments__loses_and_doubles_nothing(base: Baseline) -> None:
     assert play_rounds("kills", {"twice": partial(kills.series, base, 2)}, fresh_seed()) == 0
+
+
+def test_commands__interrupted_at_random_moments__end_at_once_and_leave_nothing_leased() -> None:
+    rounds = {"ctrl-c": partial(interrupts.interrupt_commands, tries=20)}
+    assert play_rounds("kills", rounds, fresh_seed()) == 0
 
 
 def test_backfill__disk_fills_up__names_the_disk_and_heals_later(base: Baseline) -> None:

@@ -15,7 +15,7 @@ from domain.shared.backoff import Backoff
 from domain.shared.error import TransientResourceError
 from domain.shared.work import Kind
 from resources.ledger.client import Ledger
-from sensors.work_sweep import LONG_SILENT_AFTER, ORIGIN, SILENT_AFTER, STARTS_WITHIN, sweep
+from sensors.work_sweep import LONG_SILENT_AFTER, ORIGIN, SILENT_AFTER, STARTS_WITHIN, end_interrupted, sweep
 
 
 @dg.job
@@ -59,6 +59,29 @@ def test_sweep__run_holds_nothing_and_is_silent__is_ended_after_its_time(
     assert sweep(instance, ledger, now + patience - MINUTE) == (0, 0)
     assert sweep(instance, ledger, now + patience + MINUTE) == (0, 1)
     assert instance.get_run_by_id(run.run_id).is_finished
+
+
+def test_sweep__command_was_killed__its_run_is_ended_at_once(instance, ledger):
+    runs = [instance.create_run_for_job(at_work_job, status=dg.DagsterRunStatus.STARTED) for _ in range(2)]
+    dead = runs[0].run_id
+    assert sweep(instance, ledger, is_dead=lambda run_id: run_id == dead) == (0, 1)
+    ended = [instance.get_run_by_id(run.run_id).status for run in runs]
+    assert ended == [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.STARTED]
+
+
+def test_end_interrupted__run_holds_work__is_cancelled_and_its_work_given_back(instance, ledger):
+    ledger = ledger.with_kinds([FETCH])
+    runs = [instance.create_run_for_job(at_work_job, status=dg.DagsterRunStatus.STARTED) for _ in range(2)]
+    ours, other = (run.run_id for run in runs)
+    for run_id in (ours, other):
+        ledger.lease(FETCH.name, [f"day of {run_id}"], run_id, heartbeat=False).__enter__()
+    end_interrupted(instance, ledger, lambda run_id: run_id == ours)
+    ended = [instance.get_run_by_id(run.run_id).status for run in runs]
+    assert ended == [dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.STARTED]
+    assert {row.key: row.status for row in ledger.find(FETCH.name)} == {
+        f"day of {ours}": "queued",
+        f"day of {other}": "running",
+    }
 
 
 FETCH = Kind("fetch", transient=Backoff(base=timedelta(seconds=60)))

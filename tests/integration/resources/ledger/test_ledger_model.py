@@ -410,6 +410,21 @@ class LedgerModel(RuleBasedStateMachine):
         for row in waiting:
             self.expected.ends(self.expected.rows[row.id], "superseded", "superseded", self.clock())
 
+    @rule(pick=PICK)
+    def a_person_hurries(self, pick: int) -> None:
+        waiting = self.ledgers[0].find(status=WAITING)[: pick % 3]
+        assert [row.id for row in self.ledgers[1].hurry(waiting)] == sorted(row.id for row in waiting)
+        for row in waiting:
+            now = self.clock()
+            self.expected.waits(self.expected.rows[row.id], "queued", "hurried", not_before=now, dispatches=0)
+
+    @rule(run=st.sampled_from(RUNS))
+    def a_person_interrupts(self, run: str) -> None:
+        held = [r for r in self.expected.rows.values() if (r.status, r.run_id) == ("running", run)]
+        self.ledgers[1].release_run(run)
+        for row in held:
+            self.expected.ended(row, Ending("release"))
+
     @precondition(lambda self: self.expected.rows)
     @rule(
         pick=PICK,

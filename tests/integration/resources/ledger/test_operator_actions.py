@@ -172,3 +172,28 @@ def test_requested_by_person__row_has_other_reasons_by_now__is_still_found(ledge
     ledger.enqueue([WorkRequest(FILL, name, "h", reason_code="changed") for name in names])
     assert ledger.requested_by_person(rows.values()) == {rows[name] for name in names[1:]}
     assert ledger.requested_by_person([]) == frozenset()
+
+
+def test_hurry__row_waits_for_its_next_attempt__is_due_now_for_its_old_reason(ledger, clock):
+    leave_with(ledger, TransientResourceError("HTTP 503", reason_code="source_down"), "day")
+    [waits] = ledger.find(FILL)
+    [hurried] = ledger.hurry([waits])
+    assert (hurried.status, hurried.not_before) == ("queued", clock())
+    assert (hurried.reason_code, hurried.attempts) == ("source_down", 1)
+    assert not ledger.requested_by_person([hurried.id])
+    assert ledger.hurry([waits]) == [], "it is not as it was seen"
+
+
+def test_release_run__run_is_interrupted__gives_back_what_it_holds_and_its_late_answers_change_nothing(
+    ledger, clock
+):
+    held = lease(ledger, "a", "b", run="ours").__enter__()
+    held.complete("a")
+    held.check()
+    [released] = ledger.release_run("ours")
+    with pytest.raises(LeaseLost):
+        held.check()
+    assert (released.key, released.status, released.not_before) == ("b", "queued", clock())
+    assert (released.attempts, released.deaths, released.reason_code) == (0, 0, "interrupted")
+    assert ledger.get(released.id) == released
+    assert ledger.completed_by(["ours", "another"]) == {"a": 1}
