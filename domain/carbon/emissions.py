@@ -27,8 +27,8 @@ MAX_MG_OF_TYPE = 100_000_000_000_000_000
 """The mass of all results of a type and year: a hundred million tonnes. Each may be plausible by itself, and
 the sums of all types together have to fit into the tables."""
 
-UNMATCHED, RESULTS = "unmatched", "results"
-"""Keys in a record's detail: how many results have no factor, and how many there are."""
+UNMATCHED = "unmatched"
+"""Key in a record's detail: how many results have no factor."""
 
 FORMULA = packaged(__file__, "emissions")
 _PAIRS_AND_UNITS = """

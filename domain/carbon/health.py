@@ -11,7 +11,7 @@ from typing import Any
 from domain.carbon.feeds import FeedRead
 from domain.carbon.jobs import FEED_ENTRIES
 from domain.carbon.plan import NO_FILES, NOT_INDEXED, UNCOUNTED, UNKNOWN_TYPE, YEAR_LOCKED
-from domain.carbon.tables import EMISSIONS, year_of
+from domain.carbon.tables import REPORTS
 from domain.shared.health import Finding, Health, SourceFreshness
 from domain.shared.printable import printable
 from domain.shared.reasons import actions
@@ -62,11 +62,16 @@ def refused_file(path: str, report: str, at: datetime) -> Finding:
     return _broken(f"inbox/refused/{path}", "file_refused", printable(report), at)
 
 
-def without_factor(module: str, partition: str, unmatched: int, results: int) -> Finding:
-    """The finding about results of a type and year that no factor fits: the report lacks their mass."""
-    reason = f"{unmatched:,} of {results:,} results have no factor: their mass is missing in {module}"
-    one = _finding(f"{EMISSIONS.table}:{partition}", "explained", "without_factor", reason)
-    return replace(one, action=one.action.replace("YEAR", str(year_of(partition))))
+def without_factor(year: int, counts: Mapping[str, Mapping[str, int]]) -> Finding:
+    """The finding about results of a year that no factor fits, counted by module and type."""
+    modules = [
+        f"{module} ({', '.join(f'{name} {count:,}' for name, count in of.items())})"
+        for module, of in counts.items()
+    ]
+    total = sum(count for of in counts.values() for count in of.values())
+    have = "result has" if total == 1 else "results have"
+    reason = f"{total:,} {have} no factor, and no mass in the report: {', '.join(modules)}"
+    return _finding(f"{REPORTS.table}:{year}", "explained", "without_factor", reason)
 
 
 def replaced_file(subject: str, old: str, new: str, rows: tuple[int, int], at: datetime) -> Finding:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from domain.carbon.emissions import RESULTS, UNMATCHED, ImplausibleMass, calculate, sums_by_decision
+from domain.carbon.emissions import UNMATCHED, ImplausibleMass, calculate, sums_by_decision
 from domain.carbon.observed import Observed
 from domain.carbon.patience import UNSUMMED_SINCE, unsummed_since
 from domain.carbon.pipelines import newest_pipelines
@@ -45,16 +45,12 @@ def calculate_emissions(
         written = _written(carbon, partition, used)
         groups = sums_by_decision(written.sums)
         metadata = _metadata(groups, used)
-        counts = {
-            UNMATCHED: metadata["unmatched"],
-            RESULTS: pc.sum(groups.column("results"), min_count=0).as_py(),
-        }
         since = unsummed_since(seen, partition) or carbon.clock()
         return Built(
             partition,
             {EMISSIONS.name: written},
             inputs,
-            detail={UNSUMMED_SINCE: since.isoformat()} | counts,
+            detail={UNSUMMED_SINCE: since.isoformat(), UNMATCHED: metadata["unmatched"]},
             metadata=metadata,
             figures={EMISSIONS.name: figures(EMISSIONS, groups)},
             carried=_carried(seen, partition),

@@ -8,7 +8,7 @@ from datetime import timedelta
 from domain.carbon import health
 from domain.carbon.jobs import ALL_KINDS
 from domain.carbon.observed import Observed
-from domain.carbon.tables import DATA_ENTRIES, REPORTS, UNITS, name_of
+from domain.carbon.tables import DATA_ENTRIES, REPORTS, UNITS
 from domain.carbon.watchdog import Watch, watch
 from domain.shared.clock import machine_clock
 from domain.shared.error import PerennialError, TransientResourceError
@@ -42,18 +42,11 @@ def find_problems(carbon: CarbonService, seen: Observed | None = None) -> list[F
     unknown = inbox.unknown_entries()
     found += [health.unknown_inbox_entries(unknown)] if unknown else []
     found += [health.refused_file(*each) for each in inbox.refused_since(machine_clock() - REFUSED_FOR)]
-    found += _without_factor(carbon, seen)
+    found += [health.without_factor(*each) for each in count_without_factor(carbon, seen).items()]
     found += _replaced_files(carbon)
     missing = len(not_indexed(carbon.staging, carbon.store))
     found += [health.not_indexed_uploads(missing)] if missing else []
     return sorted(found, key=lambda f: f.rank)
-
-
-def _without_factor(carbon: CarbonService, seen: Observed) -> Iterator[Finding]:
-    modules = {name: kind.module for name, kind in carbon.catalogue.types.items()}
-    for partition, (unmatched, results) in count_without_factor(carbon, seen).items():
-        name = name_of(partition)
-        yield health.without_factor(modules.get(name, name), partition, unmatched, results)
 
 
 def _replaced_files(carbon: CarbonService) -> Iterator[Finding]:

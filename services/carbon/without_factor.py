@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from domain.carbon.emissions import RESULTS, UNMATCHED
+from domain.carbon.emissions import UNMATCHED
 from domain.carbon.observed import Observed
 from domain.carbon.report_state import types_with_changed_entries
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, UNITS, name_of, year_of
@@ -70,18 +70,23 @@ def find_without_factor(
     return WithoutFactor(rows.drop_columns(["kinds", "of_all"]).to_pylist(), of_all, results)
 
 
-def count_without_factor(carbon: CarbonService, seen: Observed) -> dict[str, tuple[int, int]]:
-    """Return by partition of results how many have no factor, and of how many; only where any has none.
+def count_without_factor(carbon: CarbonService, seen: Observed) -> dict[int, dict[str, dict[str, int]]]:
+    """Return by year, module and type how many results have no factor, where any has none.
 
-    As recorded with the results; where an earlier version did not record it, it is counted.
+    As recorded with the results; where an earlier version did not record it, they are counted.
     """
     states = {p: seen.state(EMISSIONS.table, p) for p in seen.partitions(EMISSIONS.table)}
     known = {p: state for p, state in states.items() if state.untouched and state.version.rows}
-    counts = {p: (s.detail[UNMATCHED], s.detail[RESULTS]) for p, s in known.items() if UNMATCHED in s.detail}
+    counts = {p: state.detail[UNMATCHED] for p, state in known.items() if UNMATCHED in state.detail}
     if others := [p for p in known if p not in counts]:
         from resources.lake.layout import sql_filter
 
-        sql = packaged(__file__, "results_counted").format(where=sql_filter(EMISSIONS, others))
-        for row in carbon.lake.query(sql, partitions={EMISSIONS.name: others}).to_pylist():
-            counts[row["partition"]] = row["unmatched"], row["results"]
-    return {partition: found for partition, found in sorted(counts.items()) if found[0]}
+        sql = packaged(__file__, "unmatched_by_partition").format(where=sql_filter(EMISSIONS, others))
+        found = carbon.lake.query(sql, partitions={EMISSIONS.name: others}).to_pylist()
+        counts |= {row["partition"]: row["unmatched"] for row in found}
+    nested: dict[int, dict[str, dict[str, int]]] = {}
+    for kind in carbon.catalogue.types.values():
+        for partition in sorted(p for p in counts if name_of(p) == kind.name and counts[p]):
+            of_year = nested.setdefault(year_of(partition), {})
+            of_year.setdefault(kind.module, {})[kind.name] = counts[partition]
+    return nested

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from domain.carbon.emissions import RESULTS, UNMATCHED
+from domain.carbon.emissions import UNMATCHED
 from domain.carbon.tables import EMISSIONS
 from services.carbon.findings import find_problems
 from tests.integration.services.carbon.carbon_app import FACTORS, PAPER, TRAIN, UNITS, YEAR, CarbonApp
 
 VIRGIN = PAPER + "ART,50,virgin\nSCI,5,virgin\n"
-MISSING = f"data_entry_emissions:paper|{YEAR}"
+MISSING = f"carbon_reports:{YEAR}"
 WITH_VIRGIN = FACTORS + 'paper,,"{""kind"": ""virgin""}",0.9,kg/kg,sample\n'
 
 
@@ -30,8 +30,9 @@ def test_status__results_without_a_factor__are_explained_until_a_factor_comes(ap
     app.upload_and_settle("data", VIRGIN, "--type", "paper")
     [(subject, found)] = without_factor(app).items()
     assert (subject, found.health) == (MISSING, "explained")
-    assert found.reason.startswith("2 of 3 results")
-    assert f"explain {YEAR} --without-factor" in found.action
+    assert found.reason.startswith("2 results")
+    assert found.reason.endswith("purchases (paper 2)")
+    assert "explain --without-factor" in found.action
     healed = app.run("heal")
     assert healed.code == 0, "it holds nothing up"
     app.upload_and_settle("factors", WITH_VIRGIN)
@@ -43,12 +44,9 @@ def test_status__results_that_an_earlier_version_recorded__are_counted(app: Carb
     provenance = app.carbon.provenance
     records = provenance.records([EMISSIONS.name]).values()
     provenance.record(
-        [
-            replace(one, detail={k: v for k, v in one.detail.items() if k not in (UNMATCHED, RESULTS)})
-            for one in records
-        ]
+        [replace(one, detail={k: v for k, v in one.detail.items() if k != UNMATCHED}) for one in records]
     )
-    assert without_factor(app)[MISSING].reason.startswith("2 of 3 results")
+    assert without_factor(app)[MISSING].reason.endswith(": purchases (paper 2)")
     assert len(without_factor(app)) == 1
 
 

@@ -103,7 +103,7 @@ def test_sentences__of_plan_and_findings__are_those_of_the_file(write_sentences:
     lines += map(
         of_finding,
         (
-            without_factor("travel", "plane|2025", 2, 7),
+            without_factor(2025, {"travel": {"plane": 2, "train": 1}, "cloud": {"ai_usage": 1}}),
             replaced_file("data_entries:plane|2025", "old.csv", "new.csv", (10, 9), NOON),
         ),
     )
