@@ -10,7 +10,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.policies.tags import DISPATCH, LONGEST_REASON, PIPELINE, REASON
+from assets.policies.tags import DISPATCH, LONGEST_REASON, ONLY, ONLY_NEEDED, PIPELINE, REASON
 from domain.shared.partition_words import partitions_in_words, reasons_in_words
 from domain.shared.table import ALL
 from domain.shared.verdict import Plan
@@ -130,6 +130,7 @@ def run_request(start: RunStart) -> dg.RunRequest:
     else:
         first, last = start.span
         tags |= {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
+        tags[ONLY] = ONLY_NEEDED  # the range may hold partitions that are whole
     return dg.RunRequest(
         run_key=start.dispatch_id,
         partition_key=partition,

@@ -11,6 +11,7 @@ from domain.shared.verdict import Plan, Verdict
 from domain.shared.work import Work
 
 BY_HAND = "see `perennial work show ID`, correct the cause, then `perennial work retry ID`"
+_WAITS = {"queued": "a run is to do it", "running": "a run does it", "deferred": "tried, and put off"}
 UNDER_WAY = ("queued", "deferred", "running")
 
 
@@ -95,7 +96,13 @@ def _work_finding(
     health: Health = "broken" if row.status == "failed" else "healing"
     code = row.reason_code or (verdict.reason_code if verdict else "") or row.status
     # Further lines of an error are its remedy; a finding has `action` for that.
-    why = row.error.splitlines()[0] if row.error else verdict.reason if verdict else row.status
+    why = (
+        row.error.splitlines()[0]
+        if row.error
+        else verdict.reason
+        if verdict
+        else _WAITS.get(row.status, row.status)
+    )
     if row.error and verdict and verdict.due and verdict.reason not in why:
         why = f"{why} ({verdict.reason})"
     next_attempt: datetime | None = row.not_before

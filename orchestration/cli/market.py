@@ -45,7 +45,7 @@ def _drive(json: bool) -> None:
     settings = load_settings()
     market = open_market(settings, write=True)
     with runner(settings) as run:
-        run_until_idle(MarketReconciler(market), run)
+        run_until_idle(MarketReconciler(market, ranges=True), run)
     found = find_problems(market)
     note = _today(market)
     open_ends = [f for f in found if f.health in ("broken", "stale", "healing")]

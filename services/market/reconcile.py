@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property, partial
 from operator import attrgetter
 
@@ -12,7 +14,7 @@ from domain.market.observed import Observed
 from domain.market.plan import FILL, REFRESH, take
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, DERIVED, REVISIONS
 from domain.shared.verdict import Plan, Verdict
-from domain.shared.work import split_key
+from domain.shared.work import WAITING, split_key
 from resources.ledger.client import Ledger
 from resources.ledger.model import Dispatch
 from services.market.history import PATIENCE
@@ -31,6 +33,8 @@ class MarketReconciler(Reconciler):
 
     market: MarketService
     references: bool = True
+    ranges: bool = False
+    """Whether older days that follow each other are one run: for a command that goes on with a backfill."""
     name: str = "market"
     kinds: tuple[str, ...] = (FILL, REFRESH)
 
@@ -70,8 +74,28 @@ class MarketReconciler(Reconciler):
         near = set(map(str, self.market.window()))
         found = send(limit=limit, only=lambda row: row.partition in near)
         room = min(limit - len(found), self.market.rules.limit - len(self._days_under_way(unfinished)))
-        if room > 0:
+        if room > 0 and self.ranges:
+            ranges = self._ranges(near)
+            found += send(
+                limit=room, group=lambda row: ranges[row.partition], only=lambda row: row.partition in ranges
+            )
+        elif room > 0:
             found += send(limit=room, only=lambda row: row.partition not in near)
+        return found
+
+    def _ranges(self, near: Collection[str]) -> dict[str, str]:
+        """Return by due older day the newest day of its range: open days that follow each other, of which the
+        same tables are due."""
+        now, tables = self.ledger.clock(), defaultdict[str, set[str]](set)
+        for row in self.ledger.current((FILL,)):
+            if row.status in WAITING and row.not_before <= now and row.partition not in near:
+                tables[row.partition].add(row.table)
+        calendar, found, later = self.market.calendar(), dict[str, str](), ""
+        for day in sorted(tables, reverse=True):
+            apart = calendar.between(date.fromisoformat(day), date.fromisoformat(later or day))
+            follows = later and len(apart) == 2 and tables[day] == tables[later]
+            found[day] = found[later] if follows else day
+            later = day
         return found
 
     def _days_under_way(self, unfinished: Unfinished) -> set[str]:
@@ -87,17 +111,19 @@ class MarketReconciler(Reconciler):
         )
 
     def starts(self, plan: Plan, dispatches: Sequence[Dispatch]) -> list[RunStart]:
-        days = sorted({d.rows[0].partition for d in dispatches if d.rows[0].kind == FILL})
+        days = sorted({row.partition for d in dispatches for row in d.rows if row.kind == FILL})
         states = self.market.states(ADJUSTED_FROM, days) if days else {}
         waiting = {v.key for v in plan.verdicts if v.blocked}
         starts = []
         for one in dispatches:
-            tables = [row.table for row in one.rows]
-            day = one.rows[0].partition
+            tables = list(dict.fromkeys(row.table for row in one.rows))
+            days = sorted({row.partition for row in one.rows})
             if self._fetched.intersection(tables):
                 # The run of a day ends with what can be derived from it.
-                adjusted = [ADJUSTED_DAILY.table] if derivable(tables, day, states) else []
-                more = [name for name in (*adjusted, *OF_ANY_DAY) if f"{name}:{day}" not in waiting]
-                tables = list(dict.fromkeys([*tables, *more]))
+                can = all(derivable(tables, day, states) for day in days)
+                adjusted = [ADJUSTED_DAILY.table] if can else []
+                more = (*adjusted, *OF_ANY_DAY)
+                tables += [t for t in more if not waiting.intersection(f"{t}:{day}" for day in days)]
+                tables = list(dict.fromkeys(tables))
             starts.append(start_of(self.name, one, tables))
         return starts

@@ -11,7 +11,7 @@ from domain.shared.error import TransientResourceError
 from domain.shared.work import Work, WorkRequest
 from services.market import history
 from services.market.reconcile import MarketReconciler
-from services.reconcile import RunStart, observe_and_enqueue
+from services.reconcile import RunStart, observe_and_enqueue, reconcile
 from tests.breaking import break_lake
 from tests.integration.services.market.market_app import FETCHED, PREPARED, TODAY, MarketApp
 
@@ -299,3 +299,22 @@ def test_reconcile__older_days_under_way__sends_a_day_of_the_window(app: MarketA
     unfinished = {start.dispatch_id for start in app.reconcile().starts}
     app.drop(TABLE, TODAY)
     assert [start.partitions[0] for start in app.reconcile(unfinished).starts] == [TODAY]
+
+
+def test_heal__many_older_days_left__takes_them_in_ranges(app: MarketApp) -> None:
+    """A person waits: each run costs seconds. The day between was done by nobody, so the range ends there."""
+    left_behind(app)
+    skipped = app.newest(f"{TABLE}:{LEFT[6]}")
+    app.market.ledger.cancel(skipped.id)
+    starts = reconcile(MarketReconciler(app.market, ranges=True)).starts
+    assert [start.partitions for start in starts] == [tuple(LEFT[7:]), tuple(LEFT[:6])]
+    assert [start.tables[0] for start in starts] == [TABLE, TABLE]
+
+    app.later(minutes=20)
+    done = app.run("market", "heal")
+    with app.instance() as instance:
+        firsts = [run.tags.get("dagster/asset_partition_range_start") for run in instance.get_runs()]
+    assert [first for first in firsts if first in LEFT] == [LEFT[0], LEFT[7]], done.err
+    assert {row.status for row in app.work(f"{TABLE}:2024-08")} == {"completed", "cancelled"}
+    assert app.rows(TABLE, LEFT[0]) > 0
+    assert app.rows(TABLE, LEFT[6]) == 0

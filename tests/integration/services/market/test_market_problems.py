@@ -20,7 +20,7 @@ from domain.market.plan import FILL
 from domain.shared.clock import machine_clock
 from resources.database.schema import VERSION_TABLE
 from tests.breaking import break_lake
-from tests.integration.services.market.market_app import TODAY, MarketApp
+from tests.integration.services.market.market_app import PREPARED, TODAY, MarketApp
 from tests.problems import Problem, assert_first, assert_named
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # pyiceberg's, about a lake broken on purpose
@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[4]
 TABLE = "normalized_adj_factor"
 KEY = f"{TABLE}:{TODAY}"
 SUBJECT = f"{TABLE}: {TODAY}"
+LONG_AGO = PREPARED[1]
 HEAL = "`perennial market heal`"
 
 
@@ -66,6 +67,12 @@ def worker_killed(app: MarketApp) -> None:
 
 def lease(app: MarketApp, run: str) -> None:
     app.market.ledger.lease(FILL, [KEY], run, heartbeat=False).__enter__()
+
+
+def day_half_left_long_ago(app: MarketApp) -> None:
+    """Before a narrow gap window; `test_market_older_days.py` has one of 300 days ago."""
+    app.set(PERENNIAL_GAP_WINDOW_DAYS="1", PERENNIAL_GAP_LIMIT="1")
+    break_lake(app.home, f"market.{TABLE}", "--drop-half", LONG_AGO)
 
 
 @contextlib.contextmanager
@@ -149,6 +156,9 @@ PROBLEMS = {
     ),
     "half a day today": Problem(
         day_half_left, "healing", "incomplete", HEAL, SUBJECT, effects=frozenset({"inputs_changed"})
+    ),
+    "half a day last year": Problem(
+        day_half_left_long_ago, "healing", "incomplete", HEAL, f"{TABLE}: {LONG_AGO}"
     ),
     "a corrupt file": Problem(
         lambda app: break_lake(app.home, f"market.{TABLE}", "--rot-file", TODAY),
