@@ -79,8 +79,10 @@ def _outdated(catalogue: Catalogue, records: Records) -> set[str]:
         if any(one.inputs.get(name) != fetched[name].get(day, NOTHING) for name in ADJUSTED_FROM):
             found.add(day)
     for day, one in covered.items():
-        # What follows the version is how it was judged, by a stock list that grows.
-        if any(one.inputs.get(n, "").split(" ", 1)[0] != of.get(day, NOTHING) for n, of in fetched.items()):
+        # What follows the version is how it was judged, by a stock list that grows. A table that is new has
+        # no version of the day.
+        before = {name: text.split(" ", 1)[0] for name, text in one.inputs.items()}
+        if any(before.get(name, NOTHING) != of.get(day, NOTHING) for name, of in fetched.items()):
             found.add(day)
     return found
 

@@ -83,7 +83,7 @@ def test_daily__source_down__is_reported_everywhere_and_heals(app: MarketApp) ->
 
     watched = app.run("check", "market")
     assert watched.code == 1
-    assert watched.out.startswith(f"ALERT market: {FETCH} of {TODAY} is missing (0 of ")
+    assert watched.out.startswith(f"ALERT market: {FETCH} of {TODAY} is missing (its ")
     assert "tushare.adj_factor: adj_factor failed after 3 retries" in watched.out
     assert watched.out.count("\n") == 1
 
