@@ -156,4 +156,5 @@ def test_freshness_sensor__source_fails_and_recovers__reports_each_once(app: Mar
     reported = [
         [(e.asset_key, e.check_name, e.passed) for e in tick.asset_events] for tick in (red, again, green)
     ]
-    assert reported == [[(key, "fresh", False)], [], [(key, "fresh", True)]]
+    turned = [[(key, name, passed) for name in ("fresh", "whole_day")] for passed in (False, True)]
+    assert reported == [turned[0], [], turned[1]]
