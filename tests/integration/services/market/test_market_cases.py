@@ -158,6 +158,7 @@ def test_backfill__source_has_fewer_rows_by_force__keeps_the_day(app: MarketApp)
 
     said = app.run(*again)
     assert f"1 kept, as the source has fewer rows now (normalized_daily {TODAY})" in said.out
+    app.later(minutes=1)
     accepted = app.run(*again, "--accept-thinner")
     assert accepted.code == 0, accepted.err
     assert accepted.out.startswith(
