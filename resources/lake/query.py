@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, TypedDict, TypeVar
 
@@ -73,13 +74,7 @@ class Query:
                 try:
                     found = read(connection.sql(query, params=how.get("params")))
                 except duckdb.CatalogException as error:
-                    # DuckDB would suggest its own tables, people want ours.
-                    tables = ", ".join(sorted(known))
-                    raise InvalidInput(
-                        f"the query cannot be run: {str(error).splitlines()[0]}",
-                        reason_code="invalid_sql",
-                        remedy=f"tables: {tables}",
-                    ) from error
+                    raise _unknown_table(error, known) from error
             connection.rollback()
             return found
 
@@ -120,6 +115,18 @@ def check_reading(query: str) -> frozenset[str]:
     if not _READING_NODES.issuperset(_NODE.findall(tree)):
         raise _no_reading("a query must not write, not even inside WITH")
     return frozenset(name.lower() for name in _BARE.findall(tree))
+
+
+def _unknown_table(error: duckdb.Error, known: Iterable[str]) -> InvalidInput:
+    """DuckDB would suggest its own tables, people want ours."""
+    message, names = str(error).splitlines()[0], sorted(known)
+    asked = re.search(r"with name (\S+) does not exist", message)
+    near = get_close_matches(asked[1], [n.rpartition(".")[2] for n in names], n=1) if asked else []
+    return InvalidInput(
+        f"the query cannot be run: {message}",
+        reason_code="invalid_sql",
+        remedy=f"{f'did you mean {near[0]}? ' if near else ''}tables: {', '.join(names)}",
+    )
 
 
 def _no_reading(what: str) -> InvalidInput:

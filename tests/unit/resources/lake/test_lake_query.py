@@ -206,3 +206,11 @@ def test_sql__table_without_its_namespace__is_found(lake: Lake) -> None:
 def test_stream__result__is_read_in_batches(lake: Lake) -> None:
     total = lake.stream("SELECT range AS n FROM range(300_000)", lambda rows: [b.num_rows for b in rows])
     assert (sum(total), len(total) > 1) == (300_000, True)
+
+
+@pytest.mark.parametrize("name", ["price", "market.price"])
+def test_sql__table_nearly_named__names_the_one_that_is_meant(lake: Lake, name: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        lake.sql(f"SELECT * FROM {name}")
+    assert caught.value.reason_code == "invalid_sql"
+    assert caught.value.remedy.startswith("did you mean prices? tables: ")
