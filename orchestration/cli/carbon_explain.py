@@ -115,6 +115,8 @@ def _show_without_factor(
 
 
 def _explanation(quantity: str, row: dict[str, Any]) -> Iterator[str]:
+    from domain.carbon.fallbacks import is_fallback
+
     mass = "no mass" if row["kg_co2e"] is None else f"{row['kg_co2e']:,.3f} kg"
     entry = row["entry_id"] or "an entry that is gone"
     yield f"{mass}  {row['data_entry_type']}, {row['emission_type']}, {row['unit_id']}, {entry}"
@@ -132,6 +134,8 @@ def _explanation(quantity: str, row: dict[str, Any]) -> Iterator[str]:
         source = row["factor_source"] or "no source"
         keys = f" for {_pairs(row['factor_words'])}" if row["factor_words"] != "{}" else ""
         yield f"    × {_formatted(row['factor_value'])} {row['factor_unit']}{keys} ({factor}: {source})"
+        if not row["entry_changed"] and is_fallback(row["classification"], row["factor_words"]):
+            yield f"    a fallback: no factor is for {_pairs(row['classification'])}"
         yield _origin(row, "factor", row["factor_from"])
 
 

@@ -115,6 +115,11 @@ def test_report__fallback_factors__are_named_with_their_part_of_the_total(app: C
     assert app.run("report", YEAR, "--json").json["fallbacks"] == []
 
 
+def test_explain__of_a_result_with_a_fallback_factor__says_so(app: CarbonApp) -> None:
+    assert "a fallback: no factor is for country FR" in app.run("explain", YEAR, "--unit", "ART").out
+    assert "a fallback" not in app.run("explain", YEAR, "--unit", "PHY").out
+
+
 def test_receipt__of_data__names_fallbacks_also_of_factors_that_wait(empty_app: CarbonApp) -> None:
     app = empty_app
     assert app.upload("units", UNITS).code == 0

@@ -212,6 +212,12 @@ def university(units: int = 300, levels: int = 6) -> World:
     world.before = {2023: [m * 117 // 100 for m in total], 2024: [m * 108 // 100 for m in total]}
     world.old = {"waste": "a new file of waste 2025 came on 1 March 2026"}
     world.notes = ("data_entry_emissions waste|2025 is not up to date: data_entries changed",)
+    world.fallbacks = (
+        Fallback("electricity", '{"mix":"campus plant"}', '{"mix":"grid"}', 3, 6, 7 * 10**9),
+        Fallback(
+            "goods", '{"category":"Café & apéro, éditions spéciales"}', '{"category":"other"}', 9, 9, 10**8
+        ),
+    )
     origins = (
         ("electricity", "National grid operator, residual mix 2024, location based"),
         ("plane", "Defra/DESNZ greenhouse gas reporting: conversion factors 2025, business travel – air"),
