@@ -8,7 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from domain.market.catalogue import Endpoint
-from domain.market.completeness import EMPTY_ANSWER, NOT_ANNOUNCED, THINNER, Judgement, is_thinner, judge
+from domain.market.completeness import (
+    EMPTY_ANSWER,
+    NOT_ANNOUNCED,
+    STOCK_LIST_MISSING,
+    THINNER,
+    Judgement,
+    is_thinner,
+    judge,
+)
 from domain.market.trading import calendar_owed, published_at, shanghai
 from domain.shared.error import InvalidInput, TransientResourceError
 from domain.shared.state import PartitionState
@@ -69,7 +77,7 @@ def stock_list_missing(where: str) -> TooEarly:
     """Return the error of a day that waits: how many rows it must have is unknown."""
     return TooEarly(
         f"{where}: waiting for stock_basic, which says how many rows there must be",
-        reason_code="stock_list_missing",
+        reason_code=STOCK_LIST_MISSING,
         remedy="materialise normalized_stock_basic",
     )
 

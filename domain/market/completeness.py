@@ -15,6 +15,8 @@ REFETCH_AFTER = (timedelta(hours=1), timedelta(hours=6), timedelta(hours=24))
 EMPTY_ANSWER = "empty_answer"
 """Reason code of an empty answer that may still be filled: no failure of the source."""
 NOT_ANNOUNCED = "not_announced"
+STOCK_LIST_MISSING = "stock_list_missing"
+"""Reason code of a day that waits until its rows can be counted: nothing was asked."""
 EXPLAINED_AFTER = 2
 """How often the same partial day must be fetched before it counts as explained."""
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 
 from domain.market.catalogue import catalogue
+from domain.market.completeness import STOCK_LIST_MISSING
 from domain.market.freshness import freshness
 from domain.market.history import ranges
 from domain.market.plan import EARLY, EXPLAINED
@@ -65,7 +66,7 @@ def _with_causes(found: Sequence[Finding]) -> Iterator[Finding]:
         cause = None
         if table in derived:
             cause = by_day.get(day)
-        elif finding.reason_code in (INPUT_MISSING, "stock_list_missing") and references:
+        elif finding.reason_code in (INPUT_MISSING, STOCK_LIST_MISSING) and references:
             cause = references[0].subject
         elif table in of_source:
             first = (

@@ -84,7 +84,7 @@ class HttpClient:
     def close(self) -> None:
         """Closes the idle connections; the client stays usable."""
         while self._idle:
-            self._idle.pop().close()
+            _close(self._idle.pop())
 
     def send(self, call: Call) -> bytes:
         """The whole body of a successful answer."""
@@ -103,7 +103,7 @@ class HttpClient:
                     raise self._refusal(response, call, deadline)
                 yield from self._body(response, call, deadline)
         except BaseException:
-            session.close()
+            _close(session)
             raise
         self._idle.append(session)
 
@@ -226,3 +226,14 @@ class HttpClient:
 
     def _text(self, path: str, text: str) -> str:
         return f"{path}: {self.clean(text)} ({self.shown_url})"
+
+
+def _close(session: requests.Session) -> None:
+    """Close a session and its connections, which `Session.close` leaves to the garbage collector: an error
+    that is kept until its run ends would keep its connection open."""
+    for adapter in session.adapters.values():
+        if isinstance(adapter, HTTPAdapter):
+            pools = adapter.poolmanager.pools
+            for pool in [pools[key] for key in pools.keys()]:  # noqa: SIM118 - no mapping: it cannot be iterated
+                pool.close()
+    session.close()

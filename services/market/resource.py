@@ -26,3 +26,8 @@ class MarketResource(dg.ConfigurableResource):
             known = _COMPARISONS.setdefault(settings.catalog_url, self._opened.comparison)
             self._opened.comparison = known
         return self._opened
+
+    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002
+        """A command makes many runs in one process: the connections of those that ended are closed."""
+        if self._opened is not None:
+            self._opened.disconnect()

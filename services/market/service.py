@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import pyarrow as pa
 
 from domain.market.catalogue import Catalogue, Endpoint
-from domain.market.completeness import EMPTY_ANSWER, NOT_ANNOUNCED, THINNER
+from domain.market.completeness import EMPTY_ANSWER, NOT_ANNOUNCED, STOCK_LIST_MISSING, THINNER
 from domain.market.history import History
 from domain.market.observed import Observed, Rules
 from domain.market.plan import FILL, judge_day, needs_work, plan, window, years_wanted
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from resources.tushare.client import TushareClient
     from services.market.asking import KeptAnswers
 
-NO_FAILURE = (EMPTY_ANSWER, NOT_ANNOUNCED, THINNER)
+NO_FAILURE = (EMPTY_ANSWER, NOT_ANNOUNCED, STOCK_LIST_MISSING, THINNER)
 """Reason codes of answers that are not kept, though the source did answer."""
 LEADING = "SSE"
 """The exchange whose open days are the market's."""
@@ -71,6 +71,11 @@ class MarketService:
     def source(self) -> TushareClient:
         """Connected at the first use: processes that only read never load the client."""
         return self.connect()
+
+    def disconnect(self) -> None:
+        """Close idle connections to the source."""
+        if "source" in vars(self):
+            self.source.close()
 
     def calendar(self) -> TradingCalendar:
         """What the lake's calendar says; an unreadable one says nothing and is fetched again by the plan."""

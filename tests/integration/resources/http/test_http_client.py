@@ -93,6 +93,14 @@ def test_send__server_closed_the_connection_in_between__opens_another(
     assert server.connections == 3
 
 
+def test_send__error_kept__keeps_no_connection_open(server: WireServer, client: HttpClient) -> None:
+    """A run keeps the errors of thousands of days, and a process may have a thousand files open."""
+    server.answer = lambda _: Reply(b"no", status="500 Internal Server Error")
+    with pytest.raises(Failing) as kept:
+        client.send(CALL)
+    assert server.finish_connections(), kept.value
+
+
 def test_send__concurrent_calls__keep_as_many_connections_as_threads(
     server: WireServer, client: HttpClient
 ) -> None:

@@ -65,10 +65,11 @@ class WireServer:
         for thread in self._threads:
             thread.join(5)
 
-    def finish_connections(self) -> None:
-        """Returns when every connection that was to be closed is closed."""
+    def finish_connections(self) -> bool:
+        """Waits until every connection that was to be closed is closed; whether all are."""
         for thread in self._threads[1:]:
             thread.join(5)
+        return not any(thread.is_alive() for thread in self._threads[1:])
 
     def _accept(self) -> None:
         while not self._over.is_set():

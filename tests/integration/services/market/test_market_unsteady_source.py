@@ -67,6 +67,17 @@ def test_stock_list__one_call_fails__only_it_is_repeated_by_the_next_run(impatie
     assert not list((app.home / "answers").rglob("*.arrow"))
 
 
+def test_materialize__no_stock_list__waits_without_a_call(app: MarketApp) -> None:
+    app.drop("normalized_daily", TODAY)
+    lake, name = app.market.lake, f"market.{STOCKS}"
+    lake.replace(name, ["ALL"], lake.tables[name].schema.empty_table(), allow_empty=True)
+    with app.instance() as instance:
+        assert not app.materialize(instance, ["normalized_daily"], TODAY).success
+    row = app.newest(f"normalized_daily:{TODAY}")
+    assert (row.status, row.reason_code, app.calls()) == ("deferred", "stock_list_missing", 0)
+    assert all(one.last_failure is None for one in app.market.source_freshness())
+
+
 def test_backfill__no_stock_list__fetches_what_is_not_counted_by_it_and_asks_for_nothing_else(
     impatient: MarketApp,
 ) -> None:
