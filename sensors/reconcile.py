@@ -104,7 +104,7 @@ def _requests(
     context: dg.SensorEvaluationContext | dg.ScheduleEvaluationContext, found: Reconciliation
 ) -> list[dg.RunRequest]:
     if found.starts:
-        context.log.info("found %s partitions: %s", len(found.plan.verdicts), states_in_words(found.plan))
+        context.log.info("found %s", states_in_words(found.plan))
     for start in found.starts:
         made = "" if start.partitions == (ALL,) else f" of {partitions_in_words(start.partitions)}"
         context.log.info("start a run%s (%s): %s", made, start.reason, ", ".join(start.tables))
@@ -153,6 +153,8 @@ def nothing_to_start(found: Reconciliation) -> str:
 
 
 def states_in_words(plan: Plan) -> str:
-    """How many partitions are in which state, the most frequent first: "38 healthy, 4 waiting"."""
+    """How many partitions are in which state: "all 42 partitions are healthy", "38 healthy, 4 waiting"."""
     counted = Counter(verdict.state for verdict in plan.verdicts).most_common()
+    if len(counted) == 1:
+        return f"all {counted[0][1]} partitions are {counted[0][0]}"
     return ", ".join(f"{count} {state}" for state, count in counted) or "no partition is known yet"

@@ -10,7 +10,7 @@ COLUMNS_SHOWN = 40
 BARS_SHOWN = 12
 SHOWN_AT_ONCE = 1000
 """Characters of Markdown that Dagster's UI shows without a click."""
-_WIDTH, _HEIGHT, _WIDEST_COLUMN = 480, 60, 24
+_WIDTH, _HEIGHT, _WIDEST_COLUMN = 360, 60, 24
 _LINE, _NAMES, _BARS, _LONGEST_NAME = 14, 170, 130, 18
 
 

@@ -12,8 +12,8 @@ from domain.shared.state import FIGURES
 from services.partitions import PartitionReport
 
 
-def report_metadata(report: PartitionReport) -> dict[str, Any]:
-    """What people look for first comes first; the plot of `figures` is with them."""
+def report_metadata(report: PartitionReport, plot: str = "") -> dict[str, Any]:
+    """What people look for first comes first, with a plot of the partitions before."""
     of_all = report.table.partition_kind == "none"
     kept = report.outcome == "kept"
     shown: dict[str, Any] = {
@@ -21,6 +21,8 @@ def report_metadata(report: PartitionReport) -> dict[str, Any]:
         "dagster/row_count" if of_all else "dagster/partition_row_count": report.version.rows,
         **judged(report),
     }
+    if plot:
+        shown["rows_of_recent_days"] = dg.MetadataValue.md(plot)
     if report.figures is not None:
         shown |= figure_metadata(report.figures, report.before.detail.get(FIGURES))
     for name, value in report.metadata.items():

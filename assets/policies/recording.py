@@ -148,8 +148,7 @@ class Recorder:
         if report.outcome == "closed":
             return {"closed": True}
         before = sorted((p, rows) for p, rows in self.recent.items() if p <= report.partition)
-        plot = {"rows_of_recent_days": dg.MetadataValue.md(column_chart(before))} if len(before) > 1 else {}
-        return plot | report_metadata(report)
+        return report_metadata(report, column_chart(before) if len(before) > 1 else "")
 
 
 def lines(reports: Sequence[PartitionReport]) -> Iterator[str]:

@@ -46,6 +46,7 @@ def first_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         gap_window_days=_window(now.date()),
         daily_at=tick.time(),
         tushare_retry_delays=(1.0, 1.0),
+        carbon_years=(2015, 2032),
     )
     running = Running(settings, ticks_at=tick)
     try:

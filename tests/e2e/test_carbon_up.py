@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 
+from assets.policies.tags import PIPELINE
 from tests.e2e.running import Running
 from tests.integration.services.carbon.carbon_app import FACTORS, PAPER, TRAIN, UNITS
 
@@ -31,7 +33,7 @@ def test_upload__factor_file__becomes_a_report_under_one_tag(page: Page, up: Run
     reported = _upload(up, tmp_path, "factors", FACTORS.replace(",8,g/km", ",9,g/km"))
     up.wait(lambda: _total(up) == TOTAL + 2_000_000, 90, "the report after the new factors")
 
-    tag = {"key": "perennial/pipeline", "value": reported["pipeline"]}
+    tag = {"key": PIPELINE, "value": reported["pipeline"]}
 
     def done() -> list[dict[str, Any]]:
         runs = up.runs(tags=[tag])
@@ -47,7 +49,7 @@ def test_upload__factor_file__becomes_a_report_under_one_tag(page: Page, up: Run
         "factor_versions",
         "factors",
     ]
-    page.goto(f"/runs?q[0]=tag%3Aperennial%2Fpipeline%3D{reported['pipeline']}")
+    page.goto(f"/runs?q[0]=tag%3A{quote(PIPELINE, safe='')}%3D{reported['pipeline']}")
     for run in runs:
         page.get_by_text(run["runId"][:8]).first.wait_for()
     page.goto(f"/assets/carbon/data_entry_emissions?view=partitions&partition=train%7C{YEAR}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from assets.market.tables import weekdays
+from assets.policies.tags import DISPATCH, ONLY
 from orchestration.domains.market import market_settings
 from sandbox.exchange import Exchange
 from tests.e2e.running import DAILY, Running
@@ -37,7 +38,7 @@ def test_click__one_day_of_one_table__is_materialized(page: Page, up: Running):
 
     def clicked() -> list[dict[str, Any]]:
         # A day by clicking has the tags of a backfill; dispatched runs have none of these.
-        return [r for r in up.runs(statuses=["SUCCESS"]) if "perennial/dispatch" not in r["tags"]]
+        return [r for r in up.runs(statuses=["SUCCESS"]) if DISPATCH not in r["tags"]]
 
     (run,) = up.wait(clicked, 90, "the clicked run")
     assert run["tables"] == {DAILY}
@@ -50,10 +51,8 @@ def test_click__month_of_all_daily_tables__is_one_run(page: Page, up: Running):
     last = date.fromisoformat(up.days()[0]).replace(day=1) - timedelta(days=1)
     first = last.replace(day=1)
     keys = weekdays(first).get_partition_keys_in_range(_range(first, last))
-    page.goto("/asset-groups")
-    page.locator(".CodeMirror").first.click()
-    page.keyboard.insert_text('group:market and tag:"perennial/partition"="day"')
-    page.keyboard.press("Enter")
+    page.goto("/jobs")
+    page.get_by_text("market_backfill_job", exact=True).click()
     page.get_by_role("button", name="Materialize all").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_text("materialize 7 assets").wait_for()
@@ -69,7 +68,7 @@ def test_click__month_of_all_daily_tables__is_one_run(page: Page, up: Running):
         return runs if runs and all(r["endTime"] for r in runs) else []
 
     (run,) = up.wait(ended, 150, "the backfill")
-    assert (run["status"], run["tables"]) == ("SUCCESS", set(BY_DAY))
+    assert (run["status"], run["tables"], run["tags"][ONLY]) == ("SUCCESS", set(BY_DAY), "needed")
     open_days = [str(d) for d in Exchange().open_days(first, last)]
     rows = {day: v.rows for day, v in up.versions(open_days).items()}
     assert all(count > 5_000 for count in rows.values())
