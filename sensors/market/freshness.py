@@ -59,14 +59,18 @@ def market_freshness_sensor(
                 },
             )
         )
-    events += _whole_days(market, known, seen)
-    unhealthy = [s for s in seen if s in tables and not seen[s].startswith("healthy")]
+    for found in _whole_days(market, known, seen):
+        days, why = found.metadata["first_and_last"].value, found.metadata["reason"].value
+        context.log.info("%s: wrong days %s: %s", found.asset_key.path[-1], days, why)
+        events.append(found)
+    silent = [s for s in seen if s in tables and not seen[s].startswith("healthy")]
+    wrong = [name for name in seen if name not in tables and seen[name]]
+    parts = [f"these sources do not answer: {', '.join(silent)}"] if silent else []
+    parts += [f"these tables have wrong days: {', '.join(wrong)}"] if wrong else []
     return dg.SensorResult(
         asset_events=events,
         cursor=json.dumps(seen),
-        skip_reason=f"these sources do not answer: {', '.join(unhealthy)}"
-        if unhealthy
-        else f"all {len(tables)} sources are fresh",
+        skip_reason="; ".join(parts) or f"all {len(tables)} sources are fresh, every day is whole",
     )
 
 
