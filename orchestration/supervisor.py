@@ -25,7 +25,7 @@ from typing import IO
 
 from domain.shared.error import PerennialError
 
-GRACE_SECONDS = 1.0
+GRACE_SECONDS = 0.5
 """A person who presses Ctrl-C has the prompt back within two seconds. Whatever is killed heals."""
 LEFT_OVER_SECONDS = 8.0
 _LOG_BYTES = 10_000_000

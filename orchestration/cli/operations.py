@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from orchestration import registry
+from orchestration.cli.interrupt import leave_at_once
 from orchestration.cli.output import Json, answer, document, table
 from orchestration.environments import load_settings
 
@@ -26,7 +27,7 @@ def up() -> None:
     code = run_up(
         settings, before_start=lambda: prepare(settings), after_stop=lambda: end_stopped_runs(settings)
     )
-    raise typer.Exit(code)
+    leave_at_once(code)
 
 
 def prepare(settings: Settings) -> None:

@@ -41,6 +41,8 @@ class Running:
     ticks_at: datetime | None = None
     """The daily schedule's first minute after the start."""
     said: list[str] = field(default_factory=list)
+    stopped_in: float = 0.0
+    """Seconds from Ctrl-C to its end."""
 
     def start(self) -> None:
         self.process = subprocess.Popen(
@@ -58,8 +60,11 @@ class Running:
 
     def stop(self) -> str:
         """Stop as Ctrl-C does; returns everything it printed."""
+        began = time.monotonic()
         self.process.send_signal(signal.SIGINT)
-        return self.ended()
+        said = self.ended()
+        self.stopped_in = time.monotonic() - began
+        return said
 
     def ended(self) -> str:
         self.process.wait(timeout=40)

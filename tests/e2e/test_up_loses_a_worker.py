@@ -17,6 +17,9 @@ from tests.settings import make_settings
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
+PROMPT_SECONDS = 2.0
+"""Within which the prompt is back."""
+
 
 def test_up__run_is_killed__ends_it_and_heals_its_day(up: Running):
     day = up.days()[1]
@@ -65,7 +68,9 @@ def test_up__earlier_one_was_killed__ends_its_processes_and_starts(tmp_path: Pat
     assert started_by_up(settings.home)
     again.start()
     assert "ended the processes of an earlier perennial up" in again.stop()
-    assert again.process.returncode == 0
+    assert again.process.returncode == 128 + signal.SIGINT
+    assert again.said[-1] == "stopped: what was committed is kept; `perennial up` goes on with the rest\n"
+    assert again.stopped_in < PROMPT_SECONDS
     assert started_by_up(settings.home) == []
 
 
