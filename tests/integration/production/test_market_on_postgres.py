@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from orchestration.environments import load_settings
+from orchestration.instance import open_instance
 from sandbox.server import SandboxServer
 from tests.command import said
 
@@ -49,3 +51,45 @@ def test_daily__on_postgres__leaves_nothing_in_files(
         assert one("SELECT count(*) FROM runs WHERE status <> 'SUCCESS'") == 0
     assert not list(home.rglob("*.db")), "production keeps its state in Postgres"
     assert not [p for p in home.rglob("*.yaml") if postgres_database in p.read_text()], "an address in a file"
+
+
+@pytest.mark.slow
+def test_status__dagster_on_postgres__sees_the_daemon_and_a_stuck_run(
+    postgres_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {
+        "PERENNIAL_HOME": str(tmp_path / "home"),
+        "PERENNIAL_ENV": "production",
+        "PERENNIAL_DATABASE_URL": postgres_database,
+        "PERENNIAL_DOMAINS": "carbon",
+    }.items():
+        monkeypatch.setenv(name, value)
+    assert said("migrate").code == 0
+    assert said("status", "--json").json["findings"] == [], "Dagster's tables are not made yet"
+    with open_instance(load_settings()):
+        pass
+    engine = sa.create_engine(postgres_database, poolclass=sa.NullPool)
+
+    def beat(minutes: int) -> None:
+        with engine.begin() as connection:
+            connection.exec_driver_sql("DELETE FROM daemon_heartbeats")
+            connection.exec_driver_sql(
+                "INSERT INTO daemon_heartbeats (daemon_type, daemon_id, timestamp) "
+                f"VALUES ('SENSOR', 'x', now() AT TIME ZONE 'UTC' - interval '{minutes} minutes')"
+            )
+
+    beat(1)
+    lives = said("status", "--json").json
+    assert (lives["daemon_runs"], lives["findings"]) == (True, [])
+    beat(60)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO runs (run_id, status, create_timestamp, update_timestamp) "
+            "SELECT 'abc', 'STARTED', t, t FROM (SELECT now() AT TIME ZONE 'UTC' - interval '2 hours' AS t) x"
+        )
+    stopped = said("status", "--json").json
+    assert stopped["daemon_runs"] is False
+    assert {f["reason_code"]: f["health"] for f in stopped["findings"]} == {
+        "daemon_down": "broken",
+        "run_stuck": "stale",
+    }
