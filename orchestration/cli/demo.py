@@ -18,13 +18,14 @@ def run_demo(settings: Settings, *, json: bool) -> int:
     began = time.monotonic()
     parts = [domain.demo(settings, shown=not json) for domain in enabled(settings) if domain.demo]
     found = platform_findings(settings)
+    unhealthy = [finding for finding in found if finding.health != "explained"]
     seconds = time.monotonic() - began
     if json:
         shown = {name: value for part in parts for name, value in part.document.items()}
-        document({"healthy": not found, "seconds": round(seconds, 1), **shown})
+        document({"healthy": not unhealthy, "seconds": round(seconds, 1), **shown})
     else:
-        health = "NOT healthy" if found else "healthy"
+        health = "NOT healthy" if unhealthy else "healthy"
         answer(f"{health} after {seconds:.0f} s; `make up` shows it in the browser")
     for finding in found:
         say(f"{finding.health}: {finding.subject}: {finding.reason}")
-    return 1 if found or not all(part.ok for part in parts) else 0
+    return 1 if unhealthy or not all(part.ok for part in parts) else 0

@@ -8,6 +8,7 @@ import pytest
 
 from orchestration.cli.carbon_demo import YEAR, show_carbon
 from orchestration.environments import load_settings
+from tests.command import said
 from tests.integration.services.carbon.carbon_app import UNITS, CarbonApp
 
 
@@ -44,3 +45,14 @@ def test_a_year_that_somebody_works_on_is_left_alone(empty_app: CarbonApp) -> No
     assert left.ok
     assert f"{YEAR} has files of" in left.document["carbon"]["left_out"]
     assert empty_app.content() == content
+
+
+@pytest.mark.slow
+def test_demo__results_without_a_factor__ends_healthy_and_names_them(
+    empty_app: CarbonApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERENNIAL_DOMAINS", "carbon")
+    monkeypatch.setattr("orchestration.cli.carbon_demo.SCALE", 0.02)
+    ended = said("demo", "--json")
+    assert (ended.code, ended.json["healthy"]) == (0, True), ended.err
+    assert f"explained: carbon_reports:{YEAR}" in ended.err
