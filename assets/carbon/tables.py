@@ -23,7 +23,6 @@ from services.carbon.calculate import calculate_emissions, sum_modules, sum_repo
 from services.carbon.intake import ingest_entries, ingest_factors, ingest_units
 
 KINDS = {"duckdb", "iceberg"}
-FORMULA = ("sql/emissions.sql", "rates.py", "choice.py")
 
 
 def carbon_assets(catalogue: Catalogue, years: dg.StaticPartitionsDefinition) -> list[dg.AssetsDefinition]:
@@ -47,9 +46,10 @@ def carbon_assets(catalogue: Catalogue, years: dg.StaticPartitionsDefinition) ->
             by_type,
             ingest_entries,
             other_upstream=[INBOX_FILES_KEY, FEED_ENTRIES_KEY],
-            rules=["quantities.py"],
         ),
-        _asset([EMISSIONS], [DATA_ENTRIES, FACTORS], by_type, calculate_emissions, rules=FORMULA),
+        _asset(
+            [EMISSIONS], [DATA_ENTRIES, FACTORS], by_type, calculate_emissions, rules=["sql/emissions.sql"]
+        ),
         _asset([REPORT_MODULES], [EMISSIONS], by_module, sum_modules, rules=["sql/report_modules.sql"]),
         _asset([REPORTS], [EMISSIONS, UNITS], years, sum_reports, rules=["sql/reports.sql"]),
     ]

@@ -61,7 +61,6 @@ def daily_assets(
             pool=TUSHARE,
             checks=DailyChecks(endpoint),
             recent=_recent,
-            rules=["answer.py", "completeness.py"],
         )
         for endpoint in catalogue.daily
     ]

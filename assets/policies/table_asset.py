@@ -38,8 +38,8 @@ def table_asset(
     """One writer of these tables, through the resource `<domain>_service`. A run may span partitions of which
     only some are due.
 
-    `waits`: seconds after which a step that failed is tried again. `rules`: the files of the domain that
-    decide the content, for the version of the code.
+    `waits`: seconds after which a step that failed is tried again. `rules`: the SQL files of the domain
+    that decide the content, for the version of the code.
     """
     resource = f"{tables[0].namespace}_service"
 

@@ -58,7 +58,7 @@ def take_pictures(page: Page, day: str) -> None:
     page.goto(f"/assets/market/{DAILY}?view=partitions&partition={day}")
     take(page, "heal", page.locator('img[src^="data:image/svg+xml"]').first)
     page.goto("/locations/__repository__@perennial/sensors/market_gap_fill_sensor")
-    started = page.get_by_role("row").filter(has_text="1 requested")
+    started = page.get_by_role("row").filter(has_text="1 run requested")
     started.get_by_role("button", name="View logs").first.click()
     take(page, "tick", page.get_by_role("dialog").get_by_text("start a run").first)
     page.goto("/locations/__repository__@perennial/jobs/market_backfill_job")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from assets.market.tables import weekdays
-from assets.policies.tags import DISPATCH, ONLY
+from assets.policies.tags import ONLY, REASON
 from orchestration.domains.market import market_settings
 from sandbox.exchange import Exchange
 from tests.e2e.running import DAILY, Running
@@ -37,8 +37,8 @@ def test_click__one_day_of_one_table__is_materialized(page: Page, up: Running):
     dialog.get_by_role("button", name="Launch 1 run").click()
 
     def clicked() -> list[dict[str, Any]]:
-        # A day by clicking has the tags of a backfill; dispatched runs have none of these.
-        return [r for r in up.runs(statuses=["SUCCESS"]) if DISPATCH not in r["tags"]]
+        # Whatever else starts a run says why.
+        return [r for r in up.runs(statuses=["SUCCESS"]) if REASON not in r["tags"]]
 
     (run,) = up.wait(clicked, 90, "the clicked run")
     assert run["tables"] == {DAILY}

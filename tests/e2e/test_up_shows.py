@@ -23,7 +23,7 @@ def healed(up: Running) -> dict[str, Any]:
     day = up.days()[-4]
     known = {run["runId"] for run in up.runs()}
     up.switch_sensor(SENSOR, on=False)
-    up.break_lake(f"--drop-day={day}")
+    up.break_lake("--drop-day", day)
     done = up.command("market", "heal")
     up.switch_sensor(SENSOR, on=True)
     assert done.returncode == 0, done.stderr
@@ -57,9 +57,8 @@ def test_heal__of_a_day__its_event_names_the_reason_and_shows_a_plot(
 
 def test_tick__nothing_is_due__says_what_it_found(page: Page, up: Running) -> None:
     page.goto(f"/locations/__repository__@perennial/sensors/{SENSOR}")
-    page.get_by_role("row").get_by_text("0 runs requested").first.wait_for()
-    page.get_by_text(re.compile("0 runs requested")).last.click()
-    page.get_by_text(re.compile("nothing is due: .*healthy")).first.wait_for()
+    page.get_by_role("button", name="0 runs requested").first.click()
+    page.get_by_role("dialog").get_by_text(re.compile("nothing is due: .*healthy")).first.wait_for()
 
 
 def test_lineage__new_home__is_not_empty(page: Page, up: Running) -> None:
