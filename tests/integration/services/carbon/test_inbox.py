@@ -136,7 +136,8 @@ def test_heal__files_in_the_inbox__are_imported_and_refused(
     inbox.put(f"{DATA}/more.csv", NEWER)
     inbox.put("units/bad.csv", "rubbish")
     healed = app.run("heal")
-    assert healed.code == 0, healed.err
+    assert healed.code == 1, "a person has to correct the refused file"
+    assert "inbox/refused/units/bad.csv" in healed.err
     assert "files in the inbox: 2;" in healed.err
     assert app.milligrams() == before + 70_000_000
     assert (inbox.folder / "taken" / DATA / "more.csv").is_file()
