@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -26,6 +26,7 @@ _HEALTH: Mapping[str, Health] = {
     UNCOUNTED: "explained",
     YEAR_LOCKED: "explained",
 }
+FEED_PATIENCE = timedelta(hours=1)
 NOTHING_READ: Mapping[str, FeedRead] = MappingProxyType({})
 
 
@@ -42,7 +43,7 @@ def findings(
         replace(f, action=f.action.replace("YEAR", f.subject.rpartition(":")[2].rpartition("|")[2]))
         for f in plan_findings("carbon", plan, work, now, machine_now, _HEALTH, unshown=[NOT_INDEXED])
     ]
-    found += [_failing(feed) for feed in feeds if feed.fails]
+    found += [_failing(feed, now) for feed in feeds if feed.fails]
     found += [
         _refused(partition, scope, refused)
         for partition, one in feed_reads.items()
@@ -85,9 +86,12 @@ def not_indexed_uploads(count: int) -> Finding:
     return _broken("uploads", NOT_INDEXED, reason)
 
 
-def _failing(feed: SourceFreshness) -> Finding:
+def _failing(feed: SourceFreshness, now: datetime) -> Finding:
+    """The finding about an application that does not answer. It is asked again and again; a person is needed
+    when that has not helped for long, as with a wrong token."""
     reason = (feed.last_error or "the last attempt failed").splitlines()[0]
-    return _broken(feed.source, "feed_error", reason, feed.last_failure)
+    lately = feed.last_success is not None and now - feed.last_success < FEED_PATIENCE
+    return _finding(feed.source, "healing" if lately else "broken", "feed_error", reason, feed.last_failure)
 
 
 def _refused(partition: str, scope: str, refused: Mapping[str, Any]) -> Finding:

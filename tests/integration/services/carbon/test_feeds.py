@@ -218,6 +218,9 @@ def test_fetch__application_down__finding_and_nothing_changes(
     assert beside.run("fetch").code == 1
     [note] = notes(beside)
     assert note.startswith("manual has not answered since 20")
+    assert findings()["carbon.manual"][:2] == ("healing", "feed_error"), (
+        "it answered just now, and is asked again"
+    )
 
 
 def test_report__application_never_polled__is_noted(beside: CarbonApp) -> None:
