@@ -85,6 +85,19 @@ def group(found: Sequence[Finding]) -> list[Group]:
     return sorted(groups, key=lambda g: g.rank)
 
 
+def lines(found: Sequence[Finding]) -> list[str]:
+    """Return one line per group, for the end of a command: health, what, why. Effects follow their cause."""
+    groups = [each for cause in group(found) for each in (cause, *cause.effects)]
+    return [f"{each.health}: {_what(each)}: {each.reason}" for each in groups]
+
+
+def _what(one: Group) -> str:
+    if one.count == 1:
+        [span] = one.spans
+        return ":".join((*span.subjects, *span.partitions))
+    return "; ".join(map(str, one.spans))
+
+
 _Key = tuple[str, str, str, str]
 
 

@@ -23,6 +23,7 @@ def drive(settings: Settings, carbon: CarbonService) -> bool:
 
 def drive_with(run: Runner, carbon: CarbonService) -> list[Finding]:
     """The same with an open runner; return what is unhealthy."""
+    from domain.shared.finding_groups import lines
     from services.carbon.findings import find_problems
     from services.carbon.reconcile import CarbonReconciler
     from services.run_until_idle import run_until_idle
@@ -30,8 +31,8 @@ def drive_with(run: Runner, carbon: CarbonService) -> list[Finding]:
     observed = run_until_idle(CarbonReconciler(carbon), run)
     found = find_problems(carbon, observed.seen)
     unhealthy = [f for f in found if f.health in ("broken", "stale", "healing")]
-    for one in unhealthy:
-        say(f"{one.health}: {one.subject}: {one.reason.splitlines()[0]}")
+    for line in lines(unhealthy):
+        say(line)
     return unhealthy
 
 

@@ -37,6 +37,7 @@ def heal(json: Json = False) -> None:
 
 
 def _drive(json: bool) -> None:
+    from domain.shared.finding_groups import lines
     from orchestration.cli.runner import runner
     from services.market.findings import find_problems
     from services.market.reconcile import MarketReconciler
@@ -53,8 +54,8 @@ def _drive(json: bool) -> None:
         document({"ok": not open_ends, "today": note, "findings": [f.as_json() for f in found]})
     else:
         answer(note)
-        for f in open_ends:
-            answer(f"{f.health}: {f.subject}: {f.reason.splitlines()[0]}")
+        for line in lines(open_ends):
+            answer(line)
     raise typer.Exit(1 if open_ends else 0)
 
 

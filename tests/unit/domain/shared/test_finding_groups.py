@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from domain.shared.finding_groups import Group, Span, group
+from domain.shared.finding_groups import Group, Span, group, lines
 from domain.shared.health import Finding, Health
 
 DAYS = [f"2026-11-{day:02}" for day in range(2, 14)]
@@ -109,3 +109,12 @@ def test_span__partitions_of_any_kind__are_counted_or_named() -> None:
     assert str(Span(("entries",), tuple("abcd"))) == "entries: 4 partitions a … d"
     assert str(Span(("daemon",))) == "daemon"
     assert str(Span(("a", "b", "c", "d"))) == "a, b, c, d"
+
+
+def test_lines__at_the_end_of_a_command__are_one_per_group() -> None:
+    found = [finding(f"a:{day}", "token", "broken", reason="code 40101") for day in DAYS]
+    found.append(finding("b:1", "inputs_changed", cause=f"a:{DAYS[0]}"))
+    assert lines(found) == [
+        "broken: a: 12 days 2026-11-02…2026-11-13: code 40101",
+        "healing: b:1: no answer",
+    ]
