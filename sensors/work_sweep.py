@@ -73,12 +73,15 @@ def sweep(
 
 
 def end_interrupted(instance: dg.DagsterInstance, ledger: Ledger, is_ours: Callable[[str], bool]) -> None:
-    """End our begun runs, by their id, as a person interrupted them, and give back what they hold."""
-    for run in instance.get_runs(dg.RunsFilter(statuses=[*BEGUN, dg.DagsterRunStatus.CANCELING])):
-        if is_ours(run.run_id):
+    """End our begun runs, by their id, as a person interrupted them, and give back what they hold.
+
+    A run that still executes may meanwhile begin, or lease its next table: until nothing is left.
+    """
+    begun = dg.RunsFilter(statuses=[*BEGUN, dg.DagsterRunStatus.CANCELING])
+    while ours := [run for run in instance.get_runs(begun) if is_ours(run.run_id)]:
+        for run in ours:
             ledger.release_run(run.run_id)
             instance.report_run_canceled(run, "interrupted by a person")
-            # A run that still executes may have leased its next table meanwhile.
             ledger.release_run(run.run_id)
 
 

@@ -107,8 +107,8 @@ class Runner:
 
         ledger = open_ledger(self.settings)
         kept = ledger.completed_by(self._run_ids)
+        # What escapes this, as a run that is only being created, the next command ends: the presence stays.
         end_interrupted(self.instance, ledger, lambda run_id: run_id in self._run_ids)
-        self._presence.close()
         return ", ".join(f"{table} {count:,}" for table, count in kept.items())
 
     def start(self, start: RunStart) -> RunEnd:

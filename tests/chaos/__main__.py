@@ -27,7 +27,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
-from functools import partial
 
 from tests.chaos import carbon_kills, carbon_races, faults, full_disk, interrupts, kills, races, unsteady, up
 from tests.chaos.carbon_home import carbon_homes
@@ -68,8 +67,12 @@ def _market_rounds(what: str, base: Baseline, number: int, seed: int) -> dict[st
             return unsteady.rounds(base, number)
         case "races":
             return races.rounds(base, number)
-    ctrl_c: dict[str, Round] = {"ctrl-c": partial(interrupts.interrupt_commands, tries=20)}
-    return kills.rounds(base, number, seed) | ctrl_c | full_disk.rounds(base) | up.rounds(base)
+    return (
+        kills.rounds(base, number, seed)
+        | {"ctrl-c": interrupts.series}
+        | full_disk.rounds(base)
+        | up.rounds(base)
+    )
 
 
 def _play(options: argparse.Namespace, rounds: Mapping[str, Round], seed: int) -> int:

@@ -17,6 +17,7 @@ from sandbox.faults import Fault
 from sensors.work_sweep import BEGUN
 from tests.chaos.home import EVENING, Home, wait_until
 from tests.chaos.rounds import Findings
+from tests.settings import make_settings
 
 PROMPT_SECONDS = 2.0
 """Within which the prompt is back."""
@@ -25,8 +26,12 @@ LINE = "interrupted: what was committed is kept"
 GO_ON = "; give the same command again to go on\n"
 
 
-def interrupt_commands(luck: random.Random, tries: int, seconds: float = 12.0) -> Findings:
-    """Interrupt commands of one home, each at a moment of its first seconds; then heal."""
+def series(luck: random.Random, tries: int = 20) -> Findings:
+    return interrupt_commands(luck, tries, 20.0, healed=True)
+
+
+def interrupt_commands(luck: random.Random, tries: int, seconds: float, *, healed: bool = False) -> Findings:
+    """Interrupt commands of one home, each at a moment of its first seconds; then give one of them again."""
     found = Findings()
     with tempfile.TemporaryDirectory(prefix="interrupts-") as folder:
         # So few calls a minute that threads wait for the pace, and a source that answers slowly.
@@ -37,6 +42,9 @@ def interrupt_commands(luck: random.Random, tries: int, seconds: float = 12.0) -
             for _ in range(tries):
                 _interrupt(home, found, luck.choice(commands), luck.uniform(0.3, seconds))
             home.server.faults.clear()
+            if healed:
+                home.settings = make_settings(home.settings, tushare_calls_per_minute=100_000)
+                _heal(home, found)
     return found
 
 
@@ -71,12 +79,23 @@ def _interrupt(home: Home, found: Findings, words: Sequence[str], after: float) 
     found.counts["slowest_ms"] = max(found.counts.get("slowest_ms", 0), int(took * 1000))
     where = f"{' '.join(words[:2])} after {after:.2f} s"
     text = output.read_text()
-    if process.returncode != 130 or took > PROMPT_SECONDS:
+    if process.returncode == -signal.SIGINT and text == text[:before]:
+        found.count(at_its_end=1)  # Python itself was ending; a shell shows 130 too
+    elif process.returncode != 130 or took > PROMPT_SECONDS:
         found.complaints.append(f"{where}: {process.returncode} in {took:.2f} s")
     said = [line for line in text[before:].splitlines(keepends=True) if not line.startswith("progress")]
     if [line for line in said if line.startswith(LINE) and line.endswith(GO_ON)] != said:
         found.complaints.append(f"{where}: said {said}")
     found.complaints += [f"{where}: {left}" for left in _left(home)]
+
+
+def _heal(home: Home, found: Findings) -> None:
+    """The next command goes on at once, whatever the interrupted ones left."""
+    ended = home.run("market", "backfill", *SPAN)
+    ended = ended if ended.code else home.run("carbon", "heal")
+    if ended.code or not home.healthy():
+        found.complaints.append(f"the command given again ended with {ended.code}: {ended.text[-600:]}")
+    found.complaints += [f"after healing: {left}" for left in _left(home)]
 
 
 def _left(home: Home) -> list[str]:

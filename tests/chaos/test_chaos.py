@@ -49,8 +49,7 @@ def test_backfill__killed_at_random_moments__loses_and_doubles_nothing(base: Bas
 
 
 def test_commands__interrupted_at_random_moments__end_at_once_and_leave_nothing_leased() -> None:
-    rounds = {"ctrl-c": partial(interrupts.interrupt_commands, tries=20)}
-    assert play_rounds("kills", rounds, fresh_seed()) == 0
+    assert play_rounds("kills", {"ctrl-c": interrupts.series}, fresh_seed()) == 0
 
 
 def test_backfill__disk_fills_up__names_the_disk_and_heals_later(base: Baseline) -> None:
