@@ -171,6 +171,12 @@ class Lake:
         locations = self._catalog.metadata_locations()
         return tuple(locations.get(self._table(name).name) for name in tables)
 
+    def has_lost_files(self, tables: Iterable[str]) -> bool:
+        """Whether a data file is gone or has another size, as far as can be known without a request."""
+        views = self._views.of_all([self._table(name) for name in tables])
+        store = self._engine.store
+        return not all(store.has_size(f.path, f.size) for view in views.values() for f in view.files)
+
     def maintain(self, table: str, **how: Unpack[Upkeep]) -> MaintenanceReport:
         """Compact one table, expire its snapshots, delete its orphans."""
         return self._maintenance.run(self._table(table), how)

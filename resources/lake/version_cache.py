@@ -31,8 +31,9 @@ class VersionCache:
 
     def get(self, table: Table, keys: Mapping[str, str]) -> dict[str, Version]:
         """The versions that are known of partitions with these keys."""
-        shards = {path: _load(path) for path in {self._path(table, p) for p in keys}}
-        known = {p: shards[self._path(table, p)].get(p) for p in keys}
+        folder, names = self._folder / table.name, {p: _shard(table, p) for p in keys}
+        shards = {name: _load(folder / name) for name in set(names.values())}
+        known = {p: shards[name].get(p) for p, name in names.items()}
         return {p: Version(e[1], e[2]) for p, e in known.items() if e is not None and e[0] == keys[p]}
 
     def put(self, table: Table, found: Mapping[str, tuple[str, Version]]) -> None:
@@ -56,8 +57,12 @@ class VersionCache:
                 write_cache(path, orjson.dumps({p: e for p, e in _load(path).items() if p not in gone}))
 
     def _path(self, table: Table, partition: str) -> Path:
-        shard = partition[:4] if table.partition_kind == "day" else "all"
-        return self._folder / table.name / f"{shard}.json"
+        return self._folder / table.name / _shard(table, partition)
+
+
+def _shard(table: Table, partition: str) -> str:
+    """The name of the file that holds a partition."""
+    return f"{partition[:4]}.json" if table.partition_kind == "day" else "all.json"
 
 
 def _load(path: Path) -> _Shard:

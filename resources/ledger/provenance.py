@@ -118,7 +118,17 @@ class Provenance:
             status,
         ).where(record.table_name.in_(list(tables)))
         with reading(self.engine) as connection:
-            return [tuple(row) for row in connection.execute(query)]
+            rows: Any = connection.execute(query).fetchall()
+            return list(rows)
+
+    def stamp(self, tables: Collection[str]) -> str:
+        """What changes with every record of these tables that is written or lost, for little."""
+        record = partition_record.c
+        query = select(func.count(), func.sum(record.rows), func.max(record.checked_at)).where(
+            record.table_name.in_(list(tables))
+        )
+        with reading(self.engine) as connection:
+            return " ".join(map(str, connection.execute(query).one()))
 
     def pending_revisions(self, table: str = "") -> list[Revision]:
         """Revisions, of all tables or of one, whose old and new values are not kept yet, oldest first."""

@@ -2,20 +2,25 @@
 
 A pass asks which snapshot of each table is current, which costs the same after one year as after ten. Only
 if one is new, or the last comparison is some minutes old, are versions and records of all days compared. That
-reads no data where the versions are cached; others are computed, for a bounded time per pass.
+reads no data where the versions are cached; others are computed, for a bounded time per pass. A file keeps
+the result for the next process, which looks whether the records and the data files are still there.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import orjson
 
 from domain.market.history import History, Recorded, Records, differing, holes, judged_tables
 from domain.shared.table import ABSENT, Version
+from resources.lake.file_index import write_cache
 
 if TYPE_CHECKING:
     from domain.market.trading import TradingCalendar
@@ -31,14 +36,17 @@ PATIENCE = 15.0
 class Comparison:
     """What one process knows of the older days, kept between its passes."""
 
-    clock: Callable[[], float] = time.monotonic
-    marks: object = None
+    file: Path | None = None
+    """Keeps the last comparison for other processes."""
+    clock: Callable[[], float] = time.time
+    marks: list[Any] = field(default_factory=list)
     began: float = 0.0
+    stamp: str = ""
+    """Of the records that were compared."""
     years: dict[str, set[str]] = field(default_factory=dict)
     """By year, the days that differ, as far as years were compared."""
     history: History = field(default_factory=History)
     ended: bool = False
-
     turn: Lock = field(default_factory=Lock, repr=False)
     """The sensors of a process share it."""
 
@@ -49,13 +57,41 @@ class Comparison:
 
     def _until(self, market: MarketService, calendar: TradingCalendar, end: date, patience: float) -> History:
         tables = [f"market.{t}" for t in (*judged_tables(market.catalogue), market.catalogue.calendar.name)]
-        marks = (market.lake.marks(tables), calendar.years, end)
+        marks = [*market.lake.marks(tables), *sorted(calendar.years), str(end), str(market.rules.first_day)]
         now = self.clock()
-        if marks != self.marks or now - self.began > COMPARED_AGAIN:
-            self.marks, self.began, self.years, self.ended = marks, now, {}, False
+        if marks != self.marks or not 0 <= now - self.began <= COMPARED_AGAIN:
+            # Read before the records: what is recorded meanwhile is compared again.
+            self.marks, self.stamp = marks, market.provenance.stamp(tables)
+            self.began, self.years, self.ended = now, {}, False
+            self._load(market, tables)
         if not self.ended:
             self.history = self._compare(market, calendar, end, now + patience)
+            if self.ended and self.file is not None:
+                write_cache(self.file, orjson.dumps(self._kept(self.history)))
         return self.history
+
+    def _kept(self, history: History) -> dict[str, Any]:
+        return {
+            "marks": self.marks,
+            "stamp": self.stamp,
+            "began": self.began,
+            "differing": sorted(history.differing),
+            "holes": dict(history.holes),
+        }
+
+    def _load(self, market: MarketService, tables: Sequence[str]) -> None:
+        """Take what another process found, if nothing changed since."""
+        try:
+            kept = orjson.loads(self.file.read_bytes()) if self.file else {}
+            known = (kept.get("marks"), kept.get("stamp")) == (self.marks, self.stamp)
+            if not known or not 0 <= self.began - kept["began"] <= COMPARED_AGAIN:
+                return
+            holes = {table: tuple(map(date.fromisoformat, days)) for table, days in kept["holes"].items()}
+            history = History(frozenset(map(date.fromisoformat, kept["differing"])), holes)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return  # a file that cannot be read is written anew
+        if not market.lake.has_lost_files(tables):
+            self.history, self.began, self.ended = history, kept["began"], True
 
     def _compare(self, market: MarketService, calendar: TradingCalendar, end: date, latest: float) -> History:
         records = _records(market, str(end))

@@ -10,6 +10,7 @@ from domain.market.plan import KINDS
 from domain.market.tables import all_tables, views
 from services.market.asking import KeptAnswers
 from services.market.first_day import keep_first_day
+from services.market.history import Comparison
 from services.market.service import MarketService
 from services.market.settings import MarketSettings
 from services.storage import open_lake, open_ledger
@@ -73,6 +74,7 @@ def open_service(settings: MarketSettings, *, write: bool = False) -> MarketServ
             configuration=settings.source_fingerprint,
         ),
         connect=connect,
+        comparison=Comparison(settings.home / "cache" / "market" / "history.json"),
         answers=KeptAnswers.at(settings.answers, settings.fetch_workers),
         workers=settings.fetch_workers,
     )

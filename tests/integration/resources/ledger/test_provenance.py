@@ -58,7 +58,22 @@ def test_records__tables_and_partitions__are_found(provenance):
     assert set(provenance.records([DAILY], ["2026-11-17", "2026-11-18"])) == {(DAILY, "2026-11-17")}
     assert len(provenance.records([DAILY, "market.coverage"])) == 3
     assert provenance.records([DAILY], []) == provenance.records([]) == {}
-    assert provenance.filled([DAILY, "market.coverage"]) == {DAILY: {"2026-11-16", "2026-11-17"}}
+    seen = {row[:4] for row in provenance.contents([DAILY, "market.coverage"])}
+    assert {(DAILY, "2026-11-16"), (DAILY, "2026-11-17"), ("market.coverage", "2026-11-17")} == {
+        row[:2] for row in seen
+    }
+    assert ("market.coverage", "2026-11-17", 0, "c") in seen
+
+
+def test_stamp__a_record_is_written_or_lost__changes(provenance, clock):
+    stamps = [provenance.stamp([DAILY])]
+    provenance.record([record("2026-11-16")])
+    stamps.append(provenance.stamp([DAILY]))
+    clock.advance(hours=6)
+    provenance.record([record("2026-11-16")])
+    stamps.append(provenance.stamp([DAILY]))
+    assert len(set(stamps)) == 3
+    assert provenance.stamp(["market.coverage"]) == stamps[0]
 
 
 def test_record__revision__pins_its_snapshots_until_it_is_recorded(provenance, clock):

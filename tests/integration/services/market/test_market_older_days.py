@@ -180,6 +180,23 @@ def test_observe__nothing_committed_since__compares_nothing(narrow: MarketApp, c
     assert len(compared) == 3, "a lost file makes no snapshot"
 
 
+def test_observe__another_process__takes_what_was_found_unless_something_is_lost(
+    narrow: MarketApp, compared: list[str]
+) -> None:
+    narrow.market.plan()
+    compared.clear()
+    assert plan(narrow) == {}
+    assert compared == []
+    with narrow.market.ledger.engine.begin() as connection:
+        connection.exec_driver_sql(
+            f"DELETE FROM partition_record WHERE table_name = 'market.suspensions' AND partition = '{OLD}'"
+        )
+    narrow.market.plan()
+    assert len(compared) == 1, "a record is gone"
+    harm(narrow, "adjusted_daily", "rot-file", OLD)
+    assert f"adjusted_daily:{PREPARED[2]}" in plan(narrow)
+
+
 def test_observe__no_time_left__leaves_earlier_years_to_the_next_pass(
     app: MarketApp, compared: list[str]
 ) -> None:
