@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 import warnings
@@ -173,6 +174,8 @@ def _in_a_thread(work: Callable[[], T]) -> T:
     done: Future[T] = Future()
 
     def body() -> None:
+        # Of a terminal's Ctrl-C the processes that Dagster starts for a run would each print a stack.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             done.set_result(work())
         except BaseException as error:  # noqa: BLE001 - raised where it is waited for

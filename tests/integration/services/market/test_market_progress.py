@@ -1,7 +1,8 @@
-"""`market backfill` on a terminal: the bar moves, and waits for the rate are shown."""
+"""`market backfill` on a terminal: the bar moves, waits for the rate are shown, Ctrl-C ends it."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import re
@@ -61,8 +62,17 @@ class Terminal:
         self.written += text.decode()
         return bool(text)
 
+    def interrupt(self) -> int:
+        """Press Ctrl-C, which every process of the terminal gets; the exit code."""
+        os.write(self._ours, b"\x03")
+        code = self.process.wait(SECONDS)
+        while select.select([self._ours], [], [], 2)[0] and self._read():
+            pass
+        return code
+
     def kill(self) -> None:
-        os.killpg(self.process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(SECONDS)
         os.close(self._ours)
 
@@ -80,5 +90,8 @@ def test_backfill__on_a_terminal__moves_its_bar_and_counts_the_wait_down(app: Ma
         terminal.read_until(r"normalized_adj_factor .* [1-4]/15 ")
         first = terminal.read_until(r"adj_factor: no call is free, going on in (\d+) s")
         terminal.read_until(rf"going on in (?!{first[1]} s)\d+ s")
+        assert terminal.interrupt() == 130
     finally:
         terminal.kill()
+    assert "Traceback" not in terminal.written, terminal.written[-2000:]
+    assert terminal.written.rindex("\x1b[?25h") > terminal.written.rindex("\x1b[?25l"), "the cursor is back"
