@@ -72,6 +72,7 @@ class Runner:
         dead = self._presence.dead()
         swept, ended = sweep(self.instance, ledger, is_dead=lambda run_id: command_of(run_id) in dead)
         self._presence.forget(dead)
+        self._take_over_queue()
         if swept or ended:
             say(f"took back {swept} pieces of work from dead workers, ended {ended} runs they left")
 
@@ -82,9 +83,21 @@ class Runner:
 
     def alone(self) -> bool:
         """Whether no other command of this machine and no daemon lives; elsewhere others may."""
+        return self.settings.env == "embedded" and not self._daemon_lives() and self._presence.alone()
+
+    def _daemon_lives(self) -> bool:
         beats = (beat.timestamp for beat in self.instance.get_daemon_heartbeats().values())
-        daemon = max(beats, default=0.0) > time.time() - DAEMON_SILENT
-        return self.settings.env == "embedded" and not daemon and self._presence.alone()
+        return max(beats, default=0.0) > time.time() - DAEMON_SILENT
+
+    def _take_over_queue(self) -> None:
+        """End queued runs that no daemon will start; their work is dispatched again."""
+        import dagster as dg
+
+        from assets.policies.tags import DISPATCH
+
+        for run in self.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.QUEUED])):
+            if DISPATCH in run.tags and not self._daemon_lives():
+                self.instance.report_run_canceled(run, "no daemon runs: a command does its work")
 
     def report_waiting(self, keys: Sequence[str]) -> None:
         shown = ", ".join(keys[:NAMED]) + (f" and {len(keys) - NAMED} more" if len(keys) > NAMED else "")

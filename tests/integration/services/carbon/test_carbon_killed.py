@@ -13,6 +13,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._daemon.types import DaemonHeartbeat
 
 from assets.policies.tags import DISPATCH
 from domain.carbon.jobs import DATA_INGEST
@@ -20,7 +21,7 @@ from domain.carbon.tables import DATA_ENTRIES
 from domain.shared.error import TransientResourceError
 from domain.shared.work import Work
 from orchestration.environments import load_settings
-from orchestration.instance import open_instance
+from orchestration.instance import note_origin, open_instance
 from services.carbon.reconcile import CarbonReconciler
 from services.reconcile import reconcile
 from tests.command import said
@@ -125,6 +126,40 @@ def test_heal__daemon_has_the_run_in_its_queue__waits_for_it_and_says_so(app: Ca
     assert done.code == 0, done.err
     assert seen == ["queued"], "it was left to the daemon"
     assert f"waiting for other runs that have {KEY}" in done.err
+
+
+def test_heal__run_is_queued_and_no_daemon_lives__does_it_at_once(app: CarbonApp) -> None:
+    assert app.upload("data", NEWER, "--type", "paper").code == 0
+    [start] = reconcile(CarbonReconciler(app.carbon)).starts
+    with open_instance(load_settings()) as instance:
+        tags = {DISPATCH: start.dispatch_id}
+        note_origin(instance, at_work_job.name)
+        run = instance.create_run_for_job(at_work_job, status=dg.DagsterRunStatus.QUEUED, tags=tags)
+        heal_at_once(app)
+        assert instance.get_run_by_id(run.run_id).status == dg.DagsterRunStatus.CANCELED
+
+
+def test_heal__run_is_queued_and_a_daemon_lives__waits_for_it(app: CarbonApp) -> None:
+    assert app.upload("data", NEWER, "--type", "paper").code == 0
+    [start] = reconcile(CarbonReconciler(app.carbon)).starts
+    with open_instance(load_settings()) as instance:
+        beat = DaemonHeartbeat(time.time(), "QUEUED_RUN_COORDINATOR", "a daemon", [])
+        instance.add_daemon_heartbeat(beat)
+        tags = {DISPATCH: start.dispatch_id}
+        note_origin(instance, at_work_job.name)
+        run = instance.create_run_for_job(at_work_job, status=dg.DagsterRunStatus.QUEUED, tags=tags)
+        seen: list[object] = []
+
+        def end() -> None:
+            seen.append(instance.get_run_by_id(run.run_id).status)
+            instance.report_run_canceled(run)
+
+        timer = threading.Timer(4, end)
+        timer.start()
+        done = app.run("heal")
+        timer.join()
+    assert done.code == 0, done.err
+    assert seen == [dg.DagsterRunStatus.QUEUED]
 
 
 def test_status__work_died_ten_times__names_the_command_that_starts_it_again(app: CarbonApp) -> None:
