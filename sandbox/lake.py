@@ -127,7 +127,10 @@ class StoredTable:
 
 BREAKS: dict[str, tuple[Callable[[StoredTable, str], str], str]] = {
     "drop-day": (StoredTable.drop, "missing"),
-    "drop-half": (StoredTable.halve, "incomplete"),
+    "drop-half": (
+        StoredTable.halve,
+        "incomplete (changed, where nobody knows how many rows there should be)",
+    ),
     "corrupt-day": (StoredTable.falsify, "changed"),
     "rot-file": (StoredTable.rot, "corrupt"),
 }
