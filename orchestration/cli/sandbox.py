@@ -73,8 +73,8 @@ def break_day(
         answer(f"{name} {key}: {done}")
     domain, state = name.partition(".")[0], BREAKS[how][1]
     say(
-        f"next: `perennial plan {domain} --due` says {state}; `perennial up` heals it by itself within a minute, "
-        f"`perennial {domain} heal` at once"
+        f"next: `perennial plan {domain} --due` says {state}; `perennial up` heals it by itself within "
+        f"a minute, `perennial {domain} heal` at once"
     )
 
 
