@@ -52,7 +52,7 @@ def test_click__month_of_all_daily_tables__is_one_run(page: Page, up: Running):
     first = last.replace(day=1)
     keys = weekdays(first).get_partition_keys_in_range(_range(first, last))
     page.goto("/jobs")
-    page.get_by_text("market_backfill_job", exact=True).click()
+    page.get_by_text("market_backfill_job", exact=True).first.click()
     page.get_by_role("button", name="Materialize all").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_text("materialize 7 assets").wait_for()

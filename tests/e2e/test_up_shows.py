@@ -39,7 +39,7 @@ def test_heal__by_the_command__is_on_the_timeline_with_its_reason(
     found = up.graphql(query, run=healed["runId"])["runOrError"]
     assert found["repositoryOrigin"] == {"repositoryLocationName": "perennial"}
     page.goto("/overview/activity/timeline")
-    page.get_by_text("Jobless asset materializations").wait_for()
+    page.get_by_text("Jobless asset materializations").first.wait_for()
     page.goto(f"/runs?q[0]=id%3A{healed['runId']}")
     page.get_by_text("perennial/reason: gap").first.wait_for()
     assert page.get_by_text("perennial_").count() == 0
@@ -50,9 +50,9 @@ def test_heal__of_a_day__its_event_names_the_reason_and_shows_a_plot(
     page: Page, healed: dict[str, Any]
 ) -> None:
     page.goto(f"/assets/market/{DAILY}?view=partitions&partition={healed['day']}")
-    page.get_by_text("gap", exact=True).wait_for()
+    page.get_by_text("gap", exact=True).first.wait_for()
     page.locator('img[src^="data:image/svg+xml"]').first.wait_for()
-    page.get_by_text("completeness", exact=True).wait_for()
+    page.get_by_text("completeness", exact=True).first.wait_for()
 
 
 def test_tick__nothing_is_due__says_what_it_found(page: Page, up: Running) -> None:
@@ -70,6 +70,6 @@ def test_lineage__new_home__is_not_empty(page: Page, up: Running) -> None:
 def test_jobs__for_people__are_there_with_descriptions(page: Page, up: Running) -> None:
     page.goto("/jobs")
     for name in ("carbon_recalculate_job", "carbon_report_job", "market_daily_job", "upkeep_job"):
-        page.get_by_text(name, exact=True).wait_for()
+        page.get_by_text(name, exact=True).first.wait_for()
     page.goto("/locations/__repository__@perennial/jobs/market_backfill_job")
-    page.get_by_text(re.compile("Fills a range of days in one run")).wait_for()
+    page.get_by_text(re.compile("Fills a range of days in one run")).first.wait_for()
