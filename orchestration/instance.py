@@ -80,10 +80,7 @@ def note_origin(instance: DagsterInstance, job: str) -> None:
 
     The UI shows other runs in its list of runs only: not on its Timeline, and nobody can start them again.
     """
-    from dagster._core.remote_origin import (  # noqa: TID251
-        RegisteredCodeLocationOrigin,
-        RemoteRepositoryOrigin,
-    )
+    from assets.policies.dagster_private import RegisteredCodeLocationOrigin, RemoteRepositoryOrigin
 
     repository = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(LOCATION), REPOSITORY)
     create = partial(instance.create_run_for_job, remote_job_origin=repository.get_job_origin(job))

@@ -4,11 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import dagster as dg
-
-# The only class of errors that Dagster lets say how it is shown.
-from dagster._core.errors import DagsterUserCodeProcessError  # noqa: TID251
 from dagster_shared.error import SerializableErrorInfo
 
+from assets.policies.dagster_private import DagsterUserCodeProcessError
 from domain.shared.error import PerennialError, TransientResourceError
 from services.partitions import Attempt
 
@@ -37,7 +35,7 @@ def classified(this: Attempt = ONCE) -> Iterator[None]:
 
 
 class _OneLine(DagsterUserCodeProcessError):
-    """An error of this class is shown by what it says, instead of the frames that it went through."""
+    """Shown by what it says instead of its frames: Dagster lets this class of errors alone say how."""
 
     def __init__(self, *arguments: object) -> None:
         Exception.__init__(self, *arguments)
