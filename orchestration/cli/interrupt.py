@@ -100,7 +100,7 @@ def _watch(watched: int) -> None:
 
 def _leave(number: int, kept: str, *, silently: bool = False) -> None:
     if not silently and _said.acquire(blocking=False):
-        show_cursor = "\x1b[?25h\r\n" if os.isatty(_TERMINAL) else ""
+        show_cursor = "\x1b[?25h\n" if os.isatty(_TERMINAL) else ""
         counts = f" ({kept})" if kept else ""
         line = f"{show_cursor}interrupted: what was committed is kept{counts}; {GO_ON}\n"
         with suppress(OSError):
