@@ -55,10 +55,21 @@ def test_heal__of_a_day__its_event_names_the_reason_and_shows_a_plot(
     page.get_by_text("completeness", exact=True).first.wait_for()
 
 
-def test_tick__nothing_is_due__says_what_it_found(page: Page, up: Running) -> None:
-    page.goto(f"/locations/__repository__@perennial/sensors/{SENSOR}")
-    page.get_by_role("button", name="0 runs requested").first.click()
-    page.get_by_role("dialog").get_by_text(re.compile("nothing is due: .*healthy")).first.wait_for()
+def test_tick__nothing_is_due__says_what_it_found(up: Running) -> None:
+    query = """query($s: SensorSelector!) { sensorOrError(sensorSelector: $s) { ... on Sensor {
+      sensorState { ticks(limit: 20) { status skipReason } } } } }"""
+    selector = {
+        "repositoryName": "__repository__",
+        "repositoryLocationName": "perennial",
+        "sensorName": SENSOR,
+    }
+
+    def reasons() -> list[str]:
+        ticks = up.graphql(query, s=selector)["sensorOrError"]["sensorState"]["ticks"]
+        return [t["skipReason"] for t in ticks if t["status"] == "SKIPPED"]
+
+    found = up.wait(reasons, 60, "a tick that found nothing to do")
+    assert re.match("nothing is due: .*healthy", found[0])
 
 
 def test_lineage__new_home__is_not_empty(page: Page, up: Running) -> None:
