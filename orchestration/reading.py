@@ -54,6 +54,10 @@ class Reader:
                 remedy="name its home: PERENNIAL_HOME, or in Python perennial.lake(home)",
             )
 
+    def _require_home(self) -> None:
+        if not self.settings.home.exists():
+            self.require_lake()
+
     @cached_property
     def lake(self) -> Lake:
         return open_lake(self.settings)
@@ -62,6 +66,7 @@ class Reader:
         """The result of one reading statement; of the lake as it was at a moment."""
         if (known := self._known(query)) is not None:
             return known
+        self._require_home()
         return self.lake.sql(query, as_of=as_of, extra=self._ledger_rows(query))
 
     def stream(
@@ -70,6 +75,7 @@ class Reader:
         """What `write` makes of the result, of which it reads one batch after the other."""
         if (known := self._known(query)) is not None:
             return write(known.to_reader())
+        self._require_home()
         return self.lake.stream(query, write, as_of=as_of, extra=self._ledger_rows(query))
 
     @cached_property

@@ -120,6 +120,8 @@ def backfill(
         raise InvalidInput("the range has no first day", remedy=f"--from DAY --to {last}")
     if first is not None and last is None:
         last = shanghai(settings.business_clock()()).date()
+    if first is not None and last is not None and first > last:
+        raise InvalidInput(f"the range ends before it begins: {first} > {last}")
     names = tuple(name.removeprefix("market.") for name in tables or ())
     for name in names:
         catalogue().by_name(name)

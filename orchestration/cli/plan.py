@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from domain.shared.error import PerennialError
 from orchestration.cli.dates import DAY
 from orchestration.cli.output import Json, answer, document, table
 from orchestration.environments import load_settings
@@ -33,6 +34,8 @@ def show_plan(
     json: Json = False,
 ) -> None:
     """The verdict on each partition: its state, the reason, and whether it is due."""
+    from orchestration.health import is_fresh, not_started
+
     settings = load_settings()
     domains = [find_domain(domain)] if domain else list(enabled(settings))
     span = str(first or ""), str(last or "9999")
@@ -40,8 +43,15 @@ def show_plan(
     now = None
     for each in domains:
         service: Service = each.open(settings)
+        try:
+            plan = service.plan()
+        except PerennialError as error:
+            if error.reason_code != "ledger_schema" or not is_fresh(settings):
+                raise
+            answer(not_started(settings))
+            return
         now = service.clock()
-        verdicts = service.plan().due if due else service.plan().verdicts
+        verdicts = plan.due if due else plan.verdicts
         dated = first is not None or last is not None
         shown += [(each.name, v) for v in verdicts if not dated or _is_within(v.partition, span)]
     count = sum(verdict.due for _, verdict in shown)

@@ -242,7 +242,7 @@ def _refuse_empty(table: Table, partitions: Sequence[str], present: Collection[s
 def _warn_lost(table: Table, corrupt: Sequence[FileEntry], written: Collection[str]) -> None:
     lost = sorted({p for f in corrupt for p in f.possible_partitions(table)} - set(written))
     log.warning(
-        "%s: dropped %d corrupt data file(s); partitions lost with them: %s",
+        "%s: dropped %d corrupt data file(s); to be made again, as far as they were there: %s",
         table.name,
         len(corrupt),
         ", ".join(lost) or "none",
