@@ -17,8 +17,9 @@ _SETTINGS = """\
 # Settings
 
 Every setting is an environment variable; an empty one counts as unset. Wrong values and names
-that are nearly a setting's stop the program with a list of all of them; other unknown names are warned of. This page is generated from the models in
-`orchestration/settings.py`, `services/settings.py` and `services/<domain>/settings.py`: change a model, then
+that are nearly a setting's stop the program with a list of all of them; other unknown names are
+warned of. This page is generated from the models in `orchestration/settings.py`,
+`services/settings.py` and `services/<domain>/settings.py`: change a model, then
 run `make docs`.
 """
 _REASONS = """\

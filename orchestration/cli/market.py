@@ -116,12 +116,8 @@ def backfill(
         raise InvalidInput("--accept-thinner is about days that are whole", remedy="add --force")
     if gaps == (first is not None or last is not None):
         raise InvalidInput("give a range or the gaps", remedy="--from DAY --to DAY, or --gaps")
-    if last is not None and first is None:
-        raise InvalidInput("the range has no first day", remedy=f"--from DAY --to {last}")
-    if first is not None and last is None:
-        last = shanghai(settings.business_clock()()).date()
-    if first is not None and last is not None and first > last:
-        raise InvalidInput(f"the range ends before it begins: {first} > {last}")
+    if not gaps:
+        first, last = _range(first, last, shanghai(settings.business_clock()()).date())
     names = tuple(name.removeprefix("market.") for name in tables or ())
     for name in names:
         catalogue().by_name(name)
@@ -138,6 +134,14 @@ def backfill(
         if done.pieces:
             table(["table", "day", "why"], done.pieces[:50])
     raise typer.Exit(0 if done.ok else 1)
+
+
+def _range(first: date | None, last: date | None, today: date) -> tuple[date, date]:
+    if first is None:
+        raise InvalidInput("the range has no first day", remedy=f"--from DAY --to {last}")
+    if first > (last := last or today):
+        raise InvalidInput(f"the range ends before it begins: {first} > {last}")
+    return first, last
 
 
 def _preview(settings: Settings, request: BackfillRequest, json: bool) -> None:

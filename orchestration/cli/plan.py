@@ -42,8 +42,8 @@ def show_plan(
     shown: list[tuple[str, Verdict]] = []
     now = None
     for each in domains:
-        service: Service = each.open(settings)
         try:
+            service: Service = each.open(settings)
             plan = service.plan()
         except PerennialError as error:
             if error.reason_code != "ledger_schema" or not is_fresh(settings):

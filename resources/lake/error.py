@@ -21,7 +21,7 @@ class DataCorrupt(InfrastructureError):
         )
         super().__init__(
             f"{table}: {len(files)} data file(s) holding {shown} are corrupt",
-            remedy="replace these partitions, which drops the files: `perennial status` names the command that does",
+            remedy="replace these partitions, which drops the files; `perennial status` names the command",
         )
         self.table = table
         self.partitions = tuple(partitions)
