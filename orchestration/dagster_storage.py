@@ -5,6 +5,7 @@ Reading two of Dagster's tables takes a millisecond; opening its instance takes 
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -17,13 +18,15 @@ from domain.shared.error import PerennialError
 from domain.shared.platform_health import UnfinishedRun
 from orchestration.settings import Settings
 
-HEARTBEAT = "SELECT max(timestamp) FROM daemon_heartbeats"
+HEARTBEATS = "SELECT body FROM daemon_heartbeats"
 UNFINISHED = (
-    "SELECT run_id, create_timestamp, update_timestamp FROM runs "
+    "SELECT run_id, MOMENT(create_timestamp), MOMENT(update_timestamp) FROM runs "
     "WHERE status IN ('STARTED', 'STARTING', 'NOT_STARTED', 'CANCELING') ORDER BY id DESC LIMIT 50"
 )
-NEWEST_RUN = "SELECT create_timestamp FROM runs ORDER BY id DESC LIMIT 1"
+NEWEST_RUN = "SELECT MOMENT(create_timestamp) FROM runs ORDER BY id DESC LIMIT 1"
 NEWEST_EVENT = "SELECT timestamp FROM event_logs WHERE run_id = ? ORDER BY id DESC LIMIT 1"
+"""Dagster stores moments without a zone: those of events in UTC; those of runs in UTC too, but in Postgres in
+the zone of the database, which `MOMENT` gives back."""
 
 Query = Callable[..., Sequence[Sequence[Any]]]
 
@@ -56,7 +59,8 @@ def _state(query: Query, events: Callable[[str], Sequence[Sequence[Any]]], clock
         signs = [moment for each in (created, updated) if (moment := _utc(each))]
         runs.append(UnfinishedRun(run_id, signs[0], max([*signs, *([newest] if newest else [])])))
     now = _moment(query(clock)) if clock else None
-    return DagsterState(_moment(query(HEARTBEAT)), tuple(runs), _moment(query(NEWEST_RUN)), now)
+    beats = [datetime.fromtimestamp(json.loads(body)["timestamp"], UTC) for [body] in query(HEARTBEATS)]
+    return DagsterState(max(beats, default=None), tuple(runs), _moment(query(NEWEST_RUN)), now)
 
 
 def _events(path: Path, run_id: str) -> Sequence[Sequence[Any]]:
@@ -73,7 +77,7 @@ def _sqlite(path: Path) -> Iterator[Query]:
 
         def query(sql: str, *values: str) -> Sequence[Sequence[Any]]:
             try:
-                return connection.execute(sql, values).fetchall()
+                return connection.execute(sql.replace("MOMENT", ""), values).fetchall()
             except sqlite3.Error:  # not made yet, or broken: then what opens it says so
                 return ()
 
@@ -89,7 +93,8 @@ def _postgres(url: str) -> Iterator[Query]:
     with driver_errors(engine), engine.connect() as connection:
 
         def query(sql: str, *values: str) -> Sequence[Sequence[Any]]:
-            return connection.exec_driver_sql(sql.replace("?", "%s"), values).fetchall()
+            written = sql.replace("?", "%s").replace("MOMENT", "timestamptz")
+            return connection.exec_driver_sql(written, values).fetchall()
 
         made = query("SELECT to_regclass('runs'), to_regclass('daemon_heartbeats')")[0]
         yield query if all(made) else lambda *_: ()
@@ -100,7 +105,7 @@ def _moment(rows: Sequence[Sequence[Any]]) -> datetime | None:
 
 
 def _utc(value: Any) -> datetime | None:
-    """Return a moment as Dagster stores it: without a zone, in UTC."""
+    """Return a stored moment; one without a zone is in UTC."""
     if value is None:
         return None
     moment = datetime.fromisoformat(value) if isinstance(value, str) else value

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import dagster as dg
 import pytest
 import sqlalchemy as sa
+from dagster._daemon.types import DaemonHeartbeat
 
 from orchestration.environments import load_settings
 from orchestration.instance import open_instance
@@ -64,29 +67,25 @@ def test_status__dagster_on_postgres__sees_the_daemon_and_a_stuck_run(
         "PERENNIAL_DOMAINS": "carbon",
     }.items():
         monkeypatch.setenv(name, value)
+    engine = sa.create_engine(postgres_database, poolclass=sa.NullPool)
+    with engine.begin() as connection:  # Dagster writes in the zone of the database
+        connection.exec_driver_sql(f"ALTER DATABASE \"{engine.url.database}\" SET TimeZone = 'Asia/Shanghai'")
     assert said("migrate").code == 0
     assert said("status", "--json").json["findings"] == [], "Dagster's tables are not made yet"
-    with open_instance(load_settings()):
-        pass
-    engine = sa.create_engine(postgres_database, poolclass=sa.NullPool)
 
-    def beat(minutes: int) -> None:
-        with engine.begin() as connection:
-            connection.exec_driver_sql("DELETE FROM daemon_heartbeats")
-            connection.exec_driver_sql(
-                "INSERT INTO daemon_heartbeats (daemon_type, daemon_id, timestamp) "
-                f"VALUES ('SENSOR', 'x', now() AT TIME ZONE 'UTC' - interval '{minutes} minutes')"
-            )
+    def beat(instance: dg.DagsterInstance, minutes: int) -> None:
+        at = (datetime.now(UTC) - timedelta(minutes=minutes)).timestamp()
+        instance.add_daemon_heartbeat(DaemonHeartbeat(at, "SENSOR", "x"))
 
-    beat(1)
-    lives = said("status", "--json").json
-    assert (lives["daemon_runs"], lives["findings"]) == (True, [])
-    beat(60)
+    with open_instance(load_settings()) as instance:
+        beat(instance, 1)
+        lives = said("status", "--json").json
+        assert (lives["daemon_runs"], lives["findings"]) == (True, [])
+        beat(instance, 60)
+        run = dg.DagsterRun("job", status=dg.DagsterRunStatus.STARTED)
+        instance.run_storage.add_historical_run(run, datetime.now(UTC) - timedelta(hours=2))
     with engine.begin() as connection:
-        connection.exec_driver_sql(
-            "INSERT INTO runs (run_id, status, create_timestamp, update_timestamp) "
-            "SELECT 'abc', 'STARTED', t, t FROM (SELECT now() AT TIME ZONE 'UTC' - interval '2 hours' AS t) x"
-        )
+        connection.exec_driver_sql("UPDATE runs SET update_timestamp = create_timestamp")
     stopped = said("status", "--json").json
     assert stopped["daemon_runs"] is False
     assert {f["reason_code"]: f["health"] for f in stopped["findings"]} == {
