@@ -47,7 +47,7 @@ def examine(settings: Settings) -> Iterator[Examined]:
     domains = ", ".join(settings.domains)
     yield Examined("settings", True, f"{settings.env}, keeps {domains}, home {settings.home}")
     checks: dict[str, Check] = {"folders": _folders, "ports": _ports, "clock": _clock}
-    fresh = _is_fresh(settings)
+    fresh = is_fresh(settings)
     if fresh:
         checks |= dict.fromkeys(("ledger", "lake", "dagster"), lambda _: TO_BE_MADE)
     else:
@@ -65,13 +65,6 @@ def examine(settings: Settings) -> Iterator[Examined]:
                 raise
             remedy = f" ({known.remedy})" if known.remedy else ""
             yield Examined(part, False, f"{known.message}{remedy}")
-
-
-def _is_fresh(settings: Settings) -> bool:
-    try:
-        return is_fresh(settings)
-    except PerennialError:  # what cannot be reached is examined, and says why
-        return False
 
 
 def _before_start(domain: Domain, check: Callable[[Any], str | None]) -> Check:

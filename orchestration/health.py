@@ -25,13 +25,19 @@ def is_fresh(settings: Settings) -> bool:
     """Whether nothing was ever done here: there is no ledger, no data and no upload."""
     from resources.database.engine import found_version
     from resources.database.errors import driver_errors
+    from resources.objects.store import store_for
 
     engine = open_ledger(settings).engine
-    with driver_errors(engine):
-        if found_version(engine) is not None:
-            return False
-    lake = open_lake(settings)
-    return not (settings.home / "uploads").exists() and not any(lake.partitions(t) for t in lake.tables)
+    locations = {location for group in settings.groups() for location in group.locations}
+    try:
+        with driver_errors(engine):
+            if found_version(engine) is not None:
+                return False
+        lake = open_lake(settings)
+        held = (next(iter(store_for(location).list(location)), None) for location in locations)
+        return not any(held) and not any(lake.partitions(t) for t in lake.tables)
+    except (PerennialError, OSError):  # what cannot be reached may hold everything
+        return False
 
 
 @dataclass(frozen=True)

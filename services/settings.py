@@ -140,6 +140,11 @@ class StorageSettings(BaseModel):
         """Where Dagster keeps its state; `instance.dagster_home()` also makes it ready."""
         return self.home / "dagster"
 
+    @property
+    def locations(self) -> tuple[str, ...]:
+        """Where files are kept that tell of earlier work."""
+        return (self.warehouse,)
+
     def business_clock(self) -> Clock:
         return machine_clock if self.now is None else stopped_at(self.now)
 

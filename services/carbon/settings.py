@@ -54,3 +54,7 @@ class CarbonSettings(StorageSettings):
     """Feed of a system that counts activity by itself: read, never written."""
     carbon_api_token: SecretStr = setting(SecretStr(""), shown="none", example="0123456789abcdef")
     """The bearer token of that system's feed."""
+
+    @property
+    def locations(self) -> tuple[str, ...]:
+        return (*super().locations, self.uploads)

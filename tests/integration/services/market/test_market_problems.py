@@ -348,6 +348,19 @@ def test_status__home_never_used__is_not_started_and_creates_nothing(empty_app: 
     assert not empty_app.home.exists(), "a look leaves nothing behind"
 
 
+@pytest.mark.parametrize("setting", ["PERENNIAL_WAREHOUSE", "PERENNIAL_UPLOADS"])
+def test_status__no_ledger_but_files_elsewhere__is_a_lost_ledger(
+    empty_app: MarketApp, tmp_path: Path, setting: str
+) -> None:
+    held = tmp_path / "elsewhere" / "market" / "rows.parquet"
+    held.parent.mkdir(parents=True)
+    held.touch()
+    empty_app.set(**{setting: f"file://{tmp_path / 'elsewhere'}"})
+    found = empty_app.run("status", "--json")
+    assert (found.code, found.json["started"]) == (1, True)
+    assert [f["reason_code"] for f in found.json["findings"]] == ["ledger_schema"]
+
+
 def test_doctor__before_the_first_start__tries_the_real_source(empty_app: MarketApp) -> None:
     """Its address is asked with the token, in a home that is thrown away."""
     with pytest.MonkeyPatch.context() as patch:
