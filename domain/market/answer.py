@@ -36,7 +36,7 @@ class TooEarly(NotYetData):
 
 
 class ThinnerAnswer(InvalidInput):
-    """A person asked again for a whole day, and the source now has fewer rows of it."""
+    """A whole day was asked for again, and the source now has fewer rows of it."""
 
     reason_code = THINNER
 

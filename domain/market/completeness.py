@@ -69,6 +69,11 @@ def is_thinner(rows: int, held: PartitionState) -> bool:
     return held.untouched and rows < held.version.rows
 
 
+def is_settled(held: PartitionState) -> bool:
+    """Return whether a day is whole, or as partial as the source says it is."""
+    return held.detail.get("status") != "partial" or held.seen_count >= EXPLAINED_AFTER
+
+
 def refetch_at(fetches: int, checked_at: datetime) -> datetime:
     """Return when a partial day is fetched again, after `fetches` fetches, the last at `checked_at`."""
     return checked_at + REFETCH_AFTER[min(max(fetches, 1), len(REFETCH_AFTER)) - 1]

@@ -14,9 +14,16 @@ from itertools import groupby
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from domain.market.answer import NotYetData, ThinnerAnswer, check_answer, refuse_thinner, stock_list_missing
+from domain.market.answer import (
+    NotYetData,
+    ThinnerAnswer,
+    TooEarly,
+    check_answer,
+    refuse_thinner,
+    stock_list_missing,
+)
 from domain.market.catalogue import Endpoint
-from domain.market.completeness import Judgement
+from domain.market.completeness import Judgement, is_settled
 from domain.market.plan import FILL
 from domain.market.trading import published_at, shanghai
 from domain.shared.error import InvalidInput, PerennialError
@@ -97,7 +104,7 @@ class _Fetch:
     call: Caller
 
     def batches(self, requests: Sequence[Request]) -> Generator[Batch, None, None]:
-        asked_for = {r.partition for r in requests if not (r.optional or self.this.accept_thinner)}
+        asked_for = {r.partition for r in requests if not r.optional}
         days = [date.fromisoformat(request.partition) for request in requests]
         months = [list(group) for _, group in groupby(days, key=lambda d: (d.year, d.month))]
         if not months:
@@ -117,7 +124,7 @@ class _Fetch:
                 built = []
                 for day, coming in asked.items():
                     known = before[self.endpoint.name, str(day)]
-                    built.append(self._built(day, coming, known, keep=str(day) in asked_for))
+                    built.append(self._built(day, coming, known, asked=str(day) in asked_for))
                     answered += 1
                     if len(days) > 1:
                         progress.info("%s: %d of %d days answered", self.endpoint.name, answered, len(days))
@@ -184,18 +191,23 @@ class _Fetch:
             for i in range(0, len(codes), CODES_PER_CALL)
         ]
 
-    def _built(self, day: date, coming: Coming, before: PartitionState, *, keep: bool) -> Built | NotBuilt:
-        """Return the day's next content. `keep`: fewer rows do not replace a whole day."""
+    def _built(self, day: date, coming: Coming, before: PartitionState, *, asked: bool) -> Built | NotBuilt:
+        """Return the day's next content. `asked`: by a person, who is told what becomes of it."""
         try:
             answer = coming()
-            if keep:
+            # A plan's answer that is whole is a revision; a part of a day that was whole is none yet.
+            keep = asked or (answer.judgement.status == "partial" and is_settled(before))
+            if keep and not self.this.accept_thinner:
                 refuse_thinner(self.endpoint, day, answer.frame.num_rows, before)
         except ThinnerAnswer as error:
             kept = PartitionReport(
                 self.endpoint.table, str(day), "kept", before.version, before, detail=before.detail
             )
             self.report([kept])
-            return NotBuilt(str(day), error, skip=error.reason_code)
+            if asked:
+                return NotBuilt(str(day), error, skip=error.reason_code)
+            later = TooEarly(error.message, reason_code=error.reason_code, remedy=error.remedy)
+            return NotBuilt(str(day), later)
         except NotYetData as error:
             if self.this.final or not error.retry_in_run:
                 self.report([PartitionReport(self.endpoint.table, str(day), "refused", reason=error.message)])

@@ -1,4 +1,4 @@
-"""What the market brings to a reconcile pass: its plan, and which days and tables share a run."""
+"""What the market brings to a reconcile pass: its plan, what is given up, which tables share a run."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from datetime import date
 from functools import cached_property, partial
 from operator import attrgetter
 
+from domain.market.completeness import THINNER
 from domain.market.derived import ADJUSTED_FROM, derivable
 from domain.market.observed import Observed
 from domain.market.plan import FILL, REFRESH, take
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, DERIVED, REVISIONS
 from domain.shared.verdict import Plan, Verdict
-from domain.shared.work import WAITING, split_key
+from domain.shared.work import DEFERRED, WAITING, Work, split_key
 from resources.ledger.client import Ledger
 from resources.ledger.model import Dispatch
 from services.market.history import PATIENCE
@@ -23,6 +24,8 @@ from services.reconcile import Reconciler, RunStart, Unfinished, start_of
 
 OF_ANY_DAY = (COVERAGE.table, REVISIONS.table)
 """What can be derived of a day whatever is there of it."""
+ATTEMPTS_OUTSIDE = 8
+"""After so many a day before the window that was never recorded is given up; inside it, none is."""
 REFERENCES = 8
 """References per pass; there are three at most, in January or December four."""
 
@@ -54,6 +57,28 @@ class MarketReconciler(Reconciler):
 
     def wanted(self, plan: Plan, known: Collection[str]) -> Sequence[Verdict]:
         return take(plan, self.market.rules.limit, known.__contains__)
+
+    def withdraw(self, plan: Plan, rows: Sequence[Work], unfinished: Unfinished) -> None:  # noqa: ARG002
+        """Give up what would be tried hourly for ever: old days that the source does not have, which the
+        finding `never_fetched` names, and days kept from fewer rows that are not asked for any more."""
+        put_off = [row for row in rows if row.kind == FILL and row.status == DEFERRED]
+        due = {v.key for v in plan.due}
+        kept = [row for row in put_off if row.reason_code == THINNER and row.key not in due]
+        if kept:
+            self.ledger.supersede(kept)
+        judged, near = {v.key for v in plan.verdicts}, self.market.window()
+        # Without a calendar no day is judged; those never fetched may be wanted all the same.
+        if not near or self.market.rules.heal_history:
+            return
+        often = [
+            row
+            for row in put_off
+            if row.attempts >= ATTEMPTS_OUTSIDE and row.key not in judged and row.partition < str(near[0])
+        ]
+        names = {f"market.{row.table}" for row in often if row.table in self._fetched}
+        known = self.market.provenance.records(names, {row.partition for row in often}) if names else {}
+        if old := [row for row in often if (f"market.{row.table}", row.partition) not in known]:
+            self.ledger.supersede(old, reason_code="outside_window")
 
     def dispatch(self, plan: Plan, unfinished: Unfinished, at_once: int) -> list[Dispatch]:  # noqa: ARG002
         busy = unfinished.dispatches

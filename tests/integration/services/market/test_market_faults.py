@@ -107,6 +107,36 @@ def test_heal__permanent_fault__waits_for_a_changed_configuration(app: MarketApp
     assert app.newest(KEY).id > failed.id
 
 
+def test_recheck__source_has_a_part_now__keeps_the_day_and_asks_again(app: MarketApp) -> None:
+    """Two equal answers of a part would be believed, and the day be healthy with fewer rows."""
+    content, key = app.content(), f"normalized_daily:{TODAY}"
+    app.fault("daily", "partial_day", day=date.fromisoformat(TODAY), keep=0.95)
+    app.at(f"{AFTER_HOLIDAY}T18:31")
+    app.run("market", "heal")
+    row = app.newest(key)
+    assert (row.status, row.reason_code, row.error_kind) == ("deferred", "thinner", "transient"), row.error
+    app.at(row.not_before.isoformat())
+    app.run("market", "heal")
+    assert (app.newest(key).id, app.newest(key).attempts) == (row.id, 2)
+    assert {place: app.content()[place] for place in content} == content
+    assert (app.status()[key]["health"], app.status()[key]["reason_code"]) == ("healing", "thinner")
+
+    app.at("2024-10-11T18:31")  # it is not among the newest days any more
+    app.run("market", "heal")
+    assert (app.newest(key).id, app.newest(key).status) == (row.id, "superseded")
+    assert key not in app.status()
+
+
+def test_recheck__source_has_other_rows_of_a_whole_day__takes_them(app: MarketApp) -> None:
+    content, key = app.content(["normalized_daily"]), f"normalized_daily:{TODAY}"
+    app.fault("daily", "partial_day", day=date.fromisoformat(TODAY), keep=0.995)
+    app.at(f"{AFTER_HOLIDAY}T18:31")
+    app.run("market", "heal")
+    assert app.newest(key).status == "completed"
+    place = "normalized_daily", TODAY
+    assert app.content(["normalized_daily"])[place] != content[place]
+
+
 def test_fetch__empty_long_after_publication__is_overdue(app: MarketApp) -> None:
     app.drop(TABLE, TODAY)
     app.fault(API, "empty_day")

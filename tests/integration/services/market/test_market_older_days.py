@@ -243,10 +243,40 @@ def put_off(app: MarketApp, key: str, times: int) -> None:
             lease.defer(key, TransientResourceError("down"))
 
 
-def test_reconcile__old_day_after_many_attempts__is_still_tried(app: MarketApp) -> None:
-    put_off(app, f"{TABLE}:2024-08-01", 20)
+@pytest.mark.parametrize(
+    ("day", "times", "history", "status"),
+    [
+        ("2024-08-01", 7, "false", "deferred"),
+        ("2024-08-01", 8, "false", "superseded"),
+        ("2024-08-01", 8, "true", "deferred"),
+        (OLD, 8, "false", "deferred"),
+        (TODAY, 8, "false", "deferred"),
+    ],
+)
+def test_reconcile__old_day_after_many_attempts__is_given_up_if_never_recorded(
+    narrow: MarketApp, day: str, times: int, history: str, status: str
+) -> None:
+    """Else a backfill of years that the source does not have would be tried hourly for ever."""
+    narrow.set(PERENNIAL_MARKET_HEAL_HISTORY=history)
+    put_off(narrow, f"{TABLE}:{day}", times)
+    observe_and_enqueue(MarketReconciler(narrow.market))
+    row = narrow.newest(f"{TABLE}:{day}")
+    assert row.status == status
+    assert (row.reason_code == "outside_window") == (status == "superseded")
+
+
+def test_heal__days_given_up__are_named_by_a_finding(app: MarketApp) -> None:
+    assert app.run("market", "backfill", "--from", "2024-09-18", "--to", "2024-09-18").code == 0
+    for day in ("2024-09-19", "2024-09-20"):
+        for table in FETCHED:
+            put_off(app, f"{table}:{day}", 8)
+    assert {f["health"] for f in app.status().values()} == {"healing"}
     observe_and_enqueue(MarketReconciler(app.market))
-    assert app.newest(f"{TABLE}:2024-08-01").status == "deferred"
+    [finding] = app.status().values()
+    assert (finding["subject"], finding["reason_code"]) == (
+        "history:2024-09-19…2024-09-20",
+        "never_fetched",
+    )
 
 
 def test_reconcile__newest_days_called_off__fills_an_older_day(app: MarketApp) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.market.completeness import is_thinner, judge, refetch_at
+from domain.market.completeness import is_settled, is_thinner, judge, refetch_at
 from domain.shared.state import NOTHING, PartitionState
 from tests.unit.domain.market.world import CATALOGUE, corrupt, state
 
@@ -95,3 +95,11 @@ def test_is_thinner__answer__is_compared_with_a_whole_day(
     rows: int, held: PartitionState, thinner: bool
 ) -> None:
     assert is_thinner(rows, held) == thinner
+
+
+@pytest.mark.parametrize(
+    ("status", "seen", "settled"),
+    [("complete", 1, True), ("partial", 1, False), ("partial", 2, True), (None, 1, True)],
+)
+def test_is_settled__day__is_whole_or_explained(status: str | None, seen: int, settled: bool) -> None:
+    assert is_settled(PartitionState(seen_count=seen, detail={"status": status})) == settled

@@ -441,6 +441,9 @@ class MarketPlanModel(PlanModel):
         table, partition = place
         if table == STOCKS and self.oracle.listed is None:
             self.market.listed = self.oracle.listed = self.oracle.known[place].held[0]
+            # A backup may count more stocks than when the source had a part: still never refused.
+            enough = -(-900 * self.oracle.listed // 1_000)
+            self.market.source = {p: max(rows, enough) for p, rows in self.market.source.items()}
         if table == CALENDAR:
             self.oracle.lost_years.discard(int(partition))
             self._read_calendar()
@@ -540,7 +543,9 @@ class MarketPlanModel(PlanModel):
         on_its_way = {first[n % len(first)].key for n in live} if first else set()
         # A calendar that comes back brings days with it.
         days = {str(day) for day in Oracle(self.market.rules).window(self.market.now)} | self.oracle.revised
-        days |= set(self.oracle.older(self.market.now))
+        everything = Oracle(self.market.rules)
+        everything.known = self.oracle.known
+        days |= set(everything.older(self.market.now))
         # Each day may be filled, derived, asked for revisions and derived again.
         turns = -(-len(days) // self.market.rules.limit)
         for _ in range(6 * turns + 3):
@@ -595,3 +600,18 @@ class MarketPlanModel(PlanModel):
 @EXAMPLES
 def test_plan__random_history__wants_what_the_oracle_wants(examples: int) -> None:
     run_model(MarketPlanModel, examples)
+
+
+def test_plan__backup_of_a_longer_stock_list__ends() -> None:
+    """The source of the model once had too few rows for it, and the day was refused for ever."""
+    model = MarketPlanModel()
+    model.it_begins("2026-11-17 20:00", settled=True, thin=set())
+    model.stocks_are_listed(listed=MOST)
+    model.time_passes(by=DAY)
+    model.everything_asked_for_is_done()
+    model.stocks_are_listed(listed=LISTED)
+    model.the_source_has_other_rows(pick=0, table=JUDGED[0], share=900, lost=True)
+    stocks = model._places().index((STOCKS, ALL))
+    model.rows_are_deleted(pick=stocks)
+    model.a_backup_is_played_back(pick=stocks)
+    model.looks_take_their_share_until_all_is_done(live=set())
