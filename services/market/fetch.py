@@ -192,7 +192,7 @@ class _Fetch:
         ]
 
     def _built(self, day: date, coming: Coming, before: PartitionState, *, asked: bool) -> Built | NotBuilt:
-        """Return the day's next content. `asked`: by a person, who is told what becomes of it."""
+        """Return the day's next content. `asked`: by a person; no later run repeats it."""
         try:
             answer = coming()
             # A plan's answer that is whole is a revision; a part of a day that was whole is none yet.
