@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -10,7 +11,7 @@ from typing import Any
 
 from domain.carbon.feeds import FeedRead
 from domain.carbon.jobs import FEED_ENTRIES
-from domain.carbon.plan import NO_FILES, NOT_INDEXED, UNCOUNTED, UNKNOWN_TYPE, YEAR_LOCKED
+from domain.carbon.plan import NO_FILES, NOT_INDEXED, UNCOUNTED, UNKNOWN_TYPE, YEAR_LOCKED, YEAR_OUTSIDE
 from domain.carbon.tables import REPORTS
 from domain.shared.health import Finding, Health, SourceFreshness
 from domain.shared.printable import printable
@@ -23,6 +24,7 @@ _HEALTH: Mapping[str, Health] = {
     UNAVAILABLE: "broken",
     NO_FILES: "broken",
     UNKNOWN_TYPE: "broken",
+    YEAR_OUTSIDE: "broken",
     UNCOUNTED: "explained",
     YEAR_LOCKED: "explained",
 }
@@ -40,7 +42,7 @@ def findings(
 ) -> list[Finding]:
     """Return everything that is not healthy, the worst first. `feeds` are the polled applications."""
     found = [
-        replace(f, action=f.action.replace("YEAR", f.subject.rpartition(":")[2].rpartition("|")[2]))
+        replace(f, action=re.sub(r"\bYEAR\b", f.subject.rpartition(":")[2].rpartition("|")[2], f.action))
         for f in plan_findings("carbon", plan, work, now, machine_now, _HEALTH, unshown=[NOT_INDEXED])
     ]
     found += [_failing(feed, now) for feed in feeds if feed.fails]

@@ -55,8 +55,8 @@ def _verdict_finding(
     health: Mapping[str, Health],
 ) -> Finding:
     code = verdict.reason_code
-    # Of a partition that a person decided about, work that failed or waits says nothing.
-    decided = verdict.state == "waiting" and health.get(code) == "explained"
+    # Of a partition that a person decided about, or has to, work that failed or waits says nothing.
+    decided = verdict.state == "waiting" and health.get(code) in ("explained", "broken")
     if row is not None and row.status in (*UNDER_WAY, "failed") and not decided:
         return _work_finding(domain, row, verdict, now, machine_now)
     if row is not None and verdict.due and row.fingerprint == verdict.fingerprint:

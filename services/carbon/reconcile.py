@@ -58,8 +58,14 @@ class CarbonReconciler(Reconciler):
         for kind in self.kinds:
             if not self.ledger.kind_named(kind).pulled:
                 room = at_once - len(found)
-                found += self.ledger.dispatch(kind, limit=room, group=_run_of, busy=unfinished.dispatches)
+                found += self.ledger.dispatch(
+                    kind, limit=room, group=_run_of, busy=unfinished.dispatches, only=self._has_partition
+                )
         return found
+
+    def _has_partition(self, row: Work) -> bool:
+        """Whether Dagster has it: a run of another one would fail the tick with all its runs."""
+        return year_of(row.partition) in self.carbon.years
 
     def starts(self, plan: Plan, dispatches: Sequence[Dispatch]) -> list[RunStart]:  # noqa: ARG002
         pipelines = self.ledger.pipelines.of([row.id for d in dispatches for row in d.rows])

@@ -19,7 +19,7 @@ from domain.carbon.factors import digests
 from domain.carbon.feeds import FeedChange, FeedRead
 from domain.carbon.jobs import ALL_KINDS, FEED_ENTRIES, KIND_OF, KINDS
 from domain.carbon.observed import CurrentUpload, Observed
-from domain.carbon.plan import needs_uploads, plan
+from domain.carbon.plan import YEAR_OUTSIDE, needs_uploads, plan
 from domain.carbon.tables import FACTORS, TABLES, UNITS, year_of
 from domain.shared.clock import Clock
 from domain.shared.error import InfrastructureError, InvalidInput, TransientResourceError
@@ -47,9 +47,6 @@ FEED_RECORD = f"carbon.{FEED_ENTRIES}"
 """Under this name the ledger keeps what was read of applications."""
 DIGESTS = "digests"
 """Detail of a year's factors: by type, a digest of what its calculation uses. A pass reads no factor then."""
-
-
-YEAR_OUTSIDE = "year_outside"
 
 
 def outside(years: range) -> str:
