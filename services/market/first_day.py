@@ -23,7 +23,7 @@ YEARS_BEFORE = 2
 
 def first_day(settings: Mapping[str, Any]) -> date:
     """The day that the home keeps; of a new home the first of the month two years before today."""
-    if kept := _kept(settings["home"]):
+    if kept := kept_day(settings["home"]):
         return kept
     today = shanghai(settings["now"] or machine_clock()).date()
     return date(today.year - YEARS_BEFORE, today.month, 1)
@@ -31,7 +31,7 @@ def first_day(settings: Mapping[str, Any]) -> date:
 
 def keep_first_day(home: Path, wanted: date, *, given: bool, new: bool) -> date:
     """Keep the day that was given, else the one that is kept; return it. `new`: nothing was filled yet."""
-    kept = _kept(home)
+    kept = kept_day(home)
     day = wanted if given or (kept is None and new) else kept or EXCHANGE_OPENED
     if day != kept:
         home.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,8 @@ def keep_first_day(home: Path, wanted: date, *, given: bool, new: bool) -> date:
     return day
 
 
-def _kept(home: Path) -> date | None:
+def kept_day(home: Path) -> date | None:
+    """The day that the home keeps, if it keeps one."""
     file = home / FILE
     try:
         return date.fromisoformat(file.read_text(encoding="utf-8").strip())

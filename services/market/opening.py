@@ -9,7 +9,7 @@ from domain.market.observed import Rules
 from domain.market.plan import KINDS
 from domain.market.tables import all_tables, views
 from services.market.asking import KeptAnswers
-from services.market.first_day import keep_first_day
+from services.market.first_day import EXCHANGE_OPENED, keep_first_day, kept_day
 from services.market.history import Comparison
 from services.market.service import MarketService
 from services.market.settings import MarketSettings
@@ -29,13 +29,15 @@ def allowed_calls(settings: MarketSettings) -> int:
 def open_service(settings: MarketSettings, *, write: bool = False) -> MarketService:
     """`write` migrates the ledger, stamps the source and keeps the first day; else these are only read."""
     market, ledger = catalogue(), open_ledger(settings, KINDS, write=write)
-    first_day = settings.market_start
+    first_day, given = settings.market_start, "market_start" in settings.model_fields_set
     if write:
-        given, new = "market_start" in settings.model_fields_set, ledger.stamped_source() is None
+        new = ledger.stamped_source() is None
         ledger.stamp_source(settings.source)
         first_day = keep_first_day(settings.home, first_day, given=given, new=new)
     else:
         ledger.check_source(settings.source)
+        if not given and kept_day(settings.home) is None and ledger.stamped_source() is not None:
+            first_day = EXCHANGE_OPENED  # nobody said where it begins: every recorded day is judged
 
     def connect() -> TushareClient:
         from resources.http.faults import Timeouts

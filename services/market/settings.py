@@ -11,7 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field, SecretStr
 
 from domain.market.trading import shanghai
 from domain.shared.hashing import digest
-from services.market.first_day import first_day
+from services.market.first_day import first_day, kept_day
 from services.setting_types import (
     CommaSeparated,
     Day,
@@ -78,7 +78,8 @@ class MarketSettings(StorageSettings):
     """How long one call may take."""
     market_start: Day = setting(
         derived=first_day,
-        shown="the day that the home keeps; of a new home the first of the month two years ago",
+        shown="the day that the home keeps; of a new home the first of the month two years ago. "
+        "Production requires it, unless the home keeps one",
         example="2015-01-01",
     )
     """First day of the warehouse's partitions. The home keeps it, until another one is set."""
@@ -130,7 +131,13 @@ class MarketSettings(StorageSettings):
                 "Unset it, or set PERENNIAL_SOURCE=sandbox"
             )
         today = shanghai(self.now or now).date()
-        if "market_start" in self.model_fields_set and self.market_start > today:
+        given = "market_start" in self.model_fields_set
+        if self.env == "production" and not given and kept_day(self.home) is None:
+            yield (
+                "PERENNIAL_MARKET_START: production needs the first day of the warehouse, the same in every "
+                "process; the home keeps none. Set PERENNIAL_MARKET_START=2015-01-01, or the day it began"
+            )
+        if given and self.market_start > today:
             yield (
                 f"PERENNIAL_MARKET_START: {self.market_start} is after today, {today}. "
                 f"Set a day that has passed{', or a later PERENNIAL_NOW' if self.now else ''}"

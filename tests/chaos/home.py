@@ -93,7 +93,11 @@ class Home:
             )
             if database_url:
                 made = make_settings(
-                    made, env="production", database_url=database_url, catalog_url=database_url
+                    made,
+                    env="production",
+                    database_url=database_url,
+                    catalog_url=database_url,
+                    market_start=made.market_start,
                 )
             try:
                 yield cls(folder, server, make_settings(made, **settings))

@@ -240,6 +240,7 @@ STATES = {
         ("status --json", "market heal", "up"),
         changes={
             "PERENNIAL_ENV": "production",
+            "PERENNIAL_MARKET_START": "2015-01-01",
             "PERENNIAL_DATABASE_URL": f"postgresql://perennial:{PASSWORD}@127.0.0.1:{{closed}}/perennial",
         },
     ),

@@ -31,6 +31,7 @@ def test_daily__on_postgres__leaves_nothing_in_files(
         "PERENNIAL_NOW": "2026-11-17T19:00:00+08:00",
         "PERENNIAL_GAP_WINDOW_DAYS": "1",
         "PERENNIAL_GAP_LIMIT": "1",
+        "PERENNIAL_MARKET_START": "2026-01-01",
     }.items():
         monkeypatch.setenv(name, value)
     with SandboxServer(port=0) as server:

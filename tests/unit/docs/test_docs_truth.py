@@ -183,7 +183,10 @@ def test_the_settings_that_the_operators_examples_show_are_accepted():
     )
     assert len(shown) > 5
     for variable, value in shown:
-        production = {"PERENNIAL_DATABASE_URL": "postgresql://u@h/d"}
+        production = {
+            "PERENNIAL_DATABASE_URL": "postgresql://u@h/d",
+            "PERENNIAL_MARKET_START": "2015-01-01",
+        }
         load_settings(production | {variable: value})
 
 

@@ -16,7 +16,12 @@ def test_open_instance__production__keeps_runs_and_pools_in_postgres(
     written = "postgresql://" + postgres_database.split("://", 1)[1]
     monkeypatch.setenv("PERENNIAL_DATABASE_URL", written)
     settings = load_settings(
-        {"PERENNIAL_HOME": str(tmp_path), "PERENNIAL_ENV": "production", "PERENNIAL_DATABASE_URL": written}
+        {
+            "PERENNIAL_HOME": str(tmp_path),
+            "PERENNIAL_ENV": "production",
+            "PERENNIAL_DATABASE_URL": written,
+            "PERENNIAL_MARKET_START": "2015-01-01",
+        }
     )
     with open_instance(settings) as instance:
         assert instance.get_runs_count() == 0

@@ -18,7 +18,10 @@ SETTINGS = {
     for variable, (name, field) in group.variables().items()
 }
 POSTGRES = {"PERENNIAL_DATABASE_URL": "postgresql://u@h/d"}
-COMPANIONS = {"PERENNIAL_ENV": POSTGRES, "PERENNIAL_CATALOG_URL": POSTGRES}
+COMPANIONS = {
+    "PERENNIAL_ENV": POSTGRES | {"PERENNIAL_MARKET_START": "2015-01-01"},
+    "PERENNIAL_CATALOG_URL": POSTGRES,
+}
 
 
 @pytest.mark.parametrize("name", pages())

@@ -15,6 +15,7 @@ from services.market.resource import MarketResource
 SECRETS = {
     "PERENNIAL_DATABASE_URL": "postgresql://perennial:hunter2@db/perennial",
     "PERENNIAL_ENV": "production",
+    "PERENNIAL_MARKET_START": "2020-01-01",
     "TUSHARE_TOKEN": "t0ken-of-an-account",
     "TUSHARE_URL": "https://tushare.internal/?token=t0ken-of-a-proxy",
     "PERENNIAL_CARBON_APP_URL": "https://user:hunter2@carbon.example.org/feed",

@@ -82,7 +82,11 @@ def test_load__postgres_url__has_the_driver_that_is_installed(scheme: str):
 
 
 def test_load__production__shares_one_postgres_unless_another_is_named():
-    production = {"PERENNIAL_ENV": "production", "PERENNIAL_DATABASE_URL": POSTGRES}
+    production = {
+        "PERENNIAL_ENV": "production",
+        "PERENNIAL_DATABASE_URL": POSTGRES,
+        "PERENNIAL_MARKET_START": "2015-01-01",
+    }
     settings = load_settings(production)
     assert settings.catalog_url == settings.database_url
     other = load_settings(production | {"PERENNIAL_CATALOG_URL": "postgresql://u@h/catalog"})

@@ -48,3 +48,28 @@ def test_first_day__file_without_a_day__is_refused(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("yesterday")
     with pytest.raises(InvalidInput, match="holds no day"):
         first_day(tmp_path)
+
+
+def test_first_day__filled_home_that_lost_it__read_only_judges_every_recorded_day(tmp_path: Path) -> None:
+    start(tmp_path)
+    (tmp_path / FILE).unlink()
+    given = {"PERENNIAL_HOME": str(tmp_path), "PERENNIAL_NOW": "2026-11-17T18:31"}
+    assert open_market(load_settings(given)).rules.first_day == EXCHANGE_OPENED
+    assert not (tmp_path / FILE).exists()
+
+
+def test_first_day__production__is_required_unless_the_home_keeps_it(tmp_path: Path) -> None:
+    given = {
+        "PERENNIAL_HOME": str(tmp_path),
+        "PERENNIAL_ENV": "production",
+        "PERENNIAL_DATABASE_URL": "postgresql://u@h/d",
+    }
+    with pytest.raises(InvalidInput, match="Set PERENNIAL_MARKET_START=2015-01-01"):
+        load_settings(given)
+    load_settings(given | {"PERENNIAL_DOMAINS": "carbon"})
+    day = "2020-01-01"
+    assert market_settings(load_settings(given | {"PERENNIAL_MARKET_START": day})).market_start == date(
+        2020, 1, 1
+    )
+    (tmp_path / FILE).write_text(f"{day}\n")
+    assert market_settings(load_settings(given)).market_start == date(2020, 1, 1)
