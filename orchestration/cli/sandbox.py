@@ -65,8 +65,7 @@ def break_day(
         )
     how = next(name for name, given in chosen.items() if given)
     settings = load_settings()
-    usual = _breakable(settings)
-    name = registry.table_name(settings, table or usual)
+    name = _breakable(settings, table)
     properties = Reader(settings).location.properties
     for day in days or (None,):
         key, done = break_partition(properties, name, how, day)
@@ -78,18 +77,22 @@ def break_day(
     )
 
 
-def _breakable(settings: Settings) -> str:
-    """The table to break, if none is named. Refuses a home that has data of a real source."""
-    made_up = [(d, found) for d in registry.enabled(settings) if (found := d.sandbox(settings))]
-    if not made_up:
+def _breakable(settings: Settings, given: str | None) -> str:
+    """The table to break. Refuses one of a domain whose source is real, or that has data of a real source."""
+    made_up = {d.name: found for d in registry.enabled(settings) if (found := d.sandbox(settings))}
+    usual = next((found.table for found in made_up.values()), "")
+    name = registry.table_name(settings, given) if given else usual
+    domain = name.partition(".")[0]
+    if domain not in made_up:
         raise InvalidInput(
-            "only a lake that is filled from the sandbox may be broken",
+            "only a lake that is filled from the sandbox may be broken" + (f", not {name}" if name else ""),
             reason_code="not_the_sandbox",
-            remedy="set PERENNIAL_SOURCE=sandbox and a PERENNIAL_HOME of its own",
+            remedy=f"name a table of {', '.join(made_up)}"
+            if made_up
+            else "set PERENNIAL_SOURCE=sandbox and a PERENNIAL_HOME of its own",
         )
-    for domain, _ in made_up:
-        domain.open(settings)
-    return made_up[0][1].table
+    registry.find_domain(domain).open(settings)
+    return name
 
 
 def _address(given: list[str]) -> list[str]:

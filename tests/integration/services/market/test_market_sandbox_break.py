@@ -48,6 +48,7 @@ def test_break__table_without_namespace_and_two_days__breaks_both(app: MarketApp
         (("--drop-day", "last Monday"), "'last Monday' is no partition of market.normalized_daily"),
         (("--drop-day", "2024-09-28"), "no rows of 2024-09-28"),
         (("--drop-day", "--table", "normalised_daily"), "did you mean normalized_daily?"),
+        (("--drop-day", "--table", "carbon.data_entries"), "may be broken, not carbon.data_entries"),
     ],
 )
 def test_break__wrong_usage__breaks_nothing(app: MarketApp, arguments: tuple[str, ...], message: str) -> None:
