@@ -40,6 +40,7 @@ def observe_platform(settings: Settings, found: Sequence[Finding]) -> Platform:
     return Platform(
         daemon_runs=runs_now,
         heartbeat=state.heartbeat,
+        served=settings.env == "production",
         runs=tuple(_with_work(settings, silent)) if silent else (),
         folders=tuple(full_folders(settings)),
         port_taken=""

@@ -16,7 +16,7 @@ DAEMON, CLOCK, PORT = "daemon", "clock", "UI port"
 SILENT = timedelta(minutes=3)
 """A daemon that has shown no sign of life for so long is not running; it shows one every 30 seconds."""
 FORGOTTEN = timedelta(days=7)
-"""Whoever has started no daemon for so long works with commands."""
+"""Whoever has started no daemon for so long works with commands; in production nobody does."""
 STUCK = timedelta(hours=1)
 """A run that holds work and has logged nothing for so long does not get on."""
 LEFT = timedelta(minutes=30)
@@ -60,6 +60,8 @@ class Platform:
     daemon_runs: bool = False
     heartbeat: datetime | None = None
     """The daemon's last sign of life, None if none was ever started."""
+    served: bool = False
+    """Whether work is done by a daemon only: one that has stopped is never forgotten."""
     runs: tuple[UnfinishedRun, ...] = ()
     folders: tuple[FullFolder, ...] = ()
     port_taken: str = ""
@@ -70,7 +72,9 @@ class Platform:
 
     def daemon_is_down(self, now: datetime) -> bool:
         """Whether a daemon that people rely on does not run."""
-        return not self.daemon_runs and self.heartbeat is not None and now - self.heartbeat < FORGOTTEN
+        if self.daemon_runs or self.heartbeat is None:
+            return False
+        return self.served or now - self.heartbeat < FORGOTTEN
 
 
 def findings(seen: Platform, now: datetime) -> list[Finding]:

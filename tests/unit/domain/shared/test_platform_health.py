@@ -28,6 +28,8 @@ def run(silent: timedelta, *holds: int) -> UnfinishedRun:
         (Platform(daemon_runs=True, heartbeat=before(days=1)), []),
         (Platform(heartbeat=before(hours=1)), [("daemon", "broken", "daemon_down")]),
         (Platform(heartbeat=before(days=8)), []),
+        (Platform(heartbeat=before(days=8), served=True), [("daemon", "broken", "daemon_down")]),
+        (Platform(served=True), []),
         (
             Platform(heartbeat=before(hours=1), port_taken="127.0.0.1:3000"),
             [("UI port", "broken", "port_in_use"), ("daemon", "broken", "daemon_down")],
