@@ -75,6 +75,11 @@ def unobserved(domain: str, subject: str, error: PerennialError) -> Finding:
     return Finding(domain, subject, "broken", error.reason_code, error.message, action=action)
 
 
+def is_healthy(found: Iterable[Finding]) -> bool:
+    """Return whether everything is as it should be, or differs for a known reason."""
+    return all(f.health == "explained" for f in found)
+
+
 def needs_person(found: Iterable[Finding]) -> bool:
     """Return whether anything stays as it is until a person acts."""
     return any(f.health in ("broken", "stale") for f in found)

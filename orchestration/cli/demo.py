@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from domain.shared.health import is_healthy
 from orchestration.cli.output import answer, document, say
 from orchestration.health import platform_findings
 from orchestration.registry import enabled
@@ -18,14 +19,14 @@ def run_demo(settings: Settings, *, json: bool) -> int:
     began = time.monotonic()
     parts = [domain.demo(settings, shown=not json) for domain in enabled(settings) if domain.demo]
     found = platform_findings(settings)
-    unhealthy = [finding for finding in found if finding.health != "explained"]
+    healthy = is_healthy(found)
     seconds = time.monotonic() - began
     if json:
         shown = {name: value for part in parts for name, value in part.document.items()}
-        document({"healthy": not unhealthy, "seconds": round(seconds, 1), **shown})
+        document({"healthy": healthy, "seconds": round(seconds, 1), **shown})
     else:
-        health = "NOT healthy" if unhealthy else "healthy"
+        health = "healthy" if healthy else "NOT healthy"
         answer(f"{health} after {seconds:.0f} s; `make up` shows it in the browser")
     for finding in found:
         say(f"{finding.health}: {finding.subject}: {finding.reason}")
-    return 1 if unhealthy or not all(part.ok for part in parts) else 0
+    return 0 if healthy and all(part.ok for part in parts) else 1

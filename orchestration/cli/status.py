@@ -14,7 +14,7 @@ import typer
 
 from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput
-from domain.shared.health import in_utc, needs_person, summary, unobserved
+from domain.shared.health import in_utc, is_healthy, needs_person, summary, unobserved
 from orchestration.cli.interrupt import interrupts_raised
 from orchestration.cli.output import Json, answer, document
 from orchestration.environments import load_settings
@@ -34,7 +34,7 @@ def _document(seen: Overview) -> dict[str, Any]:
 
     return {
         "started": not seen.not_started,
-        "healthy": not seen.not_started and not seen.found,
+        "healthy": not seen.not_started and is_healthy(seen.found),
         "needs_a_person": needs_person(seen.found),
         "daemon_runs": seen.daemon_runs,
         "summary": _summary(seen),

@@ -70,6 +70,7 @@ PROBLEMS = {
 def test_status__problem__names_cause_and_remedy_first(app: CarbonApp, name: str) -> None:
     document = assert_named(app, PROBLEMS[name])
     assert document["needs_a_person"] is (PROBLEMS[name].code != 0)
+    assert document["healthy"] is (PROBLEMS[name].health == "explained")
     if name == "missing units":
         assert "no units of 2024 are known" in document["groups"][0]["reason"]
 
