@@ -38,6 +38,8 @@ class Observed:
     """Days with a running fill, which also makes what derives from them."""
     older: frozenset[date] = frozenset()
     """Days before the window that are judged too."""
+    every: bool = True
+    """Whether these are all that need it, and not only what there was time for."""
     holes: Mapping[str, tuple[date, ...]] = field(default_factory=dict)
     """By fetched table, days before the window that were never fetched, after the first that was."""
 

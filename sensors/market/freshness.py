@@ -15,6 +15,7 @@ from domain.market.trading import shanghai
 from domain.market.watchdog import alarming
 from domain.shared.hashing import digest
 from domain.shared.verdict import Verdict
+from services.market.history import PATIENCE
 from services.market.resource import MarketResource
 from services.market.service import MarketService
 
@@ -79,7 +80,7 @@ def _whole_days(
 ) -> Iterator[dg.AssetCheckEvaluation]:
     """Yield the check of each table of which other days are wrong than when it was last reported."""
     now = market.clock()
-    state = market.observe(now)
+    state = market.observe(now, PATIENCE)
     wrong: dict[str, list[Verdict]] = {}
     for v in alarming(market.catalogue, market.plan_of(state, now), state, now, market.rules):
         wrong.setdefault(v.table, []).append(v)
@@ -88,7 +89,8 @@ def _whole_days(
         days = sorted(v.partition for v in found)
         # With the table's last commit: whatever that run said of its own days, others are wrong.
         marks = [list(market.lake.marks([name])), *sorted([v.partition, v.reason_code] for v in found)]
-        seen[name] = digest(marks) if found else ""
+        # While not every older day is judged, a red check stays red.
+        seen[name] = digest(marks) if found else "" if state.every else known.get(name, "")
         if seen[name] != known.get(name, ""):  # what is whole, its runs have said
             partial = {v.reason_code for v in found} == {"partial"}
             yield dg.AssetCheckEvaluation(

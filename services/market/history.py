@@ -8,6 +8,7 @@ the result for the next process, which looks whether the records and the data fi
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,9 +52,16 @@ class Comparison:
     """The sensors of a process share it."""
 
     def until(self, market: MarketService, calendar: TradingCalendar, end: date, patience: float) -> History:
-        """Return what is known of the days before `end`, compared for at most `patience` seconds."""
-        with self.turn:
+        """Return what is known of the days before `end`, compared for at most `patience` seconds.
+
+        If another pass compares for longer than that, it is what was known before.
+        """
+        if not self.turn.acquire(timeout=-1 if patience == math.inf else patience):
+            return self.history
+        try:
             return self._until(market, calendar, end, patience)
+        finally:
+            self.turn.release()
 
     def _until(self, market: MarketService, calendar: TradingCalendar, end: date, patience: float) -> History:
         tables = [f"market.{t}" for t in (*judged_tables(market.catalogue), market.catalogue.calendar.name)]
@@ -99,14 +107,14 @@ class Comparison:
             table: {d for d in market.lake.partitions(f"market.{table}") if d < str(end)} | of.keys()
             for table, of in records.items()
         }
-        self.ended = True
+        ended = True
         for year in sorted({day[:4] for of in days.values() for day in of}, reverse=True):
             if year not in self.years and self.clock() > latest:
-                self.ended = False
+                ended = False
                 break
             if year not in self.years:
                 self.years[year] = _differing(market, year, days, records)
-        first = market.rules.first_day
+        self.ended, first = ended, market.rules.first_day
         found = {date.fromisoformat(day) for of in self.years.values() for day in of}
         had = {e.name: set(map(date.fromisoformat, days[e.name])) for e in market.catalogue.daily}
         return History(

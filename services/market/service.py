@@ -47,8 +47,8 @@ NO_FAILURE = (EMPTY_ANSWER, NOT_ANNOUNCED, STOCK_LIST_MISSING, THINNER)
 """Reason codes of answers that are not kept, though the source did answer."""
 LEADING = "SSE"
 """The exchange whose open days are the market's."""
-FILLED_AT_ONCE = 60
-"""Days never fetched that one pass judges: more than it starts, fewer than a history has."""
+JUDGED_AT_ONCE = 60
+"""Older days that one pass judges: more than it starts, fewer than a history has."""
 Made = TypeVar("Made")
 
 
@@ -232,20 +232,32 @@ class MarketService:
     def observe(self, now: datetime | None = None, patience: float = math.inf) -> Observed:
         """The state of all that the plan judges: the gap window, what differs before it, the references.
 
-        `patience` bounds the seconds spent on older days of which no version is known yet.
+        `patience` bounds the seconds spent on older days of which no version is known yet, and the older days
+        to the newest: after a loss of the ledger all of them differ.
         """
         now, calendar = now or self.clock(), self.calendar()
         near = window(Observed(calendar, {}), now, self.rules)
         history = self._history(calendar, near, patience)
-        older = history.differing | (self._filled_next(history) if self.rules.heal_history else set())
+        differing = history.differing if patience == math.inf else self._judged_next(history)
+        older = differing | (self._filled_next(history) if self.rules.heal_history else set())
         seen = self.observe_days([*sorted(older), *near], calendar, now)
-        return replace(seen, older=older, holes=history.holes)
+        every = self.comparison.ended and differing == history.differing
+        return replace(seen, older=older, every=every, holes=history.holes)
+
+    def _judged_next(self, history: History) -> frozenset[date]:
+        """The newest days that differ: of those with work, which may be given up, and of the others."""
+        if len(history.differing) <= JUDGED_AT_ONCE:
+            return history.differing
+        known = {row.partition for row in self.ledger.current((FILL,))}
+        asked = sorted(day for day in history.differing if str(day) in known)
+        others = sorted(history.differing.difference(asked))
+        return frozenset((*asked[-JUDGED_AT_ONCE:], *others[-JUDGED_AT_ONCE:]))
 
     def _filled_next(self, history: History) -> set[date]:
         """The newest days that were never fetched, without those that the ledger has work of."""
         rows = self.ledger.find(FILL, status=ACTIVE, limit=None)
         asked = {date.fromisoformat(row.partition) for row in rows}
-        return set(sorted(history.never_fetched - asked)[-FILLED_AT_ONCE:])
+        return set(sorted(history.never_fetched - asked)[-JUDGED_AT_ONCE:])
 
     def observe_days(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from domain.market.plan import FILL
 from domain.shared.error import TransientResourceError
 from domain.shared.work import Work, WorkRequest
-from services.market import history
+from sensors.market import freshness
+from services.market import history, resource, service
 from services.market.reconcile import MarketReconciler
 from services.reconcile import RunStart, observe_and_enqueue, reconcile
 from tests.breaking import break_lake
@@ -229,6 +231,42 @@ def test_freshness_sensor__older_day_wrong__turns_its_check_red_and_green_again(
         assert narrow.run("market", "heal").code == 0
         green = narrow.tick_sensor(instance, "market_freshness_sensor", again.cursor)
         assert checks(green) == [(PRICES, "whole_day", True)]
+
+
+def test_freshness_sensor__another_pass_compares__waits_for_a_while_and_stays_red(
+    narrow: MarketApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harm(narrow, PRICES, "drop-half", OLD)
+    with narrow.instance() as instance:
+        red = narrow.tick_sensor(instance, "market_freshness_sensor")
+        assert [e.passed for e in red.asset_events if e.check_name == "whole_day"] == [False]
+        monkeypatch.setattr(freshness, "PATIENCE", 0.01)
+        comparison = resource._COMPARISONS[narrow.settings.catalog_url]
+        with comparison.turn:
+            assert narrow.tick_sensor(instance, "market_freshness_sensor", red.cursor).asset_events == []
+            comparison.history, comparison.ended = history.History(), False
+            again = narrow.tick_sensor(instance, "market_freshness_sensor", red.cursor)
+            assert (again.asset_events, again.cursor) == ([], red.cursor)
+
+
+def test_observe__very_many_days_differ__a_pass_judges_the_newest(
+    narrow: MarketApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a loss of the ledger. Days that were given up do not hide others."""
+    monkeypatch.setattr(service, "JUDGED_AT_ONCE", 2)
+    narrow.drop(PRICES, *PREPARED[:5])
+
+    def older(patience: float = history.PATIENCE) -> list[str]:
+        return sorted(map(str, narrow.market.observe(patience=patience).older))
+
+    assert older() == list(PREPARED[3:5])
+    assert not narrow.market.observe(patience=history.PATIENCE).every
+    assert older(math.inf) == list(PREPARED[:5])
+    for day in PREPARED[2:5]:
+        put_off(narrow, f"{PRICES}:{day}", 1)
+    assert older() == [*PREPARED[:2], *PREPARED[3:5]]
+    assert narrow.run("market", "heal").code == 0
+    assert narrow.status() == {}
 
 
 # Work of days that the plan does not judge: a backfill could not do them
