@@ -149,11 +149,13 @@ def _action(found: Sequence[Finding]) -> str:
     if len({f.action for f in found}) == 1:
         return found[0].action
     ids = [str(f.work_id) for f in found if f.work_id is not None]
-    retried = " ".join(ids) if len(ids) <= NAMED else f"--reason {found[0].reason_code}"
-    remedy = _remedy(found[0].action)
-    return remedy.replace("work retry ID", f"work retry {retried}").replace(
-        " ID", f" {ids[0]}" if ids else ""
-    )
+    first = found[0]
+    failed = first.health == "broken"  # only what failed has a reason by which it can be retried
+    all_of_them = f"--reason {first.reason_code} --domain {first.domain}"
+    retried = all_of_them if failed and len(ids) > NAMED else " ".join(ids)
+    shown = f"`perennial work show {ids[0]}` (the first of {len(ids)})" if ids else ""
+    remedy = _remedy(first.action).replace("work retry ID", f"work retry {retried}")
+    return remedy.replace("`perennial work show ID`", shown)
 
 
 def _spans(found: Iterable[Finding]) -> tuple[Span, ...]:

@@ -89,21 +89,27 @@ def retry(
     reason: Annotated[
         str | None, typer.Option("--reason", help="All that failed for this reason code.")
     ] = None,
+    domain: Annotated[
+        str | None, typer.Option("--domain", help="With --reason: of this domain only.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Make work items due now; a finished one is queued as a new one."""
-    if bool(work_ids) is (reason is not None):
+    if bool(work_ids) is (reason is not None) or (domain and reason is None):
         raise InvalidInput(
-            "give ids of work items, or a reason", remedy="perennial work retry ID …, or --reason CODE"
+            "give ids of work items, or a reason",
+            remedy="perennial work retry ID …, or --reason CODE [--domain NAME]",
         )
     settings = load_settings()
     ledger = open_ledger(settings, write=True)
     if reason is not None:
-        counting = ledger.current([kind.name for kind in registry.kinds(settings)])
+        kinds = registry.require_domain(settings, domain).kinds() if domain else registry.kinds(settings)
+        counting = ledger.current([kind.name for kind in kinds])
         work_ids = [row.id for row in counting if row.status == FAILED and row.reason_code == reason]
     rows = [ledger.retry(work_id) for work_id in work_ids or ()]
     if json:
-        document([asdict(row) for row in rows] if len(rows) != 1 else asdict(rows[0]))
+        one = reason is None and len(rows) == 1
+        document(asdict(rows[0]) if one else [asdict(row) for row in rows])
         return
     for row in rows:
         answer(f"work {row.id} {row.key} is {row.status}, due now")

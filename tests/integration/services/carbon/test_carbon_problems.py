@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
 
 from domain.carbon.tables import EMISSIONS
 from domain.shared.clock import machine_clock
+from resources.objects.staging import LOST
 from tests.command import said
-from tests.integration.services.carbon.carbon_app import FACTORS, TRAIN, YEAR, CarbonApp
+from tests.integration.services.carbon.carbon_app import FACTORS, FURNITURE, TRAIN, YEAR, CarbonApp
 from tests.integration.services.carbon.inboxes import CarbonInbox
 from tests.problems import Problem, assert_named
 
@@ -121,11 +123,39 @@ def test_plan__filters_by_time_and_due__shows_these_partitions(app: CarbonApp) -
     assert f"carbon data_entry_emissions train|{YEAR}" in keys("--due") < everything
 
 
+def fail(app: CarbonApp, *furniture: tuple[str, str, tuple[str, ...]]) -> int:
+    """Upload files, and lose what was staged of them: their import fails. Return how many failed."""
+    for kind, text, options in furniture:
+        assert app.upload(kind, text, *options).code == 0
+    for rows in (app.home / "uploads").glob("*/rows.parquet"):
+        rows.unlink()
+    assert app.settle()
+    return len([row for row in app.carbon.ledger.find(status="failed") if row.reason_code == LOST])
+
+
 def test_work_retry__for_a_reason__retries_all_that_failed_for_it(app: CarbonApp) -> None:
     assert said("work", "retry").code == 2
     assert said("work", "retry", "1", "--reason", "token").code == 2
+    assert said("work", "retry", "1", "--domain", "carbon").code == 2
+    assert said("work", "retry", "--reason", "token", "--domain", "market").code == 2, "it is off"
     done = said("work", "retry", "--reason", "token")
     assert (done.code, done.out) == (0, "nothing failed for the reason token\n")
+    assert said("work", "retry", "--reason", "token", "--json").json == []
+
+    failed = fail(app, *((kind, text + "\n", options) for kind, text, options in FURNITURE))
+    [broken] = [g for g in said("status", "--json").json["groups"] if g["reason_code"] == LOST]
+    assert broken["count"] == failed > 3
+    [command] = re.findall(r"`perennial (work retry .*?)`", broken["action"])
+    assert command == f"work retry --reason {LOST} --domain carbon"
+    retried = said(*command.split(), "--json").json
+    assert [row["status"] for row in retried] == ["queued"] * failed
+
+
+def test_work_retry__json__is_an_object_for_one_id_only(app: CarbonApp) -> None:
+    assert fail(app, ("factors", DEARER, ())) == 1
+    one = said("work", "retry", "--reason", LOST, "--json").json
+    assert [row["status"] for row in one] == ["queued"]
     first, second = (row.id for row in app.carbon.ledger.find(limit=2))
     both = said("work", "retry", str(first), str(second), "--json")
     assert [row["status"] for row in both.json] == ["queued", "queued"]
+    assert said("work", "retry", str(first), "--json").json["status"] == "queued"

@@ -88,12 +88,26 @@ def test_group__reasons_differ__gives_one_as_an_example() -> None:
 
 def test_group__commands_for_each_work_item__become_one_command() -> None:
     found = [
-        finding(f"a:{day}", "unclassified", "broken", work=n, action=f"see, then `perennial work retry {n}`")
+        finding(
+            f"a:{day}", "unclassified", "broken", work=n,
+            action=f"see `perennial work show {n}`, then `perennial work retry {n}`",
+        )
         for n, day in enumerate(DAYS, start=41)
+    ]  # fmt: skip
+    assert only(group(found[:1])).action == "see `perennial work show 41`, then `perennial work retry 41`"
+    shown = "see `perennial work show 41` (the first of"
+    assert only(group(found[:3])).action == f"{shown} 3), then `perennial work retry 41 42 43`"
+    retried = "`perennial work retry --reason unclassified --domain market`"
+    assert only(group(found)).action == f"{shown} 12), then {retried}"
+
+
+def test_group__work_that_a_person_cancelled__is_retried_by_its_ids() -> None:
+    action = "to have it after all, `perennial work retry {}`"
+    found = [
+        finding(f"a:{day}", "called_off", "explained", work=n, action=action.format(n))
+        for n, day in enumerate(DAYS[:4])
     ]
-    assert only(group(found[:1])).action == "see, then `perennial work retry 41`"
-    assert only(group(found[:3])).action == "see, then `perennial work retry 41 42 43`"
-    assert only(group(found)).action == "see, then `perennial work retry --reason unclassified`"
+    assert only(group(found)).action == action.format("0 1 2 3")
 
 
 def test_group__worst_and_then_largest__come_first() -> None:
