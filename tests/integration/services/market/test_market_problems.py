@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from dagster._daemon.types import DaemonHeartbeat
 
 from domain.market.plan import FILL
 from domain.shared.clock import machine_clock
@@ -92,11 +93,9 @@ def ago(**by: float) -> str:
 
 def daemon_stopped(app: MarketApp, **before: float) -> None:
     app.drop(TABLE, TODAY)
-    with dagster(app) as connection:
-        statement = (
-            "INSERT INTO daemon_heartbeats (daemon_type, daemon_id, timestamp) VALUES ('SENSOR', 'x', ?)"
-        )
-        connection.execute(statement, (ago(**before or {"hours": 1}),))
+    at = machine_clock() - timedelta(**before or {"hours": 1})
+    with app.instance() as instance:
+        instance.add_daemon_heartbeat(DaemonHeartbeat(at.timestamp(), "SENSOR", "x"))
 
 
 def port_taken(app: MarketApp) -> dict[str, str]:
