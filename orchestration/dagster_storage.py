@@ -55,9 +55,8 @@ def read_dagster(settings: Settings) -> DagsterState:
 def _state(query: Query, events: Callable[[str], Sequence[Sequence[Any]]], clock: str = "") -> DagsterState:
     runs = []
     for run_id, created, updated in query(UNFINISHED):
-        newest = _moment(events(run_id))
-        signs = [moment for each in (created, updated) if (moment := _utc(each))]
-        runs.append(UnfinishedRun(run_id, signs[0], max([*signs, *([newest] if newest else [])])))
+        signs = [sign for sign in (_utc(created), _utc(updated), _moment(events(run_id))) if sign]
+        runs.append(UnfinishedRun(run_id, signs[0], max(signs)))
     now = _moment(query(clock)) if clock else None
     beats = [datetime.fromtimestamp(json.loads(body)["timestamp"], UTC) for [body] in query(HEARTBEATS)]
     return DagsterState(max(beats, default=None), tuple(runs), _moment(query(NEWEST_RUN)), now)

@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 
 from domain.shared.error import InvalidInput
-from resources.lake.engine import Engine, quoted, text_literal
+from resources.lake.engine import Engine, identifier, quoted, text_literal
 from resources.lake.view import View
 
 NOTE = "perennial_attached"
@@ -74,19 +74,15 @@ def _fill(
         snapshot, rows = view.listing.snapshot_id, sum(f.rows for f in view.files)
         connection.execute(f"INSERT INTO {NOTE} VALUES (?, ?, ?, ?)", [name, snapshot, rows, now])
     for name, select in computed.items():
-        connection.execute(f"CREATE VIEW {_identifier(name)} AS {select}")
+        connection.execute(f"CREATE VIEW {identifier(name)} AS {select}")
 
 
 def _create(connection: Any, name: str, view: View, engine: Engine) -> None:
     # Rows that another engine deleted are left out by pyiceberg alone: such a table is copied.
     kind = "TABLE" if view.has_deletes and view.files else "VIEW"
-    connection.execute(f"CREATE {kind} {_identifier(name)} AS {engine.relation(connection, view)}")
-    connection.execute(f"COMMENT ON {kind} {_identifier(name)} IS {text_literal(view.table.description)}")
+    connection.execute(f"CREATE {kind} {identifier(name)} AS {engine.relation(connection, view)}")
+    connection.execute(f"COMMENT ON {kind} {identifier(name)} IS {text_literal(view.table.description)}")
     for column in view.table.columns:
         text = f"{column.description} [{column.unit}]" if column.unit else column.description
-        of = f"{_identifier(name)}.{quoted(column.name)}"
+        of = f"{identifier(name)}.{quoted(column.name)}"
         connection.execute(f"COMMENT ON COLUMN {of} IS {text_literal(text)}")
-
-
-def _identifier(name: str) -> str:
-    return ".".join(map(quoted, name.split(".", 1)))

@@ -160,6 +160,11 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def identifier(name: str) -> str:
+    """Return the name of a table with its namespace, as SQL writes it."""
+    return ".".join(map(quoted, name.split(".", 1)))
+
+
 def text_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 

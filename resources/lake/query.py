@@ -17,7 +17,7 @@ from domain.shared import compute
 from domain.shared.error import InvalidInput
 from domain.shared.table import Table
 from resources.lake.damage import query_error
-from resources.lake.engine import Engine, quoted
+from resources.lake.engine import Engine, identifier, quoted
 from resources.lake.view import View, Views, check_known
 
 # DuckDB allows INSERT and COPY inside a WITH clause and calls the query a SELECT, so its nodes are checked.
@@ -69,7 +69,7 @@ class Query:
             connection.begin()
             self._create_relations(connection, views, extra, computed)
             for name, full in bare.items():
-                _create_view(connection, name, f"FROM {_identifier(full)}")
+                _create_view(connection, name, f"FROM {identifier(full)}")
             with self.engine.explained(*views.values(), typed=True):
                 try:
                     found = read(connection.sql(query, params=how.get("params")))
@@ -148,8 +148,4 @@ def _named(query: str, known: Iterable[str], bare: Iterable[str] = ()) -> list[s
 
 
 def _create_view(connection: Any, name: str, sql: str) -> None:
-    connection.execute(f"CREATE VIEW {_identifier(name)} AS {sql}").fetchall()
-
-
-def _identifier(name: str) -> str:
-    return ".".join(map(quoted, name.split(".", 1)))
+    connection.execute(f"CREATE VIEW {identifier(name)} AS {sql}").fetchall()
