@@ -52,7 +52,7 @@ class Lake:
 
     def sql(self, query: str, *, as_of: datetime | str | None = None) -> Answer:
         """The answer to one reading statement, in DuckDB's SQL; `as_of` a moment, UTC if it names no zone."""
-        from orchestration.cli.dates import parse_moment
+        from orchestration.dates import parse_moment
 
         return Answer(self._reader.sql(query, parse_moment(str(as_of)) if as_of else None))
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from domain.shared.error import InvalidInput
-from orchestration.cli.dates import DAY
 from orchestration.cli.output import Json, answer, document, say, table
+from orchestration.dates import DAY
 from orchestration.domains.market import market_settings, open_market
 from orchestration.environments import load_settings
 

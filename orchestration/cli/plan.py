@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from domain.shared.error import PerennialError
-from orchestration.cli.dates import DAY
 from orchestration.cli.output import Json, answer, document, table
+from orchestration.dates import DAY
 from orchestration.environments import load_settings
 from orchestration.registry import MODULES, enabled, find_domain
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from domain.shared.error import InvalidInput
-from orchestration.cli.dates import MOMENT
 from orchestration.cli.output import Json, answer, document, say, table
+from orchestration.dates import MOMENT
 from orchestration.environments import load_settings
 from orchestration.reading import Reader
 
