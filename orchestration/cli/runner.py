@@ -72,7 +72,7 @@ class Runner:
         dead = self._presence.dead()
         swept, ended = sweep(self.instance, ledger, is_dead=lambda run_id: command_of(run_id) in dead)
         self._presence.forget(dead)
-        self._take_over_queue()
+        self._take_over_queue(ledger)
         if swept or ended:
             say(f"took back {swept} pieces of work from dead workers, ended {ended} runs they left")
 
@@ -89,14 +89,19 @@ class Runner:
         beats = (beat.timestamp for beat in self.instance.get_daemon_heartbeats().values())
         return max(beats, default=0.0) > time.time() - DAEMON_SILENT
 
-    def _take_over_queue(self) -> None:
-        """End queued runs that no daemon will start; their work is dispatched again."""
+    def _take_over_queue(self, ledger: Ledger) -> None:
+        """End queued runs that no daemon will start; their work is dispatched again.
+
+        Of production the daemon may live elsewhere. Work of another domain this command would not do.
+        """
         import dagster as dg
 
         from assets.policies.tags import DISPATCH
 
+        if self.settings.env != "embedded" or self._daemon_lives():
+            return
         for run in self.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.QUEUED])):
-            if DISPATCH in run.tags and not self._daemon_lives():
+            if DISPATCH in run.tags and all(w.kind in ledger.kinds for w in ledger.sent(run.tags[DISPATCH])):
                 self.instance.report_run_canceled(run, "no daemon runs: a command does its work")
 
     def report_waiting(self, keys: Sequence[str]) -> None:

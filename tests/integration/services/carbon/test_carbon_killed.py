@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,10 +19,14 @@ from dagster._daemon.types import DaemonHeartbeat
 from assets.policies.tags import DISPATCH
 from domain.carbon.jobs import DATA_INGEST
 from domain.carbon.tables import DATA_ENTRIES
+from domain.market.plan import FILL
 from domain.shared.error import TransientResourceError
-from domain.shared.work import Work
+from domain.shared.work import Work, WorkRequest
+from orchestration.cli.runner import Runner
 from orchestration.environments import load_settings
 from orchestration.instance import note_origin, open_instance
+from orchestration.presence import Presence, commands_folder
+from orchestration.services import open_ledger
 from services.carbon.reconcile import CarbonReconciler
 from services.reconcile import reconcile
 from tests.command import said
@@ -175,3 +180,23 @@ def test_status__work_died_ten_times__names_the_command_that_starts_it_again(app
     assert app.run("heal").code == 1, "only a person decides"
     assert said("work", "retry", str(number)).code == 0
     heal_at_once(app)
+
+
+@pytest.mark.parametrize(("env", "kind"), [("production", DATA_INGEST), ("embedded", FILL)])
+def test_sweep__queued_run_that_is_not_of_this_command__is_left_in_the_queue(
+    app: CarbonApp, env: str, kind: str
+) -> None:
+    settings = load_settings()
+    theirs = open_ledger(settings)
+    theirs.enqueue([WorkRequest(kind, KEY, "1")])
+    [dispatch] = theirs.dispatch(kind, limit=1)
+    with open_instance(settings) as instance, closing(Presence(commands_folder(settings.home))) as presence:
+        note_origin(instance, at_work_job.name)
+        run = instance.create_run_for_job(
+            at_work_job, status=dg.DagsterRunStatus.QUEUED, tags={DISPATCH: dispatch.id}
+        )
+        here = settings.model_copy(update={"env": env})
+        Runner(here, instance, presence).sweep(app.carbon.ledger)
+        kept = instance.get_run_by_id(run.run_id)
+        assert kept is not None
+        assert kept.status == dg.DagsterRunStatus.QUEUED
