@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import dagster as dg
 
 from assets.policies.charts import column_chart
+from assets.policies.dagster_private import PartitionKeyFilter
 from assets.policies.data_versions import Provenance
 from assets.policies.definition import asset_key
 from assets.policies.event_metadata import report_metadata
@@ -23,7 +24,7 @@ and private (`SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION`): a test counts the 
 """
 
 LOOKED_BACK = 50
-"""Evaluations of a check among which its last one is looked up; one run may have one for each partition."""
+"""Runs among which the last evaluation of a check is looked up: one that was killed only planned it."""
 _SAID = {
     "committed": "{rows:,} rows committed in {seconds:.1f} s ({reasons})",
     "kept": "complete already, {rows:,} rows are kept",
@@ -70,9 +71,10 @@ class Recorder:
 
     def __call__(self, reports: Sequence[PartitionReport]) -> None:
         self.recent |= {one.partition: one.version.rows for one in reports if one.outcome == "committed"}
+        newest = max((one.partition for one in reports if one.outcome in ("committed", "kept")), default="")
         with written_together(self.context.instance):
             for one in reports:
-                self._log(one)
+                self._log(one, plotted=one.partition == newest)
         for line in lines(reports):
             self.context.log.info(line)
 
@@ -97,13 +99,12 @@ class Recorder:
 
     def _said_last(self, spec: dg.AssetCheckSpec) -> dg.AssetCheckResult:
         storage = self.context.instance.event_log_storage
-        for record in storage.get_asset_check_execution_history(spec.key, limit=LOOKED_BACK):
+        # One run may have an evaluation for each of hundreds of partitions, beside the one of all together.
+        for record in storage.get_asset_check_execution_history(
+            spec.key, limit=LOOKED_BACK, partition_filter=PartitionKeyFilter(key=None)
+        ):
             event = record.event.dagster_event if record.event else None
-            if (
-                event
-                and event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION
-                and not record.partition
-            ):
+            if event and event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
                 last = event.asset_check_evaluation_data
                 return dg.AssetCheckResult(
                     passed=last.passed,
@@ -112,19 +113,22 @@ class Recorder:
                     metadata=last.metadata,
                     severity=last.severity,
                 )
-        nothing = {"note": "nothing was written yet, so there is nothing to judge"}
         return dg.AssetCheckResult(
-            passed=True, asset_key=spec.asset_key, check_name=spec.name, metadata=nothing
+            passed=False,
+            severity=dg.AssetCheckSeverity.WARN,
+            asset_key=spec.asset_key,
+            check_name=spec.name,
+            metadata={"note": "not judged yet: no run has written anything that this check judges"},
         )
 
-    def _log(self, report: PartitionReport) -> None:
+    def _log(self, report: PartitionReport, *, plotted: bool) -> None:
         self.reports.append(report)
         if self._is_news(report):
             key = asset_key(report.table)
             event = dg.AssetMaterialization(
                 key,
                 partition=None if report.table.partition_kind == "none" else report.partition,
-                metadata=self._metadata(report),
+                metadata=self._metadata(report, plotted=plotted),
                 tags=self._provenance.tags(key, report.version),
             )
             self.context.log_event(event)
@@ -144,10 +148,10 @@ class Recorder:
     def _provenance(self) -> Provenance:
         return Provenance(self.context.instance, self.context.assets_def.specs)
 
-    def _metadata(self, report: PartitionReport) -> dict[str, Any]:
+    def _metadata(self, report: PartitionReport, *, plotted: bool) -> dict[str, Any]:
         if report.outcome == "closed":
             return {"closed": True}
-        before = sorted((p, rows) for p, rows in self.recent.items() if p <= report.partition)
+        before = sorted((p, r) for p, r in self.recent.items() if p <= report.partition) if plotted else []
         return report_metadata(report, column_chart(before) if len(before) > 1 else "")
 
 
