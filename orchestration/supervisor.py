@@ -20,12 +20,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from logging import Formatter, LogRecord
 from logging.handlers import RotatingFileHandler
+from math import inf
 from pathlib import Path
 from typing import IO
 
 from domain.shared.error import PerennialError
 
-GRACE_SECONDS = 0.5
+GRACE_SECONDS = 8.0
+"""A service manager that restarts us lets what is in the middle of a commit end."""
+CTRL_C_SECONDS = 0.5
 """A person who presses Ctrl-C has the prompt back within two seconds. Whatever is killed heals."""
 LEFT_OVER_SECONDS = 8.0
 _LOG_BYTES = 10_000_000
@@ -174,7 +177,8 @@ class Supervisor:
         if self._group:
             before = len(self.signals)
             ended = lambda: len(self.signals) > before or self._ended()  # noqa: E731
-            _end_group(self._group, ended, self.grace_seconds)
+            hurry = signal.SIGINT in self.signals
+            _end_group(self._group, ended, min(self.grace_seconds, CTRL_C_SECONDS if hurry else inf))
         for child in self._children:
             child.wait()
 

@@ -84,6 +84,21 @@ def test_running__descendant_ignores_sigterm__is_killed_after_the_grace(tmp_path
     assert left_by_up(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, -signal.SIGKILL)], ids=["restart", "Ctrl-C"]
+)
+def test_running__child_in_the_middle_of_a_commit__may_end_it_unless_a_person_waits(
+    tmp_path: Path, number: signal.Signals, code: int
+):
+    commit = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: (time.sleep(1.5), sys.exit(0)))"
+    with Supervisor(tmp_path / "up.group", os.environ, tmp_path, tmp_path / "logs").running() as running:
+        child = running.start(python(f"{commit}; {FOREVER}"))
+        assert running.wait_until(lambda: is_ready(child))
+        os.kill(os.getpid(), number)
+        assert not running.wait_until(lambda: False)
+    assert child.exit_code() == code
+
+
 @pytest.fixture
 def killed(tmp_path: Path) -> Iterator[Path]:
     """The lock of a supervisor that was killed; a child that ignores SIGTERM and its own child live on."""
