@@ -23,6 +23,7 @@ GRACE = 1.2
 GO_ON = "give the same command again to go on"
 
 _clean_ups: list[Callable[[], str]] = []
+_scratch: list[str | os.PathLike[str]] = []
 _received: list[int] = []
 _said = threading.Lock()
 
@@ -67,6 +68,16 @@ def clean_up(end: Callable[[], str]) -> Iterator[None]:
 
 
 @contextmanager
+def scratch_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """While inside, an interrupt removes this file, also if the main thread is not free for `clean_up`."""
+    _scratch.append(path)
+    try:
+        yield
+    finally:
+        _scratch.remove(path)
+
+
+@contextmanager
 def interrupts_raised() -> Iterator[None]:
     """While inside, Ctrl-C raises KeyboardInterrupt: for what a person ends in no other way."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -79,7 +90,7 @@ def interrupts_raised() -> Iterator[None]:
 def _end(number: int, _frame: object) -> None:
     _received.append(number)
     if len(_received) > 1:
-        os._exit(128 + number)
+        _exit(number)
     _be_silent()
     kept = ""
     for end in _clean_ups:
@@ -105,6 +116,13 @@ def _leave(number: int, kept: str, *, silently: bool = False) -> None:
         line = f"{show_cursor}interrupted: what was committed is kept{counts}; {GO_ON}\n"
         with suppress(OSError):
             os.write(_TERMINAL, line.encode())
+    _exit(number)
+
+
+def _exit(number: int) -> NoReturn:
+    for path in _scratch:
+        with suppress(OSError):
+            os.unlink(path)  # noqa: PTH108 - pathlib is not imported yet
     os._exit(128 + number)
 
 

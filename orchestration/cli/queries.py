@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from domain.shared.error import InvalidInput
+from orchestration.cli.interrupt import scratch_file
 from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.dates import MOMENT
 from orchestration.environments import load_settings
@@ -96,18 +97,19 @@ def _parquet_writer(path: Path) -> Callable[[pa.RecordBatchReader], int]:
         from pyarrow.parquet import ParquetWriter
 
         count, scratch = 0, path.with_name(f".{path.name}.part")
-        try:
-            with _writing(path):
-                writer = ParquetWriter(scratch, rows.schema, compression="zstd")
-            for batch in rows:  # what reading raises is another error
-                count += batch.num_rows
+        with scratch_file(scratch):
+            try:
                 with _writing(path):
-                    writer.write_batch(batch)
-            with _writing(path):
-                writer.close()
-                scratch.replace(path)
-        finally:
-            scratch.unlink(missing_ok=True)
+                    writer = ParquetWriter(scratch, rows.schema, compression="zstd")
+                for batch in rows:  # what reading raises is another error
+                    count += batch.num_rows
+                    with _writing(path):
+                        writer.write_batch(batch)
+                with _writing(path):
+                    writer.close()
+                    scratch.replace(path)
+            finally:
+                scratch.unlink(missing_ok=True)
         return count
 
     return write
@@ -124,7 +126,11 @@ def _writing(path: Path) -> Iterator[None]:
 def _attach(reader: Reader, path: Path, others: list[object]) -> None:
     if any(other is not None for other in others):
         raise InvalidInput("--attach has views of all tables as they are now", remedy="give it alone")
+    from resources.lake.attach import scratch_of
+
     reader.require_lake()
-    views = reader.lake.attach(path.absolute(), reader.settings.business_clock()())
+    scratch = scratch_of(path.absolute())
+    with scratch_file(scratch), scratch_file(f"{scratch}.wal"):
+        views = reader.lake.attach(path.absolute(), reader.settings.business_clock()())
     answer(f"{path}: {views} views of the tables as they are now")
     say("next: give the same command again, for example every hour; new commits show in the views only then")

@@ -33,7 +33,7 @@ def attach(
             remedy="write what you need with `perennial sql --parquet OUT`",
         )
     _check_ours(path)
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch = scratch_of(path)
     try:
         with duckdb.connect(str(scratch)) as connection:
             _fill(connection, views, computed, engine, now)
@@ -45,6 +45,11 @@ def attach(
     finally:
         scratch.unlink(missing_ok=True)
     return len(views) + len(computed)
+
+
+def scratch_of(path: Path) -> Path:
+    """Return the file that this process writes before it takes the place of `path`."""
+    return path.with_name(f".{path.name}.{os.getpid()}")
 
 
 def _check_ours(path: Path) -> None:
