@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from urllib.parse import quote, unquote_to_bytes
 
 from domain.shared.error import InvalidInput, TransientResourceError
@@ -30,6 +30,8 @@ from resources.ledger.model import WORKER, Dispatch
 log = logging.getLogger("perennial.inbox")
 
 TAKEN, REFUSED = "taken", "refused"
+CAME_AS = "its name in the inbox: "
+"""Begins the last line of the report of a file that was given another name, as its own was there."""
 REPORT = ".report.txt"
 PASS_SECONDS = 10.0
 """Seconds between two passes; also between the last write and the naming of a file that is complete."""
@@ -121,11 +123,15 @@ class Inbox:
             file = report.with_name(report.name.removesuffix(REPORT))
             path = file.relative_to(self.root / REFUSED)
             at = datetime.fromtimestamp(report.stat().st_mtime, UTC)
-            later = self.root / TAKEN / f"{path}{REPORT}"
-            corrected = later.exists() and later.stat().st_mtime > at.timestamp()
-            if at >= moment and os.path.lexists(file) and not corrected:
+            if at >= moment and os.path.lexists(file) and not self._taken_later(path, report):
                 text = report.read_text("utf-8", "replace").splitlines()
                 yield quoted(str(path)), "; ".join(text[:2]), at
+
+    def _taken_later(self, path: PurePath, refused: Path) -> bool:
+        """Whether a file of the name that the refused one came by was taken after it."""
+        folder, at = self.root / TAKEN / path.parent, refused.stat().st_mtime
+        newer = (report for report in folder.glob(f"*{REPORT}") if report.stat().st_mtime > at)
+        return any(_came_as(report) == _came_as(refused) for report in newer)
 
     def order(self, path: str, stamp: str) -> tuple[int, int, str]:
         """Sort by folder, then by the last write: of two files of one scope the newer is to count."""
@@ -150,6 +156,8 @@ class Inbox:
     def move(self, path: str, folder: str, report: str) -> None:
         """Move a file out of the way, its report beside it."""
         target = self._free(PurePosixPath(folder, path))
+        if target.name != PurePosixPath(path).name:
+            report += f"\n{CAME_AS}{quoted(PurePosixPath(path).name)}"
         target.with_name(target.name + REPORT).write_text(f"{report}\n", "utf-8", "backslashreplace")
         (self.root / path).rename(target)
 
@@ -266,6 +274,13 @@ def quoted(path: str) -> str:
 
 def path_of(key: str) -> str:
     return os.fsdecode(unquote_to_bytes(split_key(key)[1]))
+
+
+def _came_as(report: Path) -> str:
+    """Return the name by which the file of a report came."""
+    last = report.read_text("utf-8", "replace").splitlines()[-1:]
+    named = last and last[0].startswith(CAME_AS)
+    return last[0].removeprefix(CAME_AS) if named else quoted(report.name.removesuffix(REPORT))
 
 
 def _below(root: Path, folder: Path) -> Iterator[FoundFile]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Collection, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -152,6 +152,24 @@ def test_import__accepted_file__is_in_taken_with_its_report(toys: Toys) -> None:
     assert (toys.inbox.root / "taken/first/2025/a.csv").read_text() == "toy"
     assert toys.report("taken/first/2025/a.csv") == "imported toy\n"
     assert toys.find_and_run() == {}
+
+
+def test_refused_since__corrected_file_of_a_name_that_was_taken_before__ends_the_finding(toys: Toys) -> None:
+    for text, age in (("toy", 99.0), ("wrong wheel", 60.0), ("wrong again", 30.0)):
+        toys.put("first/a.csv", text, age=age)
+        toys.find_and_run()
+    toys.put("first/b.csv", "wrong too", age=20.0)
+    toys.find_and_run()
+    long_ago = datetime.fromtimestamp(0, UTC)
+    assert [path for path, *_ in toys.inbox.refused_since(long_ago)] == [
+        "first/a-2.csv",
+        "first/a.csv",
+        "first/b.csv",
+    ]
+    toys.put("first/a.csv", "a better toy", age=10.0)
+    assert toys.find_and_run() == {"a.csv": "imported"}
+    assert toys.report("taken/first/a-2.csv").endswith("its name in the inbox: a.csv\n")
+    assert [path for path, *_ in toys.inbox.refused_since(long_ago)] == ["first/b.csv"]
 
 
 def test_import__wrong_file__is_in_refused_with_its_report(toys: Toys) -> None:
