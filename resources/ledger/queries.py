@@ -34,8 +34,11 @@ class Queries(LedgerContext):
         key_prefix: str | None = None,
         status: str | Collection[str] | None = None,
         limit: int | None = 100,
+        *,
+        reason_code: str | None = None,
+        since: datetime | None = None,
     ) -> list[Work]:
-        """Rows, newest first."""
+        """Rows, newest first. `since`: those that changed then or later."""
         query = select_work().order_by(work.c.id.desc())
         if kind is not None:
             query = query.where(work.c.kind == kind)
@@ -48,6 +51,10 @@ class Queries(LedgerContext):
                 query = query.where(
                     work.c.finished_at.is_(None)
                 )  # the condition of an index that stays small
+        if reason_code is not None:
+            query = query.where(work.c.reason_code == reason_code)
+        if since is not None:
+            query = query.where(work.c.updated_at >= since)
         if limit is not None:
             query = query.limit(limit)
         return self._rows(query)

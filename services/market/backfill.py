@@ -263,11 +263,11 @@ def _partial(judged: Sequence[Verdict]) -> list[Piece]:
 def _kept(market: MarketService, days: Sequence[date], began: datetime) -> list[Piece]:
     """What the runs since then left as it was, as the source has fewer rows now."""
     asked = set(map(str, days))
-    rows = market.ledger.find(FILL, status="skipped", limit=None)
+    rows = market.ledger.find(FILL, status="skipped", reason_code=THINNER, since=began, limit=None)
     return sorted(
         {
             (row.table, row.partition, "the source has fewer rows now; what is there is kept")
             for row in rows
-            if row.reason_code == THINNER and row.partition in asked and row.updated_at >= began
+            if row.partition in asked
         }
     )

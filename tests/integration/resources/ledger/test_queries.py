@@ -28,6 +28,18 @@ def end(ledger, key: str, *, verb: str = "complete", seconds: float = 0, clock=N
             held.skip(key, "closed")
 
 
+def test_find__reason_and_time__leave_out_others_and_older_ones(ledger, clock):
+    end(ledger, "old", verb="skip")
+    clock.advance(seconds=1)
+    began = clock()
+    end(ledger, "new", verb="skip")
+    end(ledger, "done")
+    found = ledger.find(FILL, status="skipped", reason_code=ledger.find(key_prefix="new")[0].reason_code)
+    assert [row.key for row in found] == ["new", "old"]
+    assert [row.key for row in ledger.find(FILL, status="skipped", since=began)] == ["new"]
+    assert ledger.find(FILL, reason_code="thinner") == []
+
+
 def test_find__filters__show_the_newest_first(ledger):
     enqueue(ledger, "a_1", "a_2", "ab1")
     enqueue(ledger, "a_1", kind=FINITE)
