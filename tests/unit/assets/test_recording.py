@@ -1,4 +1,4 @@
-"""What Dagster is told of partitions: checks that cannot judge a run, and one chart for a batch."""
+"""What Dagster shows of partitions: checks that cannot judge a run, and one chart for a batch."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
