@@ -80,6 +80,9 @@ def _interrupt(home: Home, found: Findings, words: Sequence[str], after: float) 
     found.counts["slowest_ms"] = max(found.counts.get("slowest_ms", 0), int(took * 1000))
     where = f"{' '.join(words[:2])} after {after:.2f} s"
     text = output.read_text()
+    if "Failed to import the site module" in text:
+        found.count(before_python_was_up=1)
+        return
     if process.returncode == -signal.SIGINT and text == text[:before]:
         found.count(at_its_end=1)  # Python itself was ending; a shell shows 130 too
     elif process.returncode != 130 or took > PROMPT_SECONDS:

@@ -89,4 +89,4 @@ def test_sweep__holder_was_killed__queues_its_work_when_the_lease_ends(race, led
         ("doomed", "lease_expired", "b", "queued"),
     ]
     with race.lease(contender.LEASED, ["a", "b"], "next", heartbeat=False) as lease:
-        assert [row.attempts for row in lease.work.values()] == [2, 2]
+        assert [(row.attempts, row.deaths) for row in lease.work.values()] == [(1, 1), (1, 1)]

@@ -62,7 +62,9 @@ def test_inherited__newer_request_has_a_later_date__keeps_it():
     assert (ended.status, heir.not_before, heir.attempts) == ("superseded", tomorrow, 1)
 
 
-@pytest.mark.parametrize(("attempt", "status"), [(True, "failed"), (False, "queued")])
-def test_orphaned__holder_died_at_the_maximum__is_given_up_unless_it_only_polled(attempt, status):
-    row = replace(RUNNING, attempts=3)
-    assert orphaned(row, KIND, why="lease_expired", now=NOW, attempt=attempt).status == status
+@pytest.mark.parametrize(
+    ("deaths", "status", "code"), [(8, "queued", "lease_expired"), (9, "failed", "abandoned")]
+)
+def test_orphaned__holders_died_before__is_given_up_with_the_tenth(deaths, status, code):
+    row = orphaned(replace(RUNNING, attempts=3, deaths=deaths), why="lease_expired", now=NOW)
+    assert (row.status, row.reason_code, row.attempts) == (status, code, 2)
