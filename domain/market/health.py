@@ -5,7 +5,7 @@ Status, checks, watchdog and pages only show what is computed here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
@@ -35,15 +35,18 @@ def findings(
     now: datetime,
     machine_now: datetime,
     holes: Mapping[str, Sequence[date]] | None = None,
+    earlier: Mapping[str, Sequence[date]] | None = None,
 ) -> list[Finding]:
     """Return everything that is not healthy, the worst first. `work` are the work items that are not done.
 
-    `holes` are, by table, the older days that were never fetched and that nobody fills by himself.
+    `holes` are, by table, the older days that were never fetched and that nobody fills by himself; `earlier`
+    those before its first, of which another table has any.
     """
     found = plan_findings("market", plan, work, now, machine_now, _HEALTH, unshown=[EARLY])
     found += list(_sources(sources, calendar, now, found))
     under_way = {row.key for row in work if row.status in ACTIVE}
-    found += _never_fetched(holes or {}, calendar, under_way)
+    found += _never_fetched(holes or {}, calendar, under_way, _hole)
+    found += _never_fetched(earlier or {}, calendar, under_way, _earlier)
     return sorted(_with_causes(found), key=lambda f: f.rank)
 
 
@@ -113,7 +116,10 @@ def _sources(
 
 
 def _never_fetched(
-    holes: Mapping[str, Sequence[date]], calendar: TradingCalendar, under_way: Collection[str]
+    holes: Mapping[str, Sequence[date]],
+    calendar: TradingCalendar,
+    under_way: Collection[str],
+    finding: Callable[[Sequence[str], Sequence[date]], Finding],
 ) -> Iterator[Finding]:
     """Yield a finding for each run of days that lack the same tables."""
     lacking: dict[date, list[str]] = {}
@@ -126,14 +132,32 @@ def _never_fetched(
         by_tables.setdefault(tuple(lacking[day]), []).append(day)
     for tables, days in by_tables.items():
         for run in ranges(calendar, days):
-            yield _hole(tables, run, every=len(tables) == len(holes))
+            yield finding(tables, run)
 
 
-def _hole(tables: Sequence[str], days: Sequence[date], *, every: bool) -> Finding:
-    first, last = days[0], days[-1]
-    span = f"{first}" if first == last else f"{first}…{last}"
-    count = "1 trading day was" if first == last else f"{len(days)} trading days were"
-    reason = f"{count} never fetched, though days before were: {', '.join(tables)}"
+def _hole(tables: Sequence[str], days: Sequence[date]) -> Finding:
+    reason = f"{_count(days)} never fetched, though days before were: {', '.join(tables)}"
+    action = actions("market")[NEVER_FETCHED].replace("RANGE", _range(tables, days))
+    return Finding("market", f"history:{_span(days)}", "stale", NEVER_FETCHED, reason, action=action)
+
+
+def _earlier(tables: Sequence[str], days: Sequence[date]) -> Finding:
+    """Not fetched on purpose, or by a backfill that was killed: named, and no alarm."""
+    words = "never fetched; other tables begin earlier than"
+    reason = f"{_count(days)} {words}: {', '.join(tables)}"
+    action = f"nothing if they are not wanted; else run `perennial market backfill {_range(tables, days)}`"
+    return Finding("market", f"earlier:{_span(days)}", "explained", NEVER_FETCHED, reason, action=action)
+
+
+def _span(days: Sequence[date]) -> str:
+    return f"{days[0]}" if len(days) == 1 else f"{days[0]}…{days[-1]}"
+
+
+def _count(days: Sequence[date]) -> str:
+    return "1 trading day was" if len(days) == 1 else f"{len(days)} trading days were"
+
+
+def _range(tables: Sequence[str], days: Sequence[date]) -> str:
+    every = len(tables) == len(catalogue().daily)
     only = "" if every else "".join(f" --table {table}" for table in tables)
-    action = actions("market")[NEVER_FETCHED].replace("RANGE", f"--from {first} --to {last}{only}")
-    return Finding("market", f"history:{span}", "stale", NEVER_FETCHED, reason, action=action)
+    return f"--from {days[0]} --to {days[-1]}{only}"

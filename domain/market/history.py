@@ -43,6 +43,8 @@ class History:
     """Days of which any table is not what was recorded, or not made from what is there."""
     holes: Mapping[str, tuple[date, ...]] = field(default_factory=dict)
     """By fetched table, the open days that were never fetched, since the first that was."""
+    earlier: Mapping[str, tuple[date, ...]] = field(default_factory=dict)
+    """By fetched table, the open days before its first, since the first day of any table."""
 
     @property
     def never_fetched(self) -> set[date]:
@@ -96,6 +98,16 @@ def holes(
         for table, had in days.items()
         if had
     }
+    return {table: missing for table, missing in found.items() if missing}
+
+
+def earlier(
+    calendar: TradingCalendar, days: Mapping[str, set[date]], first: date, end: date
+) -> dict[str, tuple[date, ...]]:
+    """Return by table the open days before its first of `days`, since the first day of any table."""
+    firsts = {table: min(had, default=end) for table, had in days.items()}
+    begin = max(first, min(firsts.values(), default=end))
+    found = {t: tuple(d for d in calendar.between(begin, own) if d < own) for t, own in firsts.items()}
     return {table: missing for table, missing in found.items() if missing}
 
 

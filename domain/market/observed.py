@@ -42,6 +42,8 @@ class Observed:
     """Whether these are all that need it, and not only what there was time for."""
     holes: Mapping[str, tuple[date, ...]] = field(default_factory=dict)
     """By fetched table, days before the window that were never fetched, after the first that was."""
+    earlier: Mapping[str, tuple[date, ...]] = field(default_factory=dict)
+    """By fetched table, days before the first that was, of which another table has any."""
 
     def state(self, table: str, partition: str) -> PartitionState:
         return self.states.get((table, partition), NOTHING)

@@ -39,6 +39,7 @@ def _findings(market: MarketService, seen: Observed, plan: Plan, now: datetime) 
         now,
         machine_clock(),
         holes={} if market.rules.heal_history else seen.holes,
+        earlier=seen.earlier,
     )
 
 

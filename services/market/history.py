@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from domain.market.history import History, Recorded, Records, differing, holes, judged_tables
+from domain.market.history import History, Recorded, Records, differing, earlier, holes, judged_tables
 from domain.shared.table import ABSENT, Version
 from resources.lake.file_index import write_cache
 
@@ -85,6 +85,7 @@ class Comparison:
             "began": self.began,
             "differing": sorted(history.differing),
             "holes": dict(history.holes),
+            "earlier": dict(history.earlier),
         }
 
     def _load(self, market: MarketService, tables: Sequence[str]) -> None:
@@ -94,8 +95,11 @@ class Comparison:
             known = (kept.get("marks"), kept.get("stamp")) == (self.marks, self.stamp)
             if not known or not 0 <= self.began - kept["began"] <= COMPARED_AGAIN:
                 return
-            holes = {table: tuple(map(date.fromisoformat, days)) for table, days in kept["holes"].items()}
-            history = History(frozenset(map(date.fromisoformat, kept["differing"])), holes)
+            holes, earlier = (
+                {table: tuple(map(date.fromisoformat, days)) for table, days in kept[name].items()}
+                for name in ("holes", "earlier")
+            )
+            history = History(frozenset(map(date.fromisoformat, kept["differing"])), holes, earlier)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return  # a file that cannot be read is written anew
         if not market.lake.has_lost_files(tables):
@@ -120,6 +124,7 @@ class Comparison:
         return History(
             frozenset(d for d in found if d >= first and calendar.is_open(d)),
             holes(calendar, had, first, end),
+            earlier(calendar, had, first, end),
         )
 
 

@@ -242,7 +242,7 @@ class MarketService:
         older = differing | (self._filled_next(history) if self.rules.heal_history else set())
         seen = self.observe_days([*sorted(older), *near], calendar, now)
         every = self.comparison.ended and differing == history.differing
-        return replace(seen, older=older, every=every, holes=history.holes)
+        return replace(seen, older=older, every=every, holes=history.holes, earlier=history.earlier)
 
     def _judged_next(self, history: History) -> frozenset[date]:
         """The newest days that differ: of those with work, which may be given up, and of the others."""

@@ -136,12 +136,24 @@ def test_heal_history__set__fills_days_never_fetched(app: MarketApp) -> None:
 def test_backfill__command_of_the_finding__fills_the_hole(app: MarketApp) -> None:
     tables = ("--table", PRICES, "--table", TABLE)
     assert app.run("market", "backfill", "--from", "2024-09-18", "--to", "2024-09-20", *tables).code == 0
-    assert app.status() == {}, "of the other tables nothing before was fetched"
+    [finding] = app.status().values()
+    assert (finding["subject"], finding["health"]) == ("earlier:2024-09-18…2024-09-20", "explained")
+    assert app.run("status").code == 0, "nobody may have wanted the other tables"
     assert app.run("market", "backfill", "--from", "2024-09-18", "--to", "2024-09-18").code == 0
     [finding] = app.status().values()
-    assert finding["subject"] == "history:2024-09-19…2024-09-20"
+    assert (finding["subject"], finding["health"]) == ("history:2024-09-19…2024-09-20", "stale")
     assert app.run(*finding["action"].split("`")[1].split()[1:]).code == 0
     assert app.status() == {}
+
+
+def test_backfill__killed_at_its_first_table__the_others_are_named(app: MarketApp) -> None:
+    span = ("--from", "2024-09-18", "--to", "2024-09-20")
+    assert app.run("market", "backfill", *span, "--table", PRICES).code == 0
+    [finding] = app.status().values()
+    assert (finding["reason_code"], finding["health"]) == ("never_fetched", "explained")
+    assert app.run(*finding["action"].split("`")[1].split()[1:]).code == 0
+    assert app.status() == {}
+    assert all(app.rows(TABLE, day) for day in ("2024-09-18", "2024-09-20"))
 
 
 def test_backfill__gaps__fills_holes_and_what_is_wrong(app: MarketApp) -> None:

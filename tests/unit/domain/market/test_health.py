@@ -15,7 +15,7 @@ from domain.shared.reasons import actions
 from domain.shared.work import Work
 from domain.shared.work_findings import not_started
 from resources.tushare import errors
-from tests.unit.domain.market.world import COVERED, TUESDAY, Market, days, shanghai_time, unavailable
+from tests.unit.domain.market.world import COVERED, DAILY, TUESDAY, Market, days, shanghai_time, unavailable
 from tests.unit.domain.rows import CREATED, row, source
 
 PRICES, FACTORS = "normalized_daily", "normalized_adj_factor"
@@ -41,8 +41,10 @@ def found(
     *rows: Work,
     sources: tuple[SourceFreshness, ...] = (),
     holes: Mapping[str, Sequence[date]] | None = None,
+    earlier: Mapping[str, Sequence[date]] | None = None,
 ) -> list[Finding]:
-    return findings(market.plan, rows, sources, market.calendar, market.now, market.now, holes=holes)
+    now = market.now
+    return findings(market.plan, rows, sources, market.calendar, now, now, holes=holes, earlier=earlier)
 
 
 def only(
@@ -202,8 +204,25 @@ def test_findings__days_never_fetched__are_one_finding_for_each_run_of_days(mark
     assert {f.reason_code for f in (first, second)} == {"never_fetched"}
     assert {f.health for f in (first, second)} == {"stale"}
     assert (first.subject, second.subject) == ("history:2026-03-05…2026-03-09", "history:2026-04-01")
-    assert "`perennial market backfill --from 2026-03-05 --to 2026-03-09`" in first.action
+    both = f"--table {PRICES} --table {FACTORS}"
+    assert f"`perennial market backfill --from 2026-03-05 --to 2026-03-09 {both}`" in first.action
     assert f"--to 2026-04-01 --table {PRICES}`" in second.action
+
+
+def test_findings__days_before_the_first_of_a_table__are_explained(market: Market) -> None:
+    """Of the others, so that nobody believes that they are there; nobody may have wanted them."""
+    [finding] = found(market, earlier={FACTORS: days("2026-03-05", "2026-03-06")})
+    assert (finding.subject, finding.health, finding.reason_code) == (
+        "earlier:2026-03-05…2026-03-06",
+        "explained",
+        "never_fetched",
+    )
+    assert f"--from 2026-03-05 --to 2026-03-06 --table {FACTORS}`" in finding.action
+
+
+def test_findings__never_fetched_day_of_all_tables__names_none(market: Market) -> None:
+    holes = dict.fromkeys(DAILY, days("2026-04-01"))
+    assert "`perennial market backfill --from 2026-04-01 --to 2026-04-01`" in only(market, holes=holes).action
 
 
 def test_findings__never_fetched_day_has_work__is_that_of_the_work(market: Market) -> None:

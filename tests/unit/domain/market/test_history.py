@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from domain.market.history import Recorded, Records, differing, holes, judged_tables, ranges
+from domain.market.history import Recorded, Records, differing, earlier, holes, judged_tables, ranges
 from tests.unit.domain.market.world import ADJUSTED, CATALOGUE, COVERED, DAILY, days, trading_calendar
 
 PRICES, FACTORS = "normalized_daily", "normalized_adj_factor"
@@ -103,6 +103,23 @@ def test_holes__open_days_since_the_first_of_each_table__are_those_without_any()
     }
     [begins] = days("2026-03-05")
     assert holes(trading_calendar(), had, begins, end)[PRICES] == days("2026-03-05", "2026-03-09")
+
+
+def test_earlier__days_before_the_first_of_a_table__are_those_since_the_first_of_any() -> None:
+    had = {
+        PRICES: set(days("2026-03-02", "2026-03-06")),
+        FACTORS: set(days("2026-03-05", "2026-03-06")),
+        "suspensions": set(),
+    }
+    [first, end] = days("2026-01-01", "2026-03-09")
+    since = days("2026-03-02", "2026-03-03", "2026-03-04")
+    assert earlier(trading_calendar(), had, first, end) == {
+        FACTORS: since,
+        "suspensions": (*since, *days("2026-03-05", "2026-03-06")),
+    }
+    [begins] = days("2026-03-04")
+    assert earlier(trading_calendar(), had, begins, end)[FACTORS] == (begins,)
+    assert earlier(trading_calendar(), {PRICES: set(), FACTORS: set()}, first, end) == {}
 
 
 def test_ranges__a_weekend_between__is_one_run() -> None:

@@ -73,7 +73,8 @@ def test_sentences__of_plan_and_findings__are_those_of_the_file(write_sentences:
     ]
     market = Market.healthy(EVENING)
     holes = {PRICES: days("2026-03-02", "2026-03-03"), "suspensions": days("2026-03-02")}
-    lines += map(of_finding, findings(market.plan, (), sources, market.calendar, now, now, holes))
+    earlier = {PRICES: days("2026-03-02", "2026-03-03")}
+    lines += map(of_finding, findings(market.plan, (), sources, market.calendar, now, now, holes, earlier))
     assert_sentences(__file__, lines, write=write_sentences)
 
 
