@@ -127,9 +127,9 @@ def _daemon(settings: Settings) -> str:
     seen = observe_platform(settings, ())
     if seen.daemon_runs:
         return "runs"
-    if seen.daemon_is_down(now) and seen.heartbeat:
+    if since := seen.down_since(now):
         raise PerennialError(
-            f"it does not run; its last sign of life was {in_utc(seen.heartbeat)}",
+            f"it does not run; its last sign of life was {in_utc(since)}",
             remedy=actions(SHARED)["daemon_down"],
         )
     return "none was started here lately; commands do without"

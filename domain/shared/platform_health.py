@@ -70,26 +70,25 @@ class Platform:
     reference: datetime | None = None
     """The time by another clock, if one was asked."""
 
-    def daemon_is_down(self, now: datetime) -> bool:
-        """Whether a daemon that people rely on does not run."""
+    def down_since(self, now: datetime) -> datetime | None:
+        """Return the last sign of life of a daemon that people rely on and that does not run."""
         if self.daemon_runs or self.heartbeat is None:
-            return False
-        return self.served or now - self.heartbeat < FORGOTTEN
+            return None
+        return self.heartbeat if self.served or now - self.heartbeat < FORGOTTEN else None
 
 
 def findings(seen: Platform, now: datetime) -> list[Finding]:
     found = [_finding(f.setting, _folder_health(f), f.reason_code, f.reason) for f in seen.folders]
     found += filter(None, [clock_finding(seen, now)])
     found += [_run(run, seen, now) for run in seen.runs if _hangs(run, now)]
-    if seen.daemon_is_down(now) and seen.heartbeat:
+    if since := seen.down_since(now):
         cause = None
         if seen.port_taken:
             cause = PORT
             reason = f"another program listens at {seen.port_taken}, so `perennial up` cannot start"
             found.append(_finding(PORT, "broken", "port_in_use", reason))
         reason = "the daemon does not run: nothing is fetched, healed or calculated by itself"
-        down = _finding(DAEMON, "broken", "daemon_down", reason, since=seen.heartbeat)
-        found.append(replace(down, caused_by=cause))
+        found.append(replace(_finding(DAEMON, "broken", "daemon_down", reason, since), caused_by=cause))
     return found
 
 
@@ -126,12 +125,8 @@ def with_causes(found: Iterable[Finding], seen: Platform, platform: Sequence[Fin
         by_hand = f"`perennial {finding.domain} heal`"
         if finding.action == not_started(finding.domain):
             return "nothing" if seen.daemon_runs else f"{by_hand}, or `perennial up`"
-        waits = finding.health == "healing" and finding.next_attempt is not None
-        return (
-            finding.action
-            if seen.daemon_runs or not waits
-            else f"{finding.action}; no daemon runs: {by_hand}"
-        )
+        waits = not seen.daemon_runs and finding.health == "healing" and finding.next_attempt is not None
+        return f"{finding.action}; no daemon runs: {by_hand}" if waits else finding.action
 
     return [replace(f, caused_by=f.caused_by or cause(f), action=action(f)) for f in found]
 
@@ -156,11 +151,8 @@ def _hangs(run: UnfinishedRun, now: datetime) -> bool:
 
 def _run(run: UnfinishedRun, seen: Platform, now: datetime) -> Finding:
     quiet = _hours(now - run.last_sign)
-    held = (
-        f"it holds {len(run.holds)} work item{'s' if len(run.holds) > 1 else ''}"
-        if run.holds
-        else "it holds no work"
-    )
+    items = f"{len(run.holds)} work item{'s' if len(run.holds) > 1 else ''}"
+    held = f"it holds {items if run.holds else 'no work'}"
     reason = f"{run.run_id} has logged nothing for {quiet}; {held}"
     found = _finding(run.name, "broken" if run.holds else "stale", "run_stuck", reason, since=run.last_sign)
     if not seen.daemon_runs:
