@@ -21,7 +21,7 @@ from sqlalchemy import NullPool, create_engine, inspect, text
 from domain.market.trading import SHANGHAI
 from domain.shared.clock import machine_clock, stopped_at
 from orchestration.domains.carbon import open_carbon
-from orchestration.domains.market import open_market
+from orchestration.domains.market import market_settings, open_market
 from orchestration.environments import child_environment
 from orchestration.health import platform_findings
 from orchestration.instance import open_instance
@@ -97,7 +97,7 @@ class Home:
                     env="production",
                     database_url=database_url,
                     catalog_url=database_url,
-                    market_start=made.market_start,
+                    market_start=market_settings(made).market_start,
                 )
             try:
                 yield cls(folder, server, make_settings(made, **settings))

@@ -64,6 +64,7 @@ def test_commands__secrets_set__have_none_of_them(tmp_path: Path):
         home=tmp_path,
         env="production",
         database_url="postgresql+psycopg2://u:s3cret@h/d",
+        market_start="2015-01-01",
         tushare_token="t0ken",
     )
     workspace = tmp_path / "workspace.yaml"
