@@ -94,7 +94,7 @@ def plan(catalogue: Catalogue, seen: Observed, now: datetime, rules: Rules) -> P
         verdicts += judge_day(catalogue, day, seen, now, rules)
     for day in sorted(seen.older, reverse=True):
         verdicts += _judge_older(catalogue, day, seen, now, rules)
-    inside = {v.partition for v in verdicts}
+    inside = {v.partition for v in verdicts if v.table == REVISIONS.table}
     verdicts += [
         _revised(catalogue, day, seen)
         for day in sorted(seen.pending_revisions, reverse=True)
@@ -130,7 +130,8 @@ def _judge_older(
     wrong = [
         v
         for v in judge_day(catalogue, day, seen, now, rules)
-        if (is_gap(v) or v.state == "unavailable" or v.reason_code == "partial")
+        if v.table != REVISIONS.table  # of these all days are judged
+        and (is_gap(v) or v.state == "unavailable" or v.reason_code == "partial")
         and (rules.heal_history or v.table in derived or not seen.state(v.table, v.partition).never_made)
     ]
     fetched = [v for v in wrong if v.table not in derived]

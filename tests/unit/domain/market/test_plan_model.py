@@ -615,3 +615,15 @@ def test_plan__backup_of_a_longer_stock_list__ends() -> None:
     model.rows_are_deleted(pick=stocks)
     model.a_backup_is_played_back(pick=stocks)
     model.looks_take_their_share_until_all_is_done(live=set())
+
+
+def test_plan__revised_day_before_the_window_differs__keeps_its_revisions_due() -> None:
+    state = MarketPlanModel()
+    state.it_begins(moment="2026-10-08 12:00", settled=True, thin=set())
+    state.the_source_has_other_rows(lost=False, pick=1, share=900, table="normalized_daily")
+    state.nothing_new_comes_before_its_time()
+    state.nothing_new_comes_before_its_time()
+    state.some_of_it_is_done(number=1, pick=10)
+    state.it_is_a_certain_hour(days=4, early=False, hour=time(9))
+    state.the_plan_wants_what_was_hurt_and_nothing_else()
+    assert state.oracle.revised
