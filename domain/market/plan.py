@@ -135,9 +135,9 @@ def _judge_older(
         and (rules.heal_history or v.table in derived or not seen.state(v.table, v.partition).never_made)
     ]
     fetched = [v for v in wrong if v.table not in derived]
-    return [
-        replace(v, request=replace(v.request, priority=OLDER)) if v.request else v for v in fetched or wrong
-    ]
+    # What waits to be fetched again is no cause yet.
+    named = fetched if any(v.state != "waiting" for v in fetched) else wrong
+    return [replace(v, request=replace(v.request, priority=OLDER)) if v.request else v for v in named]
 
 
 def window(seen: Observed, now: datetime, rules: Rules) -> tuple[date, ...]:

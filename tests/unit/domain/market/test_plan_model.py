@@ -401,6 +401,7 @@ class MarketPlanModel(PlanModel):
         place, known = self._a_place(pick)
         self.market.change(*place, version=content(rows, "edited"))
         known.held = (rows, "edited")
+        self._readable(place)
 
     @precondition(lambda self: self.market.states)
     @rule(pick=PICK)
