@@ -16,6 +16,7 @@ from domain.carbon.observed import Observed
 from domain.carbon.plan import plan
 from domain.shared.verdict import Plan
 from domain.shared.work import Work
+from domain.shared.years import YEARS
 from resources.ledger.client import Ledger
 from services.carbon.reconcile import CarbonReconciler
 from services.reconcile import Reconciliation, RunStart, Unfinished, reconcile
@@ -32,6 +33,7 @@ class Desk:
 
     ledger: Ledger
     world: World = field(default_factory=lambda: World.reported(2025))
+    years: range = YEARS
 
     @property
     def catalogue(self) -> Catalogue:

@@ -127,7 +127,8 @@ class Market:
     @property
     def observed(self) -> Observed:
         today = self.now.astimezone(SHANGHAI).date()
-        partitions = map(str, self.calendar.between(today - timedelta(days=60), today))
+        days = map(str, self.calendar.between(today - timedelta(days=60), today))
+        partitions = {*days, *(p for t, p in self.states if t in JUDGED)}
         return Observed(
             calendar=self.calendar,
             states=dict(self.states),
