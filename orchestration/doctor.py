@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from orchestration.platform import (
     ui_address,
 )
 from orchestration.services import open_lake, open_ledger
-from orchestration.settings import Settings
+from orchestration.settings import Settings, empty_home
 
 Check = Callable[[Settings], str | None]
 """Returns what was found, None if the part is not used here, or raises what is wrong."""
@@ -74,15 +73,10 @@ def _before_start(domain: Domain, check: Callable[[Any], str | None]) -> Check:
     def examined(settings: Settings) -> str | None:
         if domain.sandbox(settings):
             return "the sandbox; it is started when it is first needed"
-        with tempfile.TemporaryDirectory() as folder:
-            text = {name: value for name, value in settings.environment().items() if name not in _PLACES}
-            elsewhere = Settings.read({**text, "PERENNIAL_HOME": folder, "PERENNIAL_ENV": "embedded"})
+        with empty_home(settings) as elsewhere:
             return check(domain.open(elsewhere, write=True))
 
     return examined
-
-
-_PLACES = ("PERENNIAL_DATABASE_URL", "PERENNIAL_CATALOG_URL", "PERENNIAL_WAREHOUSE", "PERENNIAL_UPLOADS")
 
 
 def _of_domain(domain: Domain, check: Callable[[Any], str | None]) -> Check:

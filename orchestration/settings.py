@@ -6,7 +6,9 @@ Nothing here reads the process environment: `environments.py` does, and it is th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import PrivateAttr, SecretStr, field_validator
@@ -17,6 +19,7 @@ from services.settings import StorageSettings, setting
 
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
 
+_PLACES = ("PERENNIAL_DATABASE_URL", "PERENNIAL_CATALOG_URL", "PERENNIAL_WAREHOUSE", "PERENNIAL_UPLOADS")
 Group = TypeVar("Group", bound=StorageSettings)
 
 
@@ -83,6 +86,14 @@ class Settings(StorageSettings):
     def environment(self) -> dict[str, str]:
         """All of it as text by variable, secrets included: never log it."""
         return {variable: text for group in self.groups() for variable, text in group.text().items()}
+
+
+@contextmanager
+def empty_home(settings: Settings) -> Iterator[Settings]:
+    """These settings with an embedded home that is thrown away; tokens and sources stay."""
+    given = {name: text for name, text in settings.environment().items() if name not in _PLACES}
+    with TemporaryDirectory() as folder:
+        yield Settings.read({**given, "PERENNIAL_HOME": folder, "PERENNIAL_ENV": "embedded"})
 
 
 def default_home(project: Path, working: Path) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +14,7 @@ from orchestration.cli.output import Json, answer, document, say, table
 from orchestration.dates import DAY
 from orchestration.domains.market import market_settings, open_market
 from orchestration.environments import load_settings
+from orchestration.settings import empty_home
 
 if TYPE_CHECKING:
     from orchestration.settings import Settings
@@ -167,11 +167,8 @@ def _readable(settings: Settings) -> Iterator[MarketService]:
     try:
         market = open_market(settings)
     except NoLedger:
-        stored = ("PERENNIAL_DATABASE_URL", "PERENNIAL_CATALOG_URL", "PERENNIAL_WAREHOUSE")
-        given = {name: text for name, text in settings.environment().items() if name not in stored}
-        with TemporaryDirectory() as empty:
-            scratch = {**given, "PERENNIAL_HOME": empty, "PERENNIAL_ENV": "embedded"}
-            yield open_market(load_settings(scratch), write=True)
+        with empty_home(settings) as elsewhere:
+            yield open_market(elsewhere, write=True)
         return
     yield market
 

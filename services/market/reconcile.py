@@ -66,15 +66,12 @@ class MarketReconciler(Reconciler):
         kept = [row for row in put_off if row.reason_code == THINNER and row.key not in due]
         if kept:
             self.ledger.supersede(kept)
-        judged, near = {v.key for v in plan.verdicts}, self.market.window()
-        # Without a calendar no day is judged; those never fetched may be wanted all the same.
-        if not near or self.market.rules.heal_history:
+        judged = {v.key for v in plan.verdicts}
+        often = [row for row in put_off if row.attempts >= ATTEMPTS_OUTSIDE and row.key not in judged]
+        # Those never fetched may be wanted all the same; without a calendar no day is judged.
+        if not often or self.market.rules.heal_history or not (near := self.market.window()):
             return
-        often = [
-            row
-            for row in put_off
-            if row.attempts >= ATTEMPTS_OUTSIDE and row.key not in judged and row.partition < str(near[0])
-        ]
+        often = [row for row in often if row.partition < str(near[0])]
         names = {f"market.{row.table}" for row in often if row.table in self._fetched}
         known = self.market.provenance.records(names, {row.partition for row in often}) if names else {}
         if old := [row for row in often if (f"market.{row.table}", row.partition) not in known]:
