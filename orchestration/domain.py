@@ -129,9 +129,10 @@ class Domain:
     checks: Callable[[], Mapping[str, Callable[[Any], str | None]]]
     """What `perennial doctor` examines, by part. Given its service, a check returns what was found, or None
     if the part is not used here; it raises what is wrong."""
-    reference_time: Callable[[Settings, Sequence[Finding] | None], datetime | None] = lambda *_: None
-    """The time by the clock of its source, if its findings give a reason to doubt this machine's; without
-    findings in any case."""
+    reference_time: Callable[[Settings], datetime | None] = lambda _: None
+    """The time by the clock of its source."""
+    late_codes: Callable[[], Sequence[str]] = tuple
+    """Reason codes of findings that give a reason to doubt this machine's clock."""
     begin: str = ""
     """The command with which a person begins."""
     commands: Callable[[], typer.Typer]

@@ -36,6 +36,8 @@ def observe_platform(settings: Settings, found: Sequence[Finding]) -> Platform:
     up = is_up(settings)
     runs_now = up or (state.heartbeat is not None and now - state.heartbeat < SILENT)
     silent = [run for run in state.runs if now - run.last_sign > LEFT]
+    codes = {code for domain in enabled(settings) for code in domain.late_codes()}
+    doubts = {finding.reason_code for finding in found}
     recorded = [moment for moment in (state.heartbeat, state.newest_run) if moment]
     return Platform(
         daemon_runs=runs_now,
@@ -47,7 +49,8 @@ def observe_platform(settings: Settings, found: Sequence[Finding]) -> Platform:
         if runs_now or not listens(settings.ui_host, settings.ui_port)
         else ui_address(settings),
         newest_record=max(recorded, default=None),
-        reference=state.now or reference_time(settings, found),
+        reference=state.now or (reference_time(settings) if codes.intersection(doubts) else None),
+        late_codes=codes,
     )
 
 
@@ -62,13 +65,9 @@ def _with_work(settings: Settings, runs: Sequence[UnfinishedRun]) -> Iterator[Un
         yield replace(run, holds=frozenset(held))
 
 
-def reference_time(settings: Settings, found: Sequence[Finding] | None = None) -> datetime | None:
-    """Return the time by the clock of a source, if a domain doubts that of this machine; with `found` None it
-    is asked in any case."""
-    for domain in enabled(settings):
-        if moment := domain.reference_time(settings, found):
-            return moment
-    return None
+def reference_time(settings: Settings) -> datetime | None:
+    """Return the time by the clock of a source, if one says it."""
+    return next(filter(None, (domain.reference_time(settings) for domain in enabled(settings))), None)
 
 
 def is_up(settings: Settings) -> bool:

@@ -23,6 +23,8 @@ from domain.shared.work import ACTIVE, Work, split_key
 from domain.shared.work_findings import plan_findings
 
 NEVER_FETCHED = "never_fetched"
+LATE_CODES = ("empty_answer", "empty_overdue", "not_announced")
+"""What the source says to a machine whose clock is ahead, too."""
 _HEALTH: Mapping[str, Health] = {UNAVAILABLE: "broken", EXPLAINED: "explained"}
 """What cannot be read needs a person if it lasts."""
 

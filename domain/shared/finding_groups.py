@@ -9,13 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from domain.shared.health import ORDER, Finding, Health
+from domain.shared.partition_words import unit_of
 from domain.shared.table import ALL
 from domain.shared.work import split_key
 
 NAMED = 3
 """So many tables, partitions or work items are named one by one."""
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
-_YEAR = re.compile(r"\d{4}")
 _WORK_COMMAND = re.compile(r"(perennial work (?:retry|show|cancel)) \d+")
 
 
@@ -176,9 +175,8 @@ def _spans(found: Iterable[Finding]) -> tuple[Span, ...]:
 def _partitions(partitions: Sequence[str]) -> str:
     if len(partitions) <= 1:
         return "".join(partitions)
-    for noun, pattern in (("days", _DAY), ("years", _YEAR)):
-        if all(pattern.fullmatch(p) for p in partitions):
-            return f"{len(partitions)} {noun} {partitions[0]}…{partitions[-1]}"
+    if (unit := unit_of(partitions)) != "partitions":
+        return f"{len(partitions)} {unit} {partitions[0]}…{partitions[-1]}"
     if len(partitions) <= NAMED:
         return ", ".join(partitions)
     return f"{len(partitions)} partitions {partitions[0]} … {partitions[-1]}"

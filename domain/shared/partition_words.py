@@ -28,10 +28,14 @@ def partitions_in_words(partitions: Collection[str]) -> str:
     """The only one by its name, several as a number: "2026-11-17", "3 days"."""
     if len(partitions) == 1:
         return next(iter(partitions))
-    unit = next(
+    return f"{len(partitions)} {unit_of(partitions)}"
+
+
+def unit_of(partitions: Collection[str]) -> str:
+    """What several partitions are called: days, years, or just partitions."""
+    return next(
         (u for p, u in _UNITS.items() if all(re.fullmatch(p, one) for one in partitions)), "partitions"
     )
-    return f"{len(partitions)} {unit}"
 
 
 def reasons_in_words(pairs: Iterable[tuple[str, str]]) -> str:

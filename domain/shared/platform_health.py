@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -25,8 +25,6 @@ MAX_RUNTIME = timedelta(hours=4)
 """After which the daemon ends a run (`run_monitoring` in `dagster.*.yaml`)."""
 SKEW = timedelta(minutes=5)
 """So much may two clocks differ."""
-LATE_CODES = ("empty_answer", "empty_overdue", "not_announced")
-"""What a source says to a machine whose clock is ahead, too."""
 _DISK_CODES = ("disk_full", "read_only", "lake_unwritable", "ledger_read_only", "ledger_unreachable")
 
 
@@ -69,6 +67,8 @@ class Platform:
     newest_record: datetime | None = None
     reference: datetime | None = None
     """The time by another clock, if one was asked."""
+    late_codes: Collection[str] = frozenset()
+    """Reason codes of the domains that a machine whose clock is ahead meets, too."""
 
     def down_since(self, now: datetime) -> datetime | None:
         """Return the last sign of life of a daemon that people rely on and that does not run."""
@@ -117,7 +117,7 @@ def with_causes(found: Iterable[Finding], seen: Platform, platform: Sequence[Fin
             return holders[finding.work_id]
         if finding.reason_code in _DISK_CODES:
             return disk
-        if finding.reason_code in LATE_CODES and CLOCK in subjects:
+        if finding.reason_code in seen.late_codes and CLOCK in subjects:
             return CLOCK
         return DAEMON if DAEMON in subjects and finding.health == "healing" else None
 

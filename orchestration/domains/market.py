@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     import dagster as dg
 
-    from domain.shared.health import Finding
     from domain.shared.table import Table
     from services.market.service import MarketService
     from services.market.settings import MarketSettings
@@ -86,10 +85,10 @@ def _sandbox(settings: Settings) -> Sandbox | None:
     return Sandbox(url, group.sandbox_port, port_file(group.home), table)
 
 
-def _reference_time(settings: Settings, found: Sequence[Finding] | None) -> datetime | None:
+def _reference_time(settings: Settings) -> datetime | None:
     from services.market.findings import source_time
 
-    return source_time(market_settings(settings), found)
+    return source_time(market_settings(settings))
 
 
 DOMAIN = Domain(
@@ -106,6 +105,7 @@ DOMAIN = Domain(
     watch=function("services.market.findings:watch_market"),
     checks=constant("services.market.findings:CHECKS"),
     reference_time=_reference_time,
+    late_codes=constant("domain.market.health:LATE_CODES"),
     begin="perennial market backfill --from DAY",
     commands=constant("orchestration.cli.market:app"),
     demo=function("orchestration.cli.market_demo:show_market"),

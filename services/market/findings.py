@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ from domain.market.watchdog import Watch, watch
 from domain.shared.clock import machine_clock
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.health import Finding
-from domain.shared.platform_health import LATE_CODES
 from domain.shared.verdict import Plan
 from resources.tushare.request import TushareRequest
 from services.market.service import MarketService
@@ -66,10 +64,9 @@ def check_source(market: MarketService) -> str:
     return f"the source answers ({rows} calendar days of January {year})"
 
 
-def source_time(settings: MarketSettings, found: Sequence[Finding] | None = None) -> datetime | None:
-    """Return the time by the source's clock, if findings say that it has no rows yet, or without findings."""
-    late = found is None or any(f.reason_code in LATE_CODES for f in found)
-    if not late or not settings.tushare_url or settings.now is not None:
+def source_time(settings: MarketSettings) -> datetime | None:
+    """Return the time by the source's clock; None if it does not say, or ours is stopped by a setting."""
+    if not settings.tushare_url or settings.now is not None:
         return None
     from resources.http.clock import read_date
 

@@ -86,8 +86,8 @@ def test_with_causes__findings_of_the_platform__come_before_those_of_partitions(
     assert caused(down, healing()).caused_by == "daemon"
     assert caused(down, healing(caused_by="stock_basic:ALL")).caused_by == "stock_basic:ALL"
     assert caused(down, healing(health="broken")).caused_by is None
-    wrong = Platform(reference=before(hours=8), daemon_runs=True)
-    assert caused(wrong, healing("empty_overdue")).caused_by == "clock"
+    wrong = Platform(reference=before(hours=8), daemon_runs=True, late_codes=("late",))
+    assert caused(wrong, healing("late")).caused_by == "clock"
     assert caused(wrong, healing()).caused_by is None
     full = Platform(folders=(FullFolder("PERENNIAL_HOME", "read_only", "no"),), daemon_runs=True)
     assert caused(full, healing("lake_unwritable")).caused_by == "PERENNIAL_HOME"
