@@ -1,0 +1,126 @@
+"""What a scraper gives: references, the checkpoint to go on from, and notes for a person.
+
+A scraper reads one source. It never retries; what it met is raised as a type of `errors.py`. A plugin is a function `module:function` that takes a source's settings and
+returns a `Scraper`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+import orjson
+
+from resources.scraping.errors import DoubledIds
+
+
+@dataclass(frozen=True)
+class ScrapedReference:
+    """One reference as its source gave it."""
+
+    id: str
+    """At the source, without the source's name."""
+    title: str
+    url: str | None = None
+    published_at: datetime | None = None
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    """All that the source said of it, as values of JSON."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where the next scrape of a source goes on. Opaque to whoever keeps it."""
+
+    etag: str = ""
+    last_modified: str = ""
+    cursor: str = ""
+    """What a scraper knows besides: the newest change it saw, the stamps of the files it read."""
+
+
+NOTHING_READ = Checkpoint()
+Read = Generator[ScrapedReference, None, Checkpoint]
+"""A reading of a source: yields its references and returns the checkpoint."""
+
+
+class Scrape:
+    """One reading of a source, to be iterated once. `unchanged` sources have no references to read.
+
+    The iterator ends only after the whole source was read: half a source is an error, never a short one.
+    A reference that comes twice with the same content is given once and noted.
+    """
+
+    def __init__(
+        self,
+        read: Read | None,
+        checkpoint: Checkpoint = NOTHING_READ,
+        *,
+        notes: list[str] | None = None,
+        source: str = "",
+    ) -> None:
+        self.unchanged = read is None
+        self.notes: list[str] = [] if notes is None else notes
+        """What a curator should know of it, in sentences; complete once the iterator has ended."""
+        self._read = read
+        self._checkpoint = checkpoint if read is None else None
+        self._source = source
+
+    def __iter__(self) -> Iterator[ScrapedReference]:
+        if self._read is None:
+            return
+        repeated: list[str] = []
+        with closing(self._read) as read:
+            checkpoint = yield from self._without_repeats(read, repeated)
+        if repeated:
+            self.notes.append(f"{len(repeated):,} references came more than once (first: {repeated[0]})")
+        self._checkpoint = checkpoint
+
+    def _without_repeats(self, read: Read, repeated: list[str]) -> Read:
+        # Hashes, not references: a million of them take some 150 MB.
+        seen: dict[int, int] = {}
+        while True:
+            try:
+                reference = next(read)
+            except StopIteration as end:
+                checkpoint: Checkpoint = end.value
+                return checkpoint
+            key, content = hash(reference.id), _content(reference)
+            if key not in seen:
+                seen[key] = content
+                yield reference
+            elif seen[key] == content:
+                repeated.append(reference.id)
+            else:
+                raise DoubledIds(
+                    f"{self._source or 'the source'} has two references of one id: {reference.id}"
+                )
+
+    def checkpoint(self) -> Checkpoint:
+        """Return where the next scrape goes on, once the iterator has ended."""
+        if self._checkpoint is None:
+            raise RuntimeError("a source that was not read to its end has no checkpoint")
+        return self._checkpoint
+
+
+def _content(reference: ScrapedReference) -> int:
+    shown = (reference.title, reference.url, reference.published_at)
+    return hash((shown, orjson.dumps(reference.payload, default=str, option=orjson.OPT_SORT_KEYS)))
+
+
+class Scraper(Protocol):
+    """One source."""
+
+    source: str
+
+    def fingerprint(self) -> str:
+        """Return a text that changes with everything a permanent refusal may have been about."""
+        ...
+
+    def fetch(self, since: Checkpoint, full: bool) -> Scrape:
+        """Begin to read the source from a checkpoint on; whole, whatever the checkpoint, if `full`."""
+        ...
+
+
+MakeScraper = Callable[..., Scraper]
