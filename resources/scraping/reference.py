@@ -1,7 +1,7 @@
 """What a scraper gives: references, the checkpoint to go on from, and notes for a person.
 
-A scraper reads one source. It never retries; what it met is raised as a type of `errors.py`. A plugin is a function `module:function` that takes a source's settings and
-returns a `Scraper`.
+A scraper reads one source. It never retries; what it met is raised as a type of `errors.py`. A plugin
+is a function `module:function` that takes a source's settings and returns a `Scraper`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ScrapedReference:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where the next scrape of a source goes on. Opaque to whoever keeps it."""
+    """Where the next scrape of a source goes on; only its scraper reads what is in it."""
 
     etag: str = ""
     last_modified: str = ""

@@ -15,8 +15,8 @@ def read(*references: ScrapedReference) -> Read:
     return END
 
 
-def reference(id: str, title: str = "A title") -> ScrapedReference:
-    return ScrapedReference(id, title, payload={"id": id, "title": title})
+def reference(name: str, title: str = "A title") -> ScrapedReference:
+    return ScrapedReference(name, title, payload={"id": name, "title": title})
 
 
 def test_checkpoint__source_read_to_its_end__is_what_the_scraper_returned():
