@@ -105,7 +105,9 @@ class function:  # noqa: N801
 @dataclass(frozen=True, kw_only=True)
 class Domain:
     name: str
-    """Also the lake's namespace, the group of its assets and of its commands."""
+    """Also the group of its commands."""
+    namespace: str = ""
+    """Of its tables in the lake and of its assets, and their group; its name if none is given."""
     settings: Callable[[], type[StorageSettings]]
     """The model of its settings."""
     open: Callable[..., Any]
@@ -145,3 +147,7 @@ class Domain:
     """Called by `perennial up` before anything is started."""
     pages: Mapping[str, Callable[[], str]] = field(default_factory=dict)
     """Generated pages of the documentation, by file name."""
+
+    def __post_init__(self) -> None:
+        if not self.namespace:
+            object.__setattr__(self, "namespace", self.name)

@@ -6,14 +6,17 @@ The log of a tick is a file for ever, so one that starts nothing logs nothing.
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
 
-from assets.policies.tags import DISPATCH, LONGEST_REASON, ONLY, ONLY_NEEDED, PIPELINE, REASON
+from assets.policies.tags import DISPATCH, LONGEST_REASON, ONLY, ONLY_NEEDED, PIPELINE, PULLS, REASON
 from domain.shared.partition_words import partitions_in_words, reasons_in_words
 from domain.shared.table import ALL
 from domain.shared.verdict import Plan
+from resources.ledger.transitions import REDISPATCH
 from services.reconcile import Reconciler, Reconciliation, RunStart, Unfinished, reconcile
 
 UNFINISHED = [
@@ -23,6 +26,9 @@ UNFINISHED = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
+
+LOOKED_BACK = 100
+"""Failed runs of late that are looked at."""
 
 
 def unfinished(instance: dg.DagsterInstance) -> Unfinished:
@@ -38,7 +44,28 @@ def unfinished(instance: dg.DagsterInstance) -> Unfinished:
         frozenset(run.tags[DISPATCH] for run in runs),
         frozenset(keys),
         frozenset(run.run_id for run in found),
+        frozenset(run.tags[PULLS] for run in runs if PULLS in run.tags),
     )
+
+
+def resting(instance: dg.DagsterInstance, now: datetime) -> frozenset[str]:
+    """The pulled kinds whose last run failed a moment ago; after each failure of late for longer.
+
+    Work that a failed run had leased waits by itself. This is for runs that fail before they lease any:
+    nothing else would keep the next pass from starting another one.
+    """
+    ended = instance.get_run_records(
+        dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=now - REDISPATCH.cap),
+        limit=LOOKED_BACK,
+    )
+    kinds = [(one.dagster_run.tags.get(PULLS), one.update_timestamp) for one in ended]
+    failures = Counter(kind for kind, _ in kinds if kind)
+    return frozenset(kind for kind, at in kinds if kind and now < at + REDISPATCH.delay(failures[kind] - 1))
+
+
+def _unfinished_or_resting(instance: dg.DagsterInstance) -> Unfinished:
+    found = unfinished(instance)
+    return replace(found, pulling=found.pulling | resting(instance, datetime.now(UTC)))
 
 
 def reconcile_sensor(
@@ -60,7 +87,7 @@ def reconcile_sensor(
         required_resource_keys={resource},
     )
     def tick(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        found = reconcile(reconciler(_opened(context, resource)), unfinished(context.instance))
+        found = reconcile(reconciler(_opened(context, resource)), _unfinished_or_resting(context.instance))
         requests = _requests(context, found)
         return dg.SensorResult(
             run_requests=requests, skip_reason=None if requests else nothing_to_start(found)
@@ -93,7 +120,7 @@ def reconcile_schedule(
     )
     def tick(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         service = _opened(context, resource)
-        found = reconcile(reconciler(service), unfinished(context.instance))
+        found = reconcile(reconciler(service), _unfinished_or_resting(context.instance))
         requests = _requests(context, found)
         return requests or dg.SkipReason(note(service) + nothing_to_start(found))
 
@@ -122,6 +149,8 @@ def run_request(start: RunStart) -> dg.RunRequest:
         REASON: start.reason[:LONGEST_REASON],
         "dagster/priority": str(start.priority),
     }
+    if start.pulls:
+        tags[PULLS] = start.pulls
     if start.pipelines:
         tags[PIPELINE] = start.pipelines[-1]
     partition = None
@@ -134,7 +163,7 @@ def run_request(start: RunStart) -> dg.RunRequest:
     return dg.RunRequest(
         run_key=start.dispatch_id,
         partition_key=partition,
-        asset_selection=[dg.AssetKey([start.domain, name]) for name in start.tables],
+        asset_selection=[dg.AssetKey([start.namespace, name]) for name in start.tables],
         tags=tags,
     )
 

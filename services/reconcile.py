@@ -1,7 +1,8 @@
 """One reconcile pass, the same in every domain: observe, plan, enqueue, dispatch.
 
 The sensor, the schedule and the command run this pass; they differ only in how they start its runs. A domain
-brings a `Reconciler`: what is observed, the plan, and which due work shares a run.
+brings a `Reconciler`: what is observed, the plan, and which due work shares a run. Runs of named keys are
+dispatched; of a pulled kind one run is started that leases whatever is due (`Pull`).
 
 During a run the lake differs from what was recorded. So work that a run has before, while or after the pass
 observes is left to the next pass: the difference is gone then, or real.
@@ -9,11 +10,13 @@ observes is left to the next pass: the difference is gone then, or real.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import secrets
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from domain.shared.partition_words import reasons_in_words
+from domain.shared.table import ALL
 from domain.shared.work import RUNNING
 
 if TYPE_CHECKING:
@@ -28,12 +31,23 @@ AT_ONCE = 100
 
 @dataclass(frozen=True)
 class Unfinished:
-    """The dispatched runs that have not ended: their dispatches, and the keys of all that they write. `runs`
-    are the ids of all runs that have not ended, of any origin."""
+    """The dispatched runs that have not ended: their dispatches, the keys of all that they write, and the
+    kinds of work that they pull. `runs` are the ids of all runs that have not ended, of any origin."""
 
     dispatches: frozenset[str] = frozenset()
     keys: frozenset[str] = frozenset()
     runs: frozenset[str] = frozenset()
+    pulling: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Pull:
+    """A pulled kind of work, and the asset whose runs lease what is due of it."""
+
+    kind: str
+    table: str
+    partitions: Collection[str] | None = None
+    """The tenants of the kind, where each is a partition of the asset; None if the asset has none."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +55,16 @@ class RunStart:
     """A run to be started: some partitions of some tables, under the id of their dispatch."""
 
     dispatch_id: str
-    domain: str
+    namespace: str
+    """Of the assets, as of their tables."""
     tables: tuple[str, ...]
     partitions: tuple[str, ...]
     priority: int
     reason: str
     """In a few words, which partitions are made for which reason."""
     pipelines: tuple[str, ...] = ()
+    pulls: str = ""
+    """The pulled kind whose due work the run leases; the dispatch has no rows then."""
 
     @property
     def span(self) -> tuple[str, str]:
@@ -65,8 +82,18 @@ class Reconciler(Protocol):
     def name(self) -> str: ...
 
     @property
+    def namespace(self) -> str:
+        """Of its tables and assets."""
+        return self.name
+
+    @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of work that its plan decides about."""
+
+    @property
+    def pulls(self) -> Sequence[Pull]:
+        """The pulled kinds that runs are started for. They may have any number of rows."""
+        return ()
 
     @property
     def ledger(self) -> Ledger: ...
@@ -93,7 +120,7 @@ class Reconciler(Protocol):
 
     def starts(self, plan: Plan, dispatches: Sequence[Dispatch]) -> list[RunStart]:  # noqa: ARG002
         """The runs of these dispatches; here each writes the tables of its rows."""
-        return [start_of(self.name, one, {row.table: None for row in one.rows}) for one in dispatches]
+        return [start_of(self.namespace, one, {row.table: None for row in one.rows}) for one in dispatches]
 
 
 @dataclass(frozen=True)
@@ -112,7 +139,8 @@ NONE = Unfinished()
 def reconcile(domain: Reconciler, unfinished: Unfinished = NONE, at_once: int = AT_ONCE) -> Reconciliation:
     """Do one pass. Work of `unfinished` runs is neither enqueued nor dispatched again."""
     found = observe_and_enqueue(domain, unfinished)
-    return replace(found, starts=tuple(dispatch(domain, found.plan, unfinished, at_once)))
+    starts = [*dispatch(domain, found.plan, unfinished, at_once), *pull(domain, unfinished)]
+    return replace(found, starts=tuple(starts))
 
 
 def observe_and_enqueue(domain: Reconciler, unfinished: Unfinished = NONE) -> Reconciliation:
@@ -133,8 +161,31 @@ def dispatch(domain: Reconciler, plan: Plan, unfinished: Unfinished, at_once: in
     return domain.starts(plan, found) if found else []
 
 
+def pull(domain: Reconciler, unfinished: Unfinished) -> Iterator[RunStart]:
+    """One run for each pulled kind that has due work and that no unfinished run pulls. No row is marked."""
+    for one in domain.pulls:
+        if one.kind in unfinished.pulling:
+            continue
+        backlog = domain.ledger.backlog(one.kind)
+        due = {
+            tenant: found.due
+            for tenant, found in backlog.items()
+            if found.due and (one.partitions is None or tenant in one.partitions)
+        }
+        if due:
+            yield RunStart(
+                dispatch_id=secrets.token_hex(8),
+                namespace=domain.namespace,
+                tables=(one.table,),
+                partitions=(ALL,) if one.partitions is None else tuple(due),
+                priority=0,
+                reason=f"{sum(due.values()):,} due",
+                pulls=one.kind,
+            )
+
+
 def start_of(
-    domain: str,
+    namespace: str,
     dispatch: Dispatch,
     tables: Iterable[str],
     pipelines: Mapping[int, Sequence[str]] | None = None,
@@ -143,7 +194,7 @@ def start_of(
     of = pipelines or {}
     return RunStart(
         dispatch_id=dispatch.id,
-        domain=domain,
+        namespace=namespace,
         tables=tuple(tables),
         partitions=tuple(sorted({row.partition for row in dispatch.rows})),
         priority=max(row.priority for row in dispatch.rows),

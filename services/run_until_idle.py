@@ -13,12 +13,21 @@ from typing import TYPE_CHECKING, Protocol
 
 from domain.shared.error import PerennialError
 from domain.shared.work import RUNNING, WAITING
-from services.reconcile import Reconciler, Reconciliation, RunStart, Unfinished, dispatch, observe_and_enqueue
+from services.reconcile import (
+    Reconciler,
+    Reconciliation,
+    RunStart,
+    Unfinished,
+    dispatch,
+    observe_and_enqueue,
+    pull,
+)
 
 if TYPE_CHECKING:
     from domain.shared.verdict import Plan
     from domain.shared.work import Work
     from resources.ledger.client import Ledger
+    from resources.ledger.model import Backlog
 
 ROUNDS = 10_000
 """More passes than any loop needs: each starts runs that were not started before."""
@@ -102,27 +111,67 @@ class WaitingWork:
         return time.monotonic() - first_seen > BEGINS_WITHIN
 
 
+class PulledWork:
+    """Runs of pulled kinds, one after another, as long as each gets something done."""
+
+    def __init__(self, domain: Reconciler, runs: Runs) -> None:
+        self._domain, self._runs = domain, runs
+        self._before: dict[str, dict[str, Backlog]] = {}
+        """By kind, what there was to do when our last run of it began."""
+
+    def backlogs(self) -> dict[str, dict[str, Backlog]]:
+        return {one.kind: self._domain.ledger.backlog(one.kind) for one in self._domain.pulls}
+
+    def make_due(self) -> bool:
+        """Make due what waits for a backoff; whether there was any."""
+        ledger = self._domain.ledger
+        later = [row for one in self._domain.pulls for row in ledger.not_due(one.kind)]
+        return bool(ledger.hurry([row for row in later if not row.not_before_fixed]))
+
+    def run_all(self, unfinished: Unfinished) -> bool:
+        """Run what is due; whether any run was started."""
+        started = False
+        while starts := [one for one in pull(self._domain, unfinished) if self._may_help(one)]:
+            for start in starts:
+                self._before[start.pulls] = self._domain.ledger.backlog(start.pulls)
+                self._runs.start(start)
+                started = True
+        return started
+
+    def _may_help(self, start: RunStart) -> bool:
+        """Whether another run would find anything else than the one before, which left all as it was."""
+        return self._before.get(start.pulls) != self._domain.ledger.backlog(start.pulls)
+
+    def of_others(self, unfinished: Unfinished) -> list[str]:
+        """The kinds of which others do work, or are about to, while we run nothing."""
+        return [
+            kind
+            for kind, tenants in self.backlogs().items()
+            if any(one.running or (one.due and kind in unfinished.pulling) for one in tenants.values())
+        ]
+
+
 def run_until_idle(domain: Reconciler, runs: Runs) -> Reconciliation:
     """Reconcile and run until nothing is due and others have nothing; return what the last pass saw."""
-    waiting = WaitingWork(domain.ledger, domain.kinds, runs)
+    waiting, pulled = WaitingWork(domain.ledger, domain.kinds, runs), PulledWork(domain, runs)
     changed, hurry = time.monotonic(), True
     for _ in range(ROUNDS):
         runs.sweep(domain.ledger)
         unfinished = runs.unfinished()
         waiting.make_due(unfinished, hurry=False)
         observed = observe_and_enqueue(domain, unfinished)
-        hurried = hurry and waiting.make_due(unfinished, hurry=True)
+        hurried = hurry and any([waiting.make_due(unfinished, hurry=True), pulled.make_due()])
         hurry = False
         if started := _run_all(domain, runs, observed.plan, unfinished):
             waiting.own.update(started)
-        if started or hurried:
+        if pulled.run_all(unfinished) or started or hurried:
             changed = time.monotonic()
             continue
-        others = waiting.of_others(unfinished)
+        others = [*(row.key for row in waiting.of_others(unfinished)), *pulled.of_others(unfinished)]
         if not (observed.left or others) or time.monotonic() - changed > PATIENCE:
             return observed
-        runs.report_waiting(sorted({*observed.left, *(row.key for row in others)}))
-        if _changes(waiting):
+        runs.report_waiting(sorted({*observed.left, *others}))
+        if _changes(waiting, pulled):
             changed = time.monotonic()
     raise PerennialError(f"{ROUNDS} passes and still more to do", reason_code="no_end")
 
@@ -144,12 +193,12 @@ def _run_all(domain: Reconciler, runs: Runs, plan: Plan, unfinished: Unfinished)
     return started
 
 
-def _changes(waiting: WaitingWork) -> bool:
+def _changes(waiting: WaitingWork, pulled: PulledWork) -> bool:
     """Wait for a change of the work, for a few reads of the ledger; whether there was one."""
-    before = _marks(waiting.rows())
+    before = _marks(waiting.rows()), pulled.backlogs()
     for _ in range(POLLS):
         time.sleep(POLL)
-        if _marks(waiting.rows()) != before:
+        if (_marks(waiting.rows()), pulled.backlogs()) != before:
             return True
     return False
 

@@ -69,7 +69,7 @@ def drive_inbox(settings: Settings, carbon: CarbonService) -> None:
         unfinished = run.unfinished()
         WaitingWork(carbon.ledger, (FILE_INGEST,), run).make_due(unfinished, hurry=True)
         for dispatch in inbox.poll(folder, carbon.ledger, before, unfinished.dispatches).dispatches:
-            end = run.run([INBOX_FILES], domain="carbon", tags=run_tags(dispatch))
+            end = run.run([INBOX_FILES], namespace="carbon", tags=run_tags(dispatch))
             say(f"{end.word} {INBOX_FILES}: {len(dispatch.rows)} of them; each has a report beside it")
             for error in end.errors:
                 say(f"        {error}")

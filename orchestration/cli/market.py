@@ -194,7 +194,7 @@ def fill(
             span = (str(days[0]), str(days[1])) if days else None
             if span:
                 say(f"backfilling {span[0]} to {span[1]}")
-            end = run.run(tables, domain="market", partition=partition or None, days=span, tags=tags)
+            end = run.run(tables, namespace="market", partition=partition or None, days=span, tags=tags)
             report_run(" … ".join(span) if span else partition or "ALL", tables, end)
             return end.success
 

@@ -16,7 +16,7 @@ from orchestration.registry import MODULES, enabled, find_domain
 
 if TYPE_CHECKING:
     from domain.shared.verdict import Verdict
-    from orchestration.domain import Service
+    from orchestration.domain import Domain, Service
 
 DomainName = Annotated[
     str | None, typer.Argument(metavar="[DOMAIN]", help=f"{', '.join(MODULES)}; all if none is named.")
@@ -39,7 +39,7 @@ def show_plan(
     settings = load_settings()
     domains = [find_domain(domain)] if domain else list(enabled(settings))
     span = str(first or ""), str(last or "9999")
-    shown: list[tuple[str, Verdict]] = []
+    shown: list[tuple[Domain, Verdict]] = []
     now = None
     for each in domains:
         try:
@@ -53,16 +53,19 @@ def show_plan(
         now = service.clock()
         verdicts = plan.due if due else plan.verdicts
         dated = first is not None or last is not None
-        shown += [(each.name, v) for v in verdicts if not dated or _is_within(v.partition, span)]
+        shown += [(each, v) for v in verdicts if not dated or _is_within(v.partition, span)]
     count = sum(verdict.due for _, verdict in shown)
     if json:
         columns = ("table", "partition", "state", "due", "reason_code", "reason")
-        rows = [{"domain": name, **{c: getattr(v, c) for c in columns}} for name, v in shown]
+        rows = [{"domain": of.name, **{c: getattr(v, c) for c in columns}} for of, v in shown]
         document({"now": now, "due": count, "verdicts": rows})
         return
     table(
         ("table", "partition", "state", "reason"),
-        [(v.table if domain else f"{name}.{v.table}", v.partition, v.state, v.reason) for name, v in shown],
+        [
+            (v.table if domain else f"{of.namespace}.{v.table}", v.partition, v.state, v.reason)
+            for of, v in shown
+        ],
     )
     answer(f"{count} of {len(shown)} are due")
 

@@ -96,12 +96,15 @@ class Runner:
         """
         import dagster as dg
 
-        from assets.policies.tags import DISPATCH
+        from assets.policies.tags import DISPATCH, PULLS
 
         if self.settings.env != "embedded" or self._daemon_lives():
             return
         for run in self.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.QUEUED])):
-            if DISPATCH in run.tags and all(w.kind in ledger.kinds for w in ledger.sent(run.tags[DISPATCH])):
+            if DISPATCH not in run.tags:
+                continue
+            of = {w.kind for w in ledger.sent(run.tags[DISPATCH])} | {run.tags.get(PULLS)} - {None}
+            if of <= ledger.kinds.keys():
                 self.instance.report_run_canceled(run, "no daemon runs: a command does its work")
 
     def report_waiting(self, keys: Sequence[str]) -> None:
@@ -134,7 +137,9 @@ class Runner:
         from sensors.reconcile import run_request
 
         request = run_request(start)
-        end = self.run(start.tables, domain=start.domain, partition=request.partition_key, tags=request.tags)
+        end = self.run(
+            start.tables, namespace=start.namespace, partition=request.partition_key, tags=request.tags
+        )
         self.started.append(start)
         count = len(start.partitions)
         report_run(
@@ -146,12 +151,12 @@ class Runner:
         self,
         tables: Sequence[str],
         *,
-        domain: str,
+        namespace: str,
         partition: str | None = None,
         days: tuple[str, str] | None = None,
         tags: Mapping[str, str] | None = None,
     ) -> RunEnd:
-        """Materialise tables of a domain: unpartitioned, one partition, or a range of days in one run."""
+        """Materialise tables of a namespace: unpartitioned, one partition, or a range of days in one run."""
         import dagster as dg
 
         from assets.policies.tags import BY_A_PERSON, DISPATCH
@@ -171,7 +176,7 @@ class Runner:
             execute = partial(
                 self._job.execute_in_process,
                 instance=self.instance,
-                asset_selection=[dg.AssetKey([domain, name]) for name in tables],
+                asset_selection=[dg.AssetKey([namespace, name]) for name in tables],
                 partition_key=partition,
                 tags=all_tags,
                 run_id=self._run_ids[-1],

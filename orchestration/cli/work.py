@@ -12,7 +12,6 @@ from domain.shared.work import FAILED, STATUSES
 from orchestration import registry
 from orchestration.cli.output import Json, answer, document, table
 from orchestration.environments import load_settings
-from orchestration.registry import MODULES
 from orchestration.services import open_ledger
 
 app = typer.Typer(no_args_is_help=True)
@@ -33,7 +32,7 @@ def list_work(
     wanted = [*(status or []), *(["deferred"] if deferred else [])]
     if unknown := [s for s in wanted if s not in STATUSES]:
         raise InvalidInput(f"unknown status {', '.join(unknown)}", remedy=f"one of {', '.join(STATUSES)}")
-    if key is not None and key.partition(".")[0] in MODULES:  # keys have no namespace
+    if key is not None and "." in key.partition(":")[0]:  # keys have no namespace
         key = key.partition(".")[2]
     rows = open_ledger(load_settings()).find(kind, key, wanted or None, limit)
     if json:

@@ -35,7 +35,8 @@ class ClaimOperations(LedgerContext):
         with another status than the one before.
         """
         claimant = Claimant(holder, self.clock(), self.machine_clock() + LEASE, attempt)
-        return claim_due(self, self.kind_named(kind), claimant, limit, tenant=tenant, keys=keys)
+        tenants = None if tenant is None else [tenant]
+        return claim_due(self, self.kind_named(kind), claimant, limit, tenants=tenants, keys=keys)
 
     def renew(self, work: Work) -> bool:
         """Prolong a worker's lease; whether the row is still leased under its fence."""
@@ -49,7 +50,7 @@ def claim_due(
     claimant: Claimant,
     limit: int,
     *,
-    tenant: str | None = None,
+    tenants: Collection[str] | None = None,
     keys: Collection[str] | None = None,
 ) -> list[Work]:
     """Claim due rows, each for exactly one of all that claim.
@@ -62,8 +63,8 @@ def claim_due(
         due = is_due(kind.name, now)
         if keys is not None:
             due = and_(due, work.c.key.in_(list(keys)))
-        tenants = _waiting_tenants(connection, kind.name) if tenant is None else [tenant]
-        rows = _next_due(connection, due, tenants, limit)
+        found = _waiting_tenants(connection, kind.name) if tenants is None else list(tenants)
+        rows = _next_due(connection, due, found, limit)
         refused = refusals(connection, kind, [row.key for row in rows]) if rows else {}
         changes = [
             skip_refused(row, kind, refused[row.key], claimant)

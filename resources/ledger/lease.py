@@ -58,14 +58,26 @@ class LeaseOperations(LedgerContext):
 
         return Lease(self, found, run_id, claim, retry_in, heartbeat)
 
-    def lease_due(self, kind: str, holder: str, limit: int, *, heartbeat: bool = True) -> Lease:
-        """Lease what is due of a pulled kind, at most `limit` keys; `lease.more(n)` leases further ones."""
+    def lease_due(
+        self,
+        kind: str,
+        holder: str,
+        limit: int,
+        *,
+        tenants: Collection[str] | None = None,
+        heartbeat: bool = True,
+    ) -> Lease:
+        """Lease what is due of a pulled kind, at most `limit` keys; `lease.more(n)` leases further ones.
+
+        With `tenants`, only what is due of these.
+        """
         found = self.kind_named(kind)
 
         def claim(claimant: Claimant) -> Claims:
-            return Claims(held={row.key: row for row in claim_due(self, found, claimant, limit)})
+            rows = claim_due(self, found, claimant, limit, tenants=tenants)
+            return Claims(held={row.key: row for row in rows})
 
-        return Lease(self, found, holder, claim, None, heartbeat)
+        return Lease(self, found, holder, claim, None, heartbeat, tenants)
 
 
 @dataclass(slots=True)
@@ -93,6 +105,7 @@ class Lease(Answers[str]):
     _claim: Callable[[Claimant], Claims]
     _retry_in: timedelta | None
     _heartbeat: bool
+    _tenants: Collection[str] | None = None
     busy: Mapping[str, str] = field(default_factory=dict, init=False)
     done: tuple[str, ...] = field(default=(), init=False)
     settled: Mapping[str, Work] = field(default_factory=dict, init=False)
@@ -115,7 +128,7 @@ class Lease(Answers[str]):
     def more(self, limit: int) -> tuple[str, ...]:
         """Lease up to `limit` further due keys; returns them."""
         self._flush()
-        rows = claim_due(self._ledger, self._kind, self._claimant(), limit)
+        rows = claim_due(self._ledger, self._kind, self._claimant(), limit, tenants=self._tenants)
         with self._lock:
             self._leased |= {row.key: _Leased(row) for row in rows}
         return tuple(row.key for row in rows)

@@ -92,6 +92,11 @@ class Queries(LedgerContext):
                 found[tenant] = replace(found.get(tenant, Backlog()), running=number)
         return dict(sorted(found.items()))
 
+    def not_due(self, kind: str) -> list[Work]:
+        """The waiting rows of a kind whose moment has not come."""
+        later = and_(work.c.kind == kind, is_waiting(), work.c.not_before > self.clock())
+        return self._rows(select_work().where(later).order_by(work.c.id))
+
     def requested_by_person(self, ids: Collection[int]) -> frozenset[int]:
         """Those of these rows that a person requested, by their history: a row has only its newest reason."""
         query = select(work_event.c.work_id).where(work_event.c.reason_code.in_(BY_A_PERSON))

@@ -71,7 +71,7 @@ class CarbonReconciler(Reconciler):
         pipelines = self.ledger.pipelines.of([row.id for d in dispatches for row in d.rows])
         tables = [d.rows[0].table for d in dispatches]
         return [
-            start_of(self.name, one, WRITTEN_TOGETHER.get(table, (table,)), pipelines)
+            start_of(self.namespace, one, WRITTEN_TOGETHER.get(table, (table,)), pipelines)
             for one, table in zip(dispatches, tables, strict=True)
         ]
 

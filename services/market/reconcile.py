@@ -147,5 +147,5 @@ class MarketReconciler(Reconciler):
                 more = (*adjusted, *OF_ANY_DAY)
                 tables += [t for t in more if not waiting.intersection(f"{t}:{day}" for day in days)]
                 tables = list(dict.fromkeys(tables))
-            starts.append(start_of(self.name, one, tables))
+            starts.append(start_of(self.namespace, one, tables))
         return starts

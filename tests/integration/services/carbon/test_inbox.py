@@ -176,7 +176,7 @@ def test_sensor__complete_file__starts_a_run_that_imports_it(app: CarbonApp, inb
             tick = inbox_sensor.evaluate_tick(context)
         [request] = tick.run_requests or []
         assert request.run_key is not None
-        end = run.run([INBOX_FILES], domain="carbon", tags=dict(request.tags))
+        end = run.run([INBOX_FILES], namespace="carbon", tags=dict(request.tags))
     assert end.success, end.errors
     assert not path.exists()
     assert (inbox.folder / "taken" / DATA / "more.csv").is_file()
