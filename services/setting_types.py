@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -97,6 +97,16 @@ def redacted_url(url: str) -> str:
     return without_credentials(url) if _has_parts(url) else f"{scheme}://{HIDDEN}"
 
 
+def _duration(raw: str) -> timedelta:
+    found = re.fullmatch(r"(\d{1,6})\s*([smhd])", raw.strip().lower())
+    if not found or int(found[1]) == 0:
+        raise ValueError("should be a number and one of s, m, h, d, such as 30m or 1h")
+    return timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
+
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
 def as_text(value: object) -> str:
     """A value written so that its type reads it back."""
     if isinstance(value, SecretStr):
@@ -107,6 +117,10 @@ def as_text(value: object) -> str:
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, time):
         return f"{value:%H:%M}"
+    if isinstance(value, timedelta):
+        seconds = int(value.total_seconds())
+        unit = next(unit for unit in "dhms" if seconds % _SECONDS[unit] == 0)
+        return f"{seconds // _SECONDS[unit]}{unit}"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
@@ -122,6 +136,8 @@ Day = Annotated[date, _from_text(date.fromisoformat)]
 TimeOfDay = Annotated[time, _from_text(_time_of_day)]
 Moment = Annotated[datetime, _from_text(_moment)]
 """In UTC; without a time zone it is Shanghai's."""
+Duration = Annotated[timedelta, _from_text(_duration)]
+"""Written as a number and a unit: 30s, 15m, 1h, 2d."""
 Memory = Annotated[str, Field(pattern=r"^\d+(\.\d+)?\s*[kKmMgGtT][iI]?[bB]$")]
 AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
 DatabaseUrl = Annotated[str, AfterValidator(_database_url)]

@@ -27,6 +27,7 @@ from services.setting_types import (
     LowerCase,
     Memory,
     Moment,
+    Port,
     as_text,
     is_postgres,
     redacted_url,
@@ -104,6 +105,8 @@ class StorageSettings(BaseModel):
     """Memory of each DuckDB connection."""
     threads: int = setting(2, ge=1, le=256, example="8")
     """Threads of each DuckDB connection."""
+    sandbox_port: Port = setting(8712, example="8713")
+    """Port of the sandbox that `perennial up` starts, where one stands in for a source."""
 
     @classmethod
     def variables(cls) -> dict[str, tuple[str, FieldInfo]]:

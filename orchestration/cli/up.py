@@ -18,7 +18,7 @@ from orchestration.domain import Sandbox
 from orchestration.environments import child_environment
 from orchestration.instance import LOCATION, MODULE, dagster_home, write_yaml
 from orchestration.platform import listens, reachable
-from orchestration.registry import enabled
+from orchestration.sandboxes import started_sandboxes
 from orchestration.settings import PROJECT_ROOT, Settings
 from orchestration.supervisor import Command, Supervisor, end_left_over, only_one, say
 
@@ -40,7 +40,7 @@ def run_up(
 
     `before_start` and `after_stop` are called while nothing else of this home runs.
     """
-    sandboxes = [found for domain in enabled(settings) if (found := domain.sandbox(settings)) and found.port]
+    sandboxes = started_sandboxes(settings)
     children = settings.home / "up.group"
     with only_one(settings.home / "up.lock"):
         if end_left_over(children):

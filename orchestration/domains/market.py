@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from orchestration.domain import Domain, Sandbox, constant, function
+from orchestration.sandboxes import home_sandbox
 from orchestration.services import settings_of
 from orchestration.settings import Settings
 
@@ -76,13 +77,8 @@ def _sandbox(settings: Settings) -> Sandbox | None:
     group = market_settings(settings)
     if group.source != "sandbox":
         return None
-    from resources.tushare.sandbox_process import find_sandbox, port_file
-
     table = f"{DOMAIN.name}.normalized_daily"
-    if group.tushare_url:
-        return Sandbox(group.tushare_url, table=table)
-    url = find_sandbox(group.home) or f"http://127.0.0.1:{group.sandbox_port}"
-    return Sandbox(url, group.sandbox_port, port_file(group.home), table)
+    return Sandbox(group.tushare_url, table=table) if group.tushare_url else home_sandbox(settings, table)
 
 
 def _reference_time(settings: Settings) -> datetime | None:

@@ -41,9 +41,9 @@ def open_service(settings: MarketSettings, *, write: bool = False) -> MarketServ
 
     def connect() -> TushareClient:
         from resources.http.faults import Timeouts
+        from resources.sandbox.process import ensure_sandbox
         from resources.tushare.client import TushareClient
         from resources.tushare.pace import Pacer
-        from resources.tushare.sandbox_process import ensure_sandbox
 
         url, seconds = settings.tushare_url, settings.tushare_timeout_seconds
         if not url and settings.source == "sandbox":

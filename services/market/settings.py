@@ -17,7 +17,6 @@ from services.setting_types import (
     Day,
     HttpUrl,
     LowerCase,
-    Port,
     Seconds,
     TimeOfDay,
     as_text,
@@ -93,8 +92,6 @@ class MarketSettings(StorageSettings):
     """When the daily schedule runs, Asia/Shanghai."""
     fetch_workers: int = setting(4, ge=1, le=64, example="8")
     """Calls to the source that one run makes at the same time."""
-    sandbox_port: Port = setting(8712, example="8713")
-    """Port of the sandbox that `perennial up` starts."""
 
     @property
     def token(self) -> str:

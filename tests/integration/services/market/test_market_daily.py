@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from resources.tushare.sandbox_process import port_file
+from resources.sandbox.process import port_file
 from tests.integration.services.market.market_app import (
     AFTER_HOLIDAY,
     FETCHED,

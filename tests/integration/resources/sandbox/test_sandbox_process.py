@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from resources.tushare import sandbox_process
-from resources.tushare.sandbox_process import SandboxDown, ensure_sandbox, find_sandbox, port_file
+from resources.sandbox import process as sandbox_process
+from resources.sandbox.process import SandboxDown, ensure_sandbox, find_sandbox, port_file
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The sandbox exchange as a process of its own, for a home whose source is the sandbox.
+"""The sandbox as a process of its own, for a home whose sources it stands in for.
 
 `ensure_sandbox` finds the one of a home or starts it, detached: it outlives the command that started it and
 ends by itself when nobody has called for ten minutes. The sandbox writes its port into a file of the home; a
@@ -30,7 +30,7 @@ _children: list[subprocess.Popen[bytes]] = []
 
 
 class SandboxDown(TransientResourceError):
-    """The sandbox exchange could not be started, or does not answer."""
+    """The sandbox could not be started, or does not answer."""
 
     reason_code = "sandbox_down"
 
