@@ -162,7 +162,7 @@ def open_sources(settings: ReferencesSettings) -> Sources:
         raise InvalidInput(
             f"PERENNIAL_REFERENCES_TOKENS names unknown sources: {', '.join(unknown)}",
             reason_code="sources_file",
-            remedy=f"name only sources that are scraped: {', '.join(entry.name for entry in entries) or 'none'}",
+            remedy=f"name only sources of {VARIABLE}: {', '.join(e.name for e in entries) or 'none'}",
         )
     return Sources(
         {
