@@ -7,7 +7,7 @@ a command that only reads imports no Dagster.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import import_module
@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import dagster as dg
     import typer
-    from starlette.requests import Request
-    from starlette.responses import Response
+    from fastapi import APIRouter
 
     from domain.shared.health import Finding
     from domain.shared.table import Table
@@ -26,17 +25,6 @@ if TYPE_CHECKING:
     from domain.shared.work import Kind
     from orchestration.settings import Settings
     from services.settings import StorageSettings
-
-Endpoint = Callable[["Request"], Awaitable["Response"]]
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call of the HTTP interface. A PerennialError that its endpoint raises is answered as JSON."""
-
-    method: str
-    path: str
-    endpoint: Endpoint
 
 
 class Service(Protocol):
@@ -138,8 +126,8 @@ class Domain:
     begin: str = ""
     """The command with which a person begins."""
     commands: Callable[[], typer.Typer]
-    calls: Callable[[Settings], Sequence[Call]] = lambda _: ()
-    """Its part of the HTTP interface."""
+    routes: Callable[[Settings], APIRouter] | None = None
+    """Its part of the HTTP application; `orchestration/api/app.py` says what a route need not do."""
     demo: Callable[..., Demonstrated] | None = None
     """Called with the settings and `shown`: whether people read the answer."""
     sandbox: Callable[[Settings], Sandbox | None] = _none

@@ -41,7 +41,13 @@ class Settings(StorageSettings):
     api_token: SecretStr = setting(
         SecretStr(""), shown="none: every caller that reaches it may use it", example="0123456789abcdef"
     )
-    """The bearer token that `perennial api` wants from its callers."""
+    """The bearer token with which callers of the HTTP API may read and operate."""
+    api_read_token: SecretStr = setting(
+        SecretStr(""), shown="none: every caller that may read may operate too", example="fedcba9876543210"
+    )
+    """The bearer token with which callers of the HTTP API may read only."""
+    api_rate: float = setting(100.0, gt=0, le=100_000, allow_inf_nan=False, example="20")
+    """Requests in a second that the HTTP API takes from one address; twice as many at once."""
     ingest_log: AbsolutePath = setting(
         derived=lambda data: data["home"] / "logs" / "check_ingest.log",
         shown="`logs/check_ingest.log` in the home folder",

@@ -1,103 +1,55 @@
-"""The HTTP interface for programs: see a work item, recover it, and what the domains add.
+"""The HTTP application: health, work, and what the domains add.
 
-    GET  /sync/jobs/ID            a work item with its history
-    POST /sync/jobs/ID/recover    queue it again: 200, or 409 while a live worker holds it
-
-It calls the functions that the command calls. Every answer is JSON; an error has `error`, `reason_code` and
-`remedy`. `callers.py` decides who may call.
+It has no logic of its own: an endpoint is a plain `def` that opens its service, calls the function that the
+command calls, and answers with a pydantic model of its module. What happens around every route, without its
+doing: access (`access.py`), limits (`limits.py`), query names (`parameters.py`), errors as problems
+(`problem.py`), request id, headers and log (`frame.py`).
 """
 
 from __future__ import annotations
 
-from contextlib import closing
-from dataclasses import asdict
-from typing import Any
-
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
+from fastapi import Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
-from starlette.routing import Route
 
-from domain.shared.error import InvalidInput, PerennialError
-from domain.shared.work import Work
-from orchestration.api.answers import json_response, refusal
-from orchestration.api.callers import admit
-from orchestration.domain import Call, Endpoint
+from domain.shared.error import PerennialError
+from orchestration.api import health, work
+from orchestration.api.access import Access
+from orchestration.api.frame import Frame, cleaner
+from orchestration.api.limits import Limits
+from orchestration.api.parameters import require_known_names
+from orchestration.api.problem import answer_to
 from orchestration.registry import enabled
-from orchestration.services import open_ledger
 from orchestration.settings import Settings
 
 
-def build_app(settings: Settings) -> Starlette:
+def build_app(settings: Settings) -> FastAPI:
     """Return the application for these settings."""
-
-    def guarded(endpoint: Endpoint) -> Endpoint:
-        async def answer(request: Request) -> Response:
-            try:
-                admit(settings, request.headers)
-                return await endpoint(request)
-            except PerennialError as error:
-                return refusal(error)
-
-        return answer
-
-    async def job(request: Request) -> Response:
-        return json_response(200, await run_in_threadpool(_job, settings, request.path_params["id"]))
-
-    async def recover(request: Request) -> Response:
-        return json_response(200, await run_in_threadpool(_recover, settings, request.path_params["id"]))
-
-    calls = [
-        Call("GET", "/sync/jobs/{id:int}", job),
-        Call("POST", "/sync/jobs/{id:int}/recover", recover),
-        *(call for domain in enabled(settings) for call in domain.calls(settings)),
-    ]
-    known = ", ".join(f"{call.method} {call.path.replace('{id:int}', 'ID')}" for call in calls)
-
-    async def no_such_call(_: Request, error: HTTPException) -> Response:
-        answer = {"error": error.detail.lower(), "reason_code": "no_such_call", "remedy": known}
-        return json_response(error.status_code, answer, error.headers)
-
-    app = Starlette(
-        routes=[Route(call.path, guarded(call.endpoint), methods=[call.method]) for call in calls],
-        exception_handlers={
-            HTTPException: no_such_call,  # type: ignore[dict-item]
-            ClientDisconnect: _disconnected,
-            Exception: _failed,
-        },
+    app = FastAPI(
+        title="Perennial",
+        summary="Keeps data alive: every partition healthy, being healed, or explained.",
+        docs_url=None,  # FastAPI's pages load scripts from other hosts
+        redoc_url=None,
+        # A client that does not follow a redirect would lose its upload without an error.
+        redirect_slashes=False,
+        dependencies=[Depends(require_known_names)],
     )
-    # A client that does not follow a redirect would lose its upload without an error.
-    app.router.redirect_slashes = False
+    clean = cleaner(settings)
+    # The last one added is the outermost.
+    app.add_middleware(Access, settings=settings)
+    app.add_middleware(Limits, rate=settings.api_rate)
+    app.add_middleware(Frame, clean=clean)
+
+    def answer(_: Request, error: Exception) -> Response:
+        return answer_to(error, clean) or Response(status_code=500)
+
+    for kind in (PerennialError, HTTPException, RequestValidationError, ClientDisconnect):
+        app.add_exception_handler(kind, answer)
+    for router in (health.routes(settings), work.routes(settings)):
+        app.include_router(router)
+    for domain in enabled(settings):
+        if domain.routes is not None:
+            app.include_router(domain.routes(settings))
     return app
-
-
-def _job(settings: Settings, number: int) -> dict[str, Any]:
-    with closing(open_ledger(settings)) as ledger:
-        work = ledger.get(number)
-        if work is None:
-            raise InvalidInput(f"there is no work {number}", reason_code="unknown_work")
-        return _as_json(work) | {"events": [asdict(event) for event in ledger.events(number)]}
-
-
-def _recover(settings: Settings, number: int) -> dict[str, Any]:
-    """Queue the work item again; it is taken from a dead worker first."""
-    with closing(open_ledger(settings, write=True)) as ledger:
-        ledger.sweep(finished_runs=())
-        return _as_json(ledger.retry(number))
-
-
-def _as_json(work: Work) -> dict[str, Any]:
-    return asdict(work) | {"params": dict(work.params)}
-
-
-async def _disconnected(_: Request, __: Exception) -> Response:
-    """The client closed the connection in the middle of a file: nothing was imported."""
-    return Response(status_code=400)
-
-
-async def _failed(_: Request, error: Exception) -> Response:
-    """A bug; the server's log has the details."""
-    answer = {"error": f"{type(error).__name__} here", "reason_code": "unclassified", "remedy": "see its log"}
-    return json_response(500, answer)

@@ -1,83 +1,58 @@
-"""The HTTP calls of the carbon domain.
-
-POST /carbon/uploads?kind=…   import the file that is the body: 201; 200 if it is known, 422 if refused
-"""
+"""The HTTP routes of the carbon domain."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import closing
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
-from starlette.responses import Response
 
 from domain.shared.error import InvalidInput
 from domain.shared.names import fault_of_name
-from domain.shared.tabular.problems import FileRefused
-from orchestration.api.answers import json_response, refusal
-from orchestration.domain import Call
+from orchestration.api.limits import body_limit
 from orchestration.domains.carbon import open_carbon
 from orchestration.settings import Settings
-from services.carbon.replacements import WouldShrink
-from services.carbon.store import YearLocked
 from services.carbon.upload import upload
 from services.carbon.uploaded_file import LARGEST, File
 
-PARAMETERS = ("kind", "type", "year", "name", "institution", "by", "decimal", "accept_valid", "replace")
-"""The query parameters of an upload."""
 
+def routes(settings: Settings) -> APIRouter:
+    router = APIRouter(tags=["carbon"])
 
-def calls(settings: Settings) -> list[Call]:
-    async def receive(request: Request) -> Response:
-        valid, may_shrink = (_is_yes(request, name) for name in ("accept_valid", "replace"))
-        try:
-            file = await _file(request)
-            status, receipt = await run_in_threadpool(_upload, settings, file, valid, may_shrink)
-        except FileRefused as error:
-            problems = [problem.as_json() for problem in error.problems]
-            return refusal(error, 422, problems=problems, problem_count=error.total)
-        except (YearLocked, WouldShrink) as error:
-            return refusal(error, 409)
-        return json_response(status, receipt)
-
-    return [Call("POST", "/carbon/uploads", receive)]
-
-
-def _is_yes(request: Request, name: str) -> bool:
-    return request.query_params.get(name, "").lower() in ("1", "true", "yes")
-
-
-async def _file(request: Request) -> File:
-    given = request.query_params
-    _known(given.multi_items())
-    kind, year, mark = given.get("kind", ""), given.get("year", ""), given.get("decimal")
-    if kind not in ("units", "factors", "data"):
-        raise InvalidInput(f"kind is {kind!r}", remedy="kind=units, kind=factors or kind=data")
-    if year and not (year.isascii() and year.isdigit() and len(year) <= 4):
-        raise InvalidInput(f"year is {year[:20]!r}", reason_code="bad_year", remedy="year=2025")
-    if mark not in (None, "point", "comma"):
-        raise InvalidInput(f"decimal is {mark!r}", remedy="decimal=point or decimal=comma")
-    return File(
-        kind=kind,  # type: ignore[arg-type]
-        name=given.get("name") or f"{kind}.csv",
-        content=await _body(request),
-        by=_by(given.get("by", "")),
-        institution=given.get("institution") or "main",
-        year=int(year) if year else None,
-        data_entry_type=given.get("type"),
-        mark=mark,  # type: ignore[arg-type]
+    @router.post(
+        "/carbon/uploads", status_code=201, summary="Import a file", openapi_extra=body_limit(LARGEST)
     )
+    async def receive(
+        request: Request,
+        response: Response,
+        *,
+        kind: Literal["units", "factors", "data"],
+        data_entry_type: Annotated[str | None, Query(alias="type")] = None,
+        year: Annotated[int | None, Query(ge=0, le=9999)] = None,
+        name: str = "",
+        institution: str = "main",
+        by: str = "",
+        decimal: Literal["point", "comma"] | None = None,
+        accept_valid: bool = False,
+        replace: bool = False,
+    ) -> dict[str, Any]:
+        """The file is the body. 200 if it was imported before, 422 if it is refused."""
+        file = File(
+            kind=kind,
+            name=name or f"{kind}.csv",
+            content=await request.body(),
+            by=_by(by),
+            institution=institution or "main",
+            year=year,
+            data_entry_type=data_entry_type,
+            mark=decimal,
+        )
+        status, receipt = await run_in_threadpool(_upload, settings, file, accept_valid, replace)
+        response.status_code = status
+        return receipt
 
-
-def _known(given: Iterable[tuple[str, str]]) -> None:
-    """Refuse misspelt parameters: `instituion=other` would replace the data of `main` without an error."""
-    names = [name for name, _ in given]
-    for name in names:
-        if name not in PARAMETERS or names.count(name) > 1:
-            fault = "is given more than once" if name in PARAMETERS else "is not a parameter of an upload"
-            raise InvalidInput(f"{name[:40]!r} {fault}", remedy=f"one each of {', '.join(PARAMETERS)}")
+    return router
 
 
 def _by(name: str) -> str:
@@ -87,15 +62,6 @@ def _by(name: str) -> str:
     if fault := fault_of_name(name):
         raise InvalidInput(f"by is {fault}", reason_code="bad_name", remedy="by=anna")
     return f"api: {name}"
-
-
-async def _body(request: Request) -> bytes:
-    content = bytearray()
-    async for part in request.stream():
-        content += part
-        if len(content) > LARGEST:
-            raise InvalidInput(f"the file is larger than {LARGEST >> 20} MiB", remedy="split it by year")
-    return bytes(content)
 
 
 def _upload(settings: Settings, file: File, valid: bool, may_shrink: bool) -> tuple[int, dict[str, Any]]:

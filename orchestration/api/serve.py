@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 
 from domain.shared.error import InvalidInput
@@ -15,15 +16,30 @@ def serve(settings: Settings) -> None:
 
     from orchestration.api.app import build_app
 
-    if not settings.api_token and not is_loopback(settings.api_host):
+    require_token(settings)
+    logging.getLogger("perennial.api").setLevel(settings.log_level)
+    with listening(settings.api_host, settings.api_port) as listener:
+        say(f"listening on http://{settings.api_host}:{listener.getsockname()[1]}")
+        config = uvicorn.Config(
+            build_app(settings),
+            log_level="warning",
+            access_log=False,  # the application writes its own
+            server_header=False,
+            timeout_graceful_shutdown=5,
+        )
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def require_token(settings: Settings) -> None:
+    """Raise if everybody on the network could call."""
+    from orchestration.api.access import has_token
+
+    if not has_token(settings) and not is_loopback(settings.api_host):
         raise InvalidInput(
             f"the API on {settings.api_host} has no token; everybody who reaches it could upload",
             reason_code="no_api_token",
             remedy="set PERENNIAL_API_TOKEN, or PERENNIAL_API_HOST to 127.0.0.1",
         )
-    with listening(settings.api_host, settings.api_port) as listener:
-        say(f"listening on http://{settings.api_host}:{listener.getsockname()[1]}")
-        uvicorn.Server(uvicorn.Config(build_app(settings), log_level="warning")).run(sockets=[listener])
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from starlette.requests import Request
-from starlette.responses import Response
-
-from orchestration.domain import Call, Demonstrated, Domain, constant
+from orchestration.domain import Demonstrated, Domain, constant
 from orchestration.services import settings_of
 from orchestration.settings import Settings
 from tests.toy.rules import GREETINGS, KINDS, LOUD, finding
@@ -16,6 +12,7 @@ from tests.toy.service import ToyService, ToySettings, open_service
 
 if TYPE_CHECKING:
     import dagster as dg
+    from fastapi import APIRouter
 
     from domain.shared.health import Finding
 
@@ -34,13 +31,16 @@ def _findings(toy: ToyService) -> list[Finding]:
     return [finding(verdict) for verdict in toy.plan().due]
 
 
-def _calls(settings: Settings) -> Sequence[Call]:
-    from orchestration.api.answers import json_response
+def _routes(settings: Settings) -> APIRouter:
+    from fastapi import APIRouter
 
-    async def greeting(_: Request) -> Response:
-        return json_response(200, {"greeting": open_toy(settings).greeting})
+    router = APIRouter(tags=["toy"])
 
-    return [Call("GET", "/toy/greeting", greeting)]
+    @router.get("/toy/greeting", summary="The greeting")
+    def greeting() -> dict[str, str]:
+        return {"greeting": open_toy(settings).greeting}
+
+    return router
 
 
 def _demo(settings: Settings, *, shown: bool) -> Demonstrated:
@@ -64,7 +64,7 @@ DOMAIN = Domain(
     findings=_findings,
     checks=lambda: {"toy": lambda toy: f"says {toy.greeting}"},
     commands=constant("tests.toy.commands:app"),
-    calls=_calls,
+    routes=_routes,
     demo=_demo,
     prepare=_prepare,
     pages={"toy.md": lambda: "# The toy\n"},

@@ -113,7 +113,8 @@ def get(path: str) -> dict[str, Any]:
 def test_api__registered__answers_its_call():
     said("migrate")
     assert get("/toy/greeting") == {"greeting": "hello"}
-    assert "GET /toy/greeting" in get("/nothing")["remedy"]
+    assert "get" in get("/openapi.json")["paths"]["/toy/greeting"]
+    assert get("/nothing")["code"] == "no_such_call"
 
 
 def test_demo_pages_and_up__registered__have_its_part(tmp_path: Path):

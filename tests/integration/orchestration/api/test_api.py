@@ -106,7 +106,7 @@ def test_recover__live_worker__is_refused(api: Api, ledger: Ledger) -> None:
     with ledger.lease(AGGREGATION, [KEY], "run", heartbeat=False):
         answer = api.post(f"/sync/jobs/{number}/recover")
         assert answer.status_code == 409
-        assert answer.json()["reason_code"] == "already_running"
+        assert answer.json()["code"] == "already_running"
 
 
 def test_recover__dead_worker__is_queued_again(api: Api, settings: Settings, ledger: Ledger) -> None:
@@ -130,7 +130,8 @@ def test_job__unknown_id__is_not_found(api: Api, ledger: Ledger) -> None:
     for number in ("77", "9" * 20):
         assert api.get(f"/sync/jobs/{number}").status_code == 404
         assert api.post(f"/sync/jobs/{number}/recover").status_code == 404
-    assert api.get("/sync/jobs/seven").status_code == 404
+    for word in ("seven", "-1", "9" * 5000):
+        assert api.get(f"/sync/jobs/{word}").json()["errors"][0]["field"] == "id"
     assert api.get("/sync/jobs/1/recover").status_code == 405
 
 
@@ -162,7 +163,7 @@ def test_upload__most_rows_would_go__is_refused_without_replace(api: Api) -> Non
     assert api.upload(three, kind="units", year="2025").status_code == 201
     one = b"unit_id,name\nA,a\n"
     refused = api.upload(one, kind="units", year="2025")
-    assert (refused.status_code, refused.json()["reason_code"]) == (409, "would_shrink")
+    assert (refused.status_code, refused.json()["code"]) == (409, "would_shrink")
     assert "replace=true" in refused.json()["remedy"]
     taken = api.upload(one, kind="units", year="2025", replace="true")
     assert (taken.status_code, taken.json()["replaced"][0]["rows_before"]) == (201, 3)
@@ -171,21 +172,21 @@ def test_upload__most_rows_would_go__is_refused_without_replace(api: Api) -> Non
 def test_upload__locked_year__is_refused(api: Api, settings: Settings, ledger: Ledger) -> None:
     open_carbon(settings, write=True).store.year_locks.lock(2025, "ada", "published")
     answer = api.upload(UNITS, kind="units", year="2025")
-    assert (answer.status_code, answer.json()["reason_code"]) == (409, "year_locked")
+    assert (answer.status_code, answer.json()["code"]) == (409, "year_locked")
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({}, "kind is ''"),
-    ({"kind": "money"}, "kind is 'money'"),
-    ({"kind": "units", "year": "soon"}, "year is 'soon'"),
-    ({"kind": "units", "year": "9" * 5000}, "year is '9999"),
+    ({}, "kind: Field required"),
+    ({"kind": "money"}, "kind: Input should be 'units'"),
+    ({"kind": "units", "year": "soon"}, "year: Input should be a valid integer"),
+    ({"kind": "units", "year": "9" * 5000}, "year: "),
     ({"kind": "units", "institution": "a|b:c\x1b[2J"}, "the institution is 'a|b:c\\x1b[2J'"),
     ({"kind": "units", "name": "a\x1b[2J"}, "the file name is 'a\\x1b[2J'"),
     ({"kind": "units", "by": "x" * 201}, "200 characters"),
     ({"kind": "units", "type": "\x1b"}, "the type is '\\x1b'"),
-    ({"kind": "data", "decimal": "dot"}, "decimal is 'dot'"),
-    ({"kind": "units", "instituion": "other"}, "'instituion' is not a parameter of an upload"),
-    ({"kind": "units", "year": ["2024", "2025"]}, "'year' is given more than once"),
+    ({"kind": "data", "decimal": "dot"}, "decimal: Input should be 'point' or 'comma'"),
+    ({"kind": "units", "instituion": "other"}, "instituion: no parameter of this call"),
+    ({"kind": "units", "year": ["2024", "2025"]}, "year: given more than once"),
     ({"kind": "data", "type": "zeppelin", "year": "2025"}, "no data entry type 'zeppelin'"),
     ({"kind": "units", "institution": b"Z\xfcrich"}, "not in UTF-8"),
 ]
@@ -194,14 +195,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 def test_upload__wrong_parameter__names_it_with_a_remedy(api: Api) -> None:
     for given, message in WRONG:
         answer = api.upload(TRAIN, **given)
-        assert answer.status_code == 400
-        assert message in answer.json()["error"]
+        assert answer.status_code == 422
+        assert message in answer.json()["detail"]
         assert answer.json()["remedy"]
     assert api.upload(UNITS, kind="units", year="1066").status_code == 422
 
 
-def test_call__any_error__is_json_with_a_remedy(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestration.api.app._job", lambda *_: 1 / 0)
+def test_call__any_error__is_a_problem_with_a_remedy(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestration.api.work._story", lambda *_: 1 / 0)
     # A redirect would lose an upload in a client that does not follow it.
     not_redirected = api.session.post(f"{api.address}/carbon/uploads/", timeout=30, allow_redirects=False)
     wrong_method = api.get("/carbon/uploads")
@@ -209,7 +210,9 @@ def test_call__any_error__is_json_with_a_remedy(api: Api, monkeypatch: pytest.Mo
     found.append((api.get("/sync/jobs/1"), 500))
     for answer, status in found:
         assert answer.status_code == status, answer.url
-        assert answer.json().keys() >= {"error", "reason_code", "remedy"}
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json().keys() == {"type", "title", "status", "detail", "code", "remedy"}
+        assert answer.json()["status"] == status
     assert wrong_method.headers["allow"] == "POST"
     assert "division" not in found[-1][0].text
 
@@ -232,7 +235,7 @@ def test_call__no_token_set__refuses_pages_of_browsers(settings: Settings, ledge
         for headers, status in CALLERS:
             answer = requests.post(f"{api.address}/sync/jobs/1/recover", headers=headers, timeout=30)
             assert answer.status_code == status, headers
-            assert answer.json()["reason_code"] == ("foreign_page" if status == 403 else "unknown_work")
+            assert answer.json()["code"] == ("foreign_page" if status == 403 else "unknown_work")
 
 
 def test_call__token_set__is_needed_and_enough(api: Api, ledger: Ledger) -> None:
