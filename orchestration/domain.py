@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import typer
     from fastapi import APIRouter
 
-    from domain.shared.health import Finding
+    from domain.shared.freshness import SourceState
+    from domain.shared.health import Finding, SourceFreshness
     from domain.shared.table import Table
     from domain.shared.verdict import Plan
     from domain.shared.work import Kind
@@ -114,6 +115,8 @@ class Domain:
     """Dagster's concurrency limits, by pool."""
     findings: Callable[[Any], list[Finding]]
     """What is unhealthy, given its service."""
+    sources: Callable[[Any], Sequence[tuple[SourceFreshness, SourceState]]] = lambda _: ()
+    """When each of its sources last answered and last failed, and what that means, given its service."""
     watch: Callable[[Any], Watch] | None = None
     """What `perennial check` says, given its service."""
     checks: Callable[[], Mapping[str, Callable[[Any], str | None]]]

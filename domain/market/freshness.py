@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Literal
 
 from domain.market.trading import TradingCalendar, at, shanghai
+from domain.shared.freshness import SourceState, source_state
 from domain.shared.health import SourceFreshness
 
 STALE_FROM = timedelta(hours=48)
 SILENT_BEYOND = timedelta(days=7)
 
-FreshnessStatus = Literal["never_ingested", "error", "healthy", "stale"]
-
-
-@dataclass(frozen=True)
-class SourceState:
-    status: FreshnessStatus
-    reason: str
-
 
 def freshness(source: SourceFreshness, calendar: TradingCalendar, now: datetime) -> SourceState:
-    if source.fails:
-        return SourceState("error", source.last_error or "the last attempt failed")
-    if source.last_success is None:
-        return SourceState("never_ingested", "no successful fetch yet")
-    age = due_age(calendar, source.last_success, now)
-    if age > SILENT_BEYOND:
-        return SourceState("error", "silent")
-    if age >= STALE_FROM:
-        return SourceState("stale", f"nothing new for {age.total_seconds() / 3600:.0f} trading hours")
-    return SourceState("healthy", "")
+    age = due_age(calendar, source.last_success, now) if source.last_success else None
+    return source_state(source, age, STALE_FROM, SILENT_BEYOND, unit="trading hours")
 
 
 def due_age(calendar: TradingCalendar, since: datetime, now: datetime) -> timedelta:

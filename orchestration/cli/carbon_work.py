@@ -65,17 +65,18 @@ def recalculate(
     json: Json = False,
 ) -> None:
     """Calculate modules anew, whether that is due or not. What comes out the same changes nothing."""
-    from services.carbon.requests import request_modules
+    from services.carbon.requests import ALL, request_recalculation
 
     settings, carbon = _opened()
-    names = module or [m.name for m in carbon.catalogue.modules]
-    jobs = [row.id for row in request_modules(carbon, names, year)]
+    names = [carbon.catalogue.module(name).name for name in module or ()] or [ALL]
+    requested = request_recalculation(carbon, year, names)
+    jobs = [row.id for row in requested.jobs]
     healthy = drive(settings, carbon) if wait else True
     if not json:
         answer(f"requested: {', '.join(names)} of {year}; work {', '.join(map(str, jobs))}")
         if not wait:
             say("a running daemon does it; without one `perennial carbon heal` does")
-    _finish(healthy, json, jobs=jobs)
+    _finish(healthy, json, jobs=jobs, pipeline=requested.pipeline_id)
 
 
 def withdraw(

@@ -75,6 +75,7 @@ DOMAIN = Domain(
     definitions=_definitions,
     retention=constant("assets.carbon.retention:RETENTION"),
     findings=function("services.carbon.findings:find_problems"),
+    sources=function("services.carbon.findings:source_states"),
     watch=function("services.carbon.findings:watch_carbon"),
     checks=constant("services.carbon.findings:CHECKS"),
     begin="perennial carbon upload",

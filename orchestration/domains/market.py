@@ -98,6 +98,7 @@ DOMAIN = Domain(
     definitions=_definitions,
     pools=constant("assets.market.pools:LIMITS"),
     findings=function("services.market.findings:find_problems"),
+    sources=function("services.market.findings:source_states"),
     watch=function("services.market.findings:watch_market"),
     checks=constant("services.market.findings:CHECKS"),
     reference_time=_reference_time,

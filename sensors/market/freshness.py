@@ -10,9 +10,10 @@ import dagster as dg
 
 from assets.market.checks import FRESH, WHOLE
 from assets.policies.definition import asset_key
-from domain.market.freshness import FreshnessStatus, freshness
+from domain.market.freshness import freshness
 from domain.market.trading import shanghai
 from domain.market.watchdog import alarming
+from domain.shared.freshness import FreshnessStatus
 from domain.shared.hashing import digest
 from domain.shared.verdict import Verdict
 from services.market.history import PATIENCE

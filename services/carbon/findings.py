@@ -6,17 +6,22 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from domain.carbon import health
+from domain.carbon.health import FEED_PATIENCE
 from domain.carbon.jobs import ALL_KINDS
 from domain.carbon.observed import Observed
 from domain.carbon.tables import DATA_ENTRIES, REPORTS, UNITS
 from domain.carbon.watchdog import Watch, watch
 from domain.shared.clock import machine_clock
 from domain.shared.error import PerennialError, TransientResourceError
-from domain.shared.health import Finding
+from domain.shared.freshness import SourceState, source_state
+from domain.shared.health import Finding, SourceFreshness
 from services.carbon.inbox import open_inbox
 from services.carbon.reindex import not_indexed, uploads_without_rows
 from services.carbon.service import CarbonService, freshness_of
 from services.carbon.without_factor import count_without_factor
+
+SILENT_BEYOND = timedelta(days=7)
+"""An application that did not answer for longer is in error; after an hour without an answer it is stale."""
 
 SHOWN_FOR = timedelta(days=1)
 """How long `status` names a file that took the place of another."""
@@ -62,6 +67,17 @@ def _replaced_files(carbon: CarbonService) -> Iterator[Finding]:
 def watch_carbon(carbon: CarbonService) -> Watch:
     """Whether everything uploaded is in the reports, and every application answers."""
     return watch(find_problems(carbon), len(carbon.lake.partitions(REPORTS.name)), carbon.clock())
+
+
+def source_states(carbon: CarbonService) -> list[tuple[SourceFreshness, SourceState]]:
+    """When every application that is set last answered and last failed, and what that means now."""
+    known, now = {row.source: row for row in carbon.ledger.freshness.all("carbon")}, carbon.clock()
+    rows = [known.get(name) or SourceFreshness(name) for name in map(freshness_of, sorted(carbon.feeds))]
+    ages = [now - row.last_success if row.last_success else None for row in rows]
+    return [
+        (row, source_state(row, age, FEED_PATIENCE, SILENT_BEYOND))
+        for row, age in zip(rows, ages, strict=True)
+    ]
 
 
 def check_uploads(carbon: CarbonService) -> str:

@@ -1,36 +1,91 @@
-"""What a person requests though no plan wants it: modules calculated anew."""
+"""What a person requests though no plan wants it: types and modules calculated anew."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from domain.carbon.jobs import ASKED, MODULE_RECALCULATION, PRIORITY, RECALCULATION
+from domain.carbon.jobs import ASKED, KIND_OF, MODULE_RECALCULATION, PRIORITY, RECALCULATION
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS
-from domain.shared.work import WAITING, Work, WorkRequest
+from domain.shared.error import InvalidInput
+from domain.shared.work import ACTIVE, WAITING, Work, WorkRequest, split_key
 from resources.ledger.model import REQUESTED
+from resources.ledger.pipelines import new_pipeline_id
 from services.carbon.service import CarbonService
 
 AT_ONCE = 100
 """Modules whose types one pass requests."""
+ALL = "all"
+"""Stands for every module."""
 
 
-def request_modules(carbon: CarbonService, modules: Iterable[str], year: int) -> list[Work]:
-    """Request that these modules are calculated anew, whatever the plan says of them."""
+@dataclass(frozen=True)
+class Requested:
+    """The work that a request became, and the pipeline that it belongs to."""
+
+    pipeline_id: str
+    jobs: tuple[Work, ...]
+    known: bool
+    """All of it was requested before and has not ended: nothing was added."""
+
+
+def request_recalculation(carbon: CarbonService, year: int, names: Iterable[str] = (ALL,)) -> Requested:
+    """Request that types, modules or all are calculated anew, whatever the plan says of them.
+
+    What waits or runs already is not requested twice: its work items are returned.
+    """
+    carbon.refuse_outside([year])
     carbon.refuse_locked([year])
-    names = [carbon.catalogue.module(module).name for module in modules]
+    keys = sorted({key for name in names for key in _keys(carbon, name, year)})
+    kinds = {KIND_OF[split_key(key)[0]] for key in keys}
+    found = carbon.ledger.current(tuple(kinds))
+    active = {row.key: row for row in found if row.status in ACTIVE and row.key in keys}
+    pipeline, known = _pipeline(carbon, keys, active)
+    now = carbon.clock().isoformat()
     report = carbon.ledger.enqueue(
         [
             WorkRequest(
-                kind=MODULE_RECALCULATION,
-                key=f"{ASKED}:{name}|{year}",
-                fingerprint=carbon.clock().isoformat(),
+                kind=(kind := KIND_OF[split_key(key)[0]]),
+                key=key,
+                # A running row absorbs a request of its own fingerprint.
+                fingerprint=active[key].fingerprint if key in active else now,
                 reason_code=REQUESTED,
-                priority=PRIORITY[MODULE_RECALCULATION],
+                priority=PRIORITY[kind],
+                pipelines=(pipeline,),
             )
-            for name in names
+            for key in keys
         ]
     )
-    return [*report.created, *report.updated, *report.absorbed]
+    rows = [*report.created, *report.updated, *report.absorbed, *report.refused]
+    return Requested(pipeline, tuple(sorted(rows, key=lambda row: row.id)), known and not report.created)
+
+
+def _keys(carbon: CarbonService, name: str, year: int) -> list[str]:
+    if name in carbon.catalogue.types:
+        if f"{name}|{year}" not in carbon.lake.partitions(DATA_ENTRIES.name):
+            raise InvalidInput(
+                f"there are no entries of {name} {year}; nothing can be calculated",
+                reason_code="no_entries",
+                remedy="upload them first",
+            )
+        return [f"{EMISSIONS.table}:{name}|{year}"]
+    modules = [module.name for module in carbon.catalogue.modules]
+    if name != ALL and name not in modules:
+        raise InvalidInput(
+            f"there is no data entry type or module {name!r}",
+            reason_code="unknown_type",
+            remedy=f"one of {', '.join([ALL, *modules, *sorted(carbon.catalogue.types)])}",
+        )
+    return [f"{ASKED}:{module}|{year}" for module in (modules if name == ALL else [name])]
+
+
+def _pipeline(carbon: CarbonService, keys: list[str], active: dict[str, Work]) -> tuple[str, bool]:
+    """Return the newest pipeline that has all of this work already, or a new one."""
+    of = carbon.ledger.pipelines.of([row.id for row in active.values()])
+    members = [set(of.get(row.id, ())) for row in active.values()]
+    if len(active) == len(keys) and (shared := set.intersection(*members)):
+        return max(shared), True
+    return new_pipeline_id(), False
 
 
 def request_types(carbon: CarbonService) -> None:
@@ -39,7 +94,9 @@ def request_types(carbon: CarbonService) -> None:
     if not carbon.ledger.find(MODULE_RECALCULATION, status=WAITING, limit=1):
         return  # reading costs no write lock
     filled = set(carbon.lake.partitions(DATA_ENTRIES.name))
-    for row in carbon.ledger.claim(MODULE_RECALCULATION, holder="worker:reconcile", limit=AT_ONCE):
+    rows = carbon.ledger.claim(MODULE_RECALCULATION, holder="worker:reconcile", limit=AT_ONCE)
+    pipelines = carbon.ledger.pipelines.of([row.id for row in rows])
+    for row in rows:
         name, year = row.partition.split("|")
         known = [t.name for m in carbon.catalogue.modules if m.name == name for t in m.types]
         carbon.ledger.enqueue(
@@ -51,6 +108,7 @@ def request_types(carbon: CarbonService) -> None:
                     reason_code=REQUESTED,
                     priority=PRIORITY[RECALCULATION],
                     parent_id=row.id,
+                    pipelines=pipelines.get(row.id, ()),
                 )
                 for kind in known
                 if f"{kind}|{year}" in filled

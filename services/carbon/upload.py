@@ -15,6 +15,7 @@ import pyarrow as pa
 from domain.carbon.fallbacks import FactorGaps
 from domain.carbon.intake.entries_file import no_entries
 from domain.carbon.intake.units_file import no_units
+from domain.carbon.pipelines import PHASES
 from domain.shared.error import InvalidInput
 from domain.shared.tabular.problems import FileRefused
 from domain.shared.tabular.sheet import Parsed
@@ -140,7 +141,7 @@ def _store(
         refuse_taken_units(carbon, file.name, file.institution, rows)
     # Before any lock of its years: a file that is known changes nothing.
     if receipt := _known(carbon, wanted, rows):
-        return receipt
+        return replace(receipt, jobs=_jobs_of(carbon, receipt.upload))
     carbon.refuse_locked(wanted.years)
     _refuse_older(carbon, wanted, rows)
     replaced = tuple(replacements(carbon, wanted, rows))
@@ -195,6 +196,12 @@ def _has_same_types(carbon: CarbonService, one: Upload, rows: pa.Table) -> bool:
         return True
     others = carbon.staging.rows(one.pipeline_id).column("data_entry_type").to_pylist()
     return not set(rows.column("data_entry_type").to_pylist()).isdisjoint(others)
+
+
+def _jobs_of(carbon: CarbonService, kept: Upload) -> tuple[int, ...]:
+    """Return the work that imported an upload that is known, as its first receipt named it."""
+    members = carbon.ledger.pipelines.members([kept.pipeline_id])[kept.pipeline_id]
+    return tuple(row.id for row in members if row.kind in PHASES["data"])
 
 
 def _enqueue(carbon: CarbonService, kept: Upload) -> tuple[int, ...]:

@@ -268,6 +268,21 @@ class Uploads:
 
         return read_arrow(self.engine, upload)
 
+    def page(
+        self, *, kind: str | None, year: int | None, accepted: bool | None, limit: int, offset: int
+    ) -> tuple[int, list[Upload]]:
+        """Return how many uploads there are like that, and some of them, newest first."""
+        wanted = [upload.c.kind == kind] if kind is not None else []
+        if accepted is not None:
+            wanted.append(upload.c.accepted.is_(accepted))
+        if year is not None:
+            wanted.append(upload.c.id.in_(select(upload_year.c.upload_id).where(upload_year.c.year == year)))
+        ids = select(upload.c.id).where(*wanted).order_by(upload.c.id.desc()).limit(limit).offset(offset)
+        with reading(self.engine) as connection:
+            total = connection.execute(select(func.count()).select_from(upload).where(*wanted)).scalar_one()
+            numbers = list(connection.execute(ids).scalars())
+        return total, self.find(ids=numbers)
+
     def find(
         self,
         *more: ColumnElement[bool],

@@ -66,6 +66,12 @@ def _read(carbon: CarbonService, file: File) -> Parsed:
     if file.kind == "units":
         return read_units(source, year=file.year)
     if file.kind == "factors":
-        return read_factors(source, carbon.catalogue, year=file.year, mark=file.mark)
+        return read_factors(
+            source,
+            carbon.catalogue,
+            year=file.year,
+            mark=file.mark,
+            data_entry_type=file.data_entry_type,
+        )
     scope = Scope(file.institution, file.source, file.year, file.data_entry_type, file.mark)
     return read_entries(source, carbon.catalogue, partial(units_of, carbon), scope)

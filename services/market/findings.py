@@ -6,13 +6,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from domain.market import health
+from domain.market.freshness import freshness
 from domain.market.observed import Observed
 from domain.market.plan import FILL, REFRESH
 from domain.market.trading import shanghai
 from domain.market.watchdog import Watch, watch
 from domain.shared.clock import machine_clock
 from domain.shared.error import PerennialError, TransientResourceError
-from domain.shared.health import Finding
+from domain.shared.freshness import SourceState
+from domain.shared.health import Finding, SourceFreshness
 from domain.shared.verdict import Plan
 from resources.tushare.request import TushareRequest
 from services.market.service import MarketService
@@ -49,6 +51,12 @@ def watch_market(market: MarketService) -> Watch:
     explained = {f.subject for f in _findings(market, seen, plan, now) if f.health == "explained"}
     sources = market.source_freshness()
     return watch(market.catalogue, plan, seen, sources, now, market.rules, explained)
+
+
+def source_states(market: MarketService) -> list[tuple[SourceFreshness, SourceState]]:
+    """When every source of the catalogue last answered and last failed, and what that means now."""
+    calendar, now = market.calendar(), market.clock()
+    return [(one, freshness(one, calendar, now)) for one in market.source_freshness()]
 
 
 def check_source(market: MarketService) -> str:

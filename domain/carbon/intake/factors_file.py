@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from domain.carbon.catalogue import Catalogue, EntryType
 from domain.carbon.classification import canonical, canonical_value, factor_id, parse
@@ -25,17 +26,23 @@ _JSON_PLACE = re.compile(r": line \d+ column \d+ \(char \d+\)$")
 
 
 def read_factors(
-    source: BinaryIO, catalogue: Catalogue, *, year: int | None = None, mark: Mark | None = None
+    source: BinaryIO,
+    catalogue: Catalogue,
+    *,
+    year: int | None = None,
+    mark: Mark | None = None,
+    data_entry_type: str | None = None,
 ) -> Parsed:
-    """Factors of one or more years. What chooses a factor is JSON in `classification`, or in a
-    column for each key."""
+    """Factors of one or more years, of any types or of the one given. What chooses a factor is JSON in
+    `classification`, or in a column for each key."""
     keys = {c.name for t in catalogue.types.values() for c in t.keys}
     sheet = Sheet.of(source, COLUMNS | keys)
-    sheet.check_header(["data_entry_type", "value", "unit"], COLUMNS | keys)
+    needed = ["value", "unit"] if data_entry_type else ["data_entry_type", "value", "unit"]
+    sheet.check_header(needed, COLUMNS | keys)
     sheet.choose_mark(["value"], mark)
     sheet.required("value")
     sheet.required("unit")
-    types = sheet.choice("data_entry_type", list(catalogue.types), required=True)
+    types = _types(sheet, catalogue, data_entry_type)
     columns: dict[str, Any] = {
         "year": sheet.years(year),
         "data_entry_type": types,
@@ -48,6 +55,18 @@ def read_factors(
     columns["factor_id"] = _ids(columns)
     sheet.merge(["factor_id"], ["value", "unit"], columns, "value", "this factor")
     return sheet.finish(columns)
+
+
+def _types(sheet: Sheet, catalogue: Catalogue, given: str | None) -> pa.Array:
+    """The type of each row: the column's, or the one given for the whole file."""
+    column = "data_entry_type"
+    if given is None:
+        return sheet.choice(column, list(catalogue.types), required=True)
+    name = catalogue.type(given).name
+    types = sheet.choice(column, list(catalogue.types), default=name)
+    other = pc.and_(pc.not_equal(types, name), pc.not_equal(types, ""))
+    sheet.flag(other, column, "other_type", f"is not {name}, the type that was given for the file")
+    return pc.if_else(other, "", types)  # what else is wrong in them is of no use
 
 
 def _emission_types(sheet: Sheet, catalogue: Catalogue, types: pa.Array) -> pa.Array:

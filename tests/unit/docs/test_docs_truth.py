@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from domain.market.catalogue import parse
-from domain.market.freshness import FreshnessStatus
+from domain.shared.freshness import FreshnessStatus
 from domain.shared.reasons import DOMAINS, reason_groups
 from orchestration.cli.main import app
 from orchestration.environments import load_settings
@@ -227,7 +227,7 @@ NOT_MET = {
     *("classification", "unit_mismatch", "missing", "unknown_unit_id", "no_report", "nothing_found"),
     *("already_locked", "not_locked", "year_busy", "no_reason", "ambiguous_unit", "too_long"),
     *("formula", "control_character"),
-    *("unknown_pipeline", "unit_taken"),
+    *("unknown_pipeline", "unit_taken", "no_entries"),
 }
 """What a person does not meet in `status`: answers to a command, and steps of a history."""
 

@@ -59,8 +59,10 @@ def test_within_two_passes_after_its_factors_are_in_the_report_is_new_and_the_re
 
 def test_the_same_file_again_recalculates_nothing(app: CarbonApp) -> None:
     before = app.content()
-    done = app.upload("factors", FACTORS, "--json").json
-    assert done["files"][0]["known_already"]
+    [done] = app.upload("factors", FACTORS, "--json").json["files"]
+    assert done["known_already"]
+    [job] = app.carbon.ledger.find("carbon.factor_ingest", limit=None)
+    assert done["jobs"] == [job.id], "the receipt names the work that imported it"
     assert app.settle() == []
     assert app.content() == before
 

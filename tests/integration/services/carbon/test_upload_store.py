@@ -38,6 +38,19 @@ def test_find__filters__newest_first(store):
     assert store.uploads.find(accepted=True, limit=2) == [third, second]
 
 
+def test_page__filters_and_offset__returns_the_total_and_newest_first(store):
+    first = store.uploads.record(a_file())
+    second = store.uploads.record(a_file(kind="factors", topic="", years=(2023,), pipeline_id="P2"))
+    third = store.uploads.record(a_file(pipeline_id="P3", years=(2025,), accepted=False))
+    everything = {"kind": None, "year": None, "accepted": None, "limit": 10, "offset": 0}
+    assert store.uploads.page(**everything) == (3, [third, second, first])
+    assert store.uploads.page(**everything | {"limit": 1, "offset": 1}) == (3, [second])
+    assert store.uploads.page(**everything | {"offset": 3}) == (3, [])
+    assert store.uploads.page(**everything | {"kind": "factors"}) == (1, [second])
+    assert store.uploads.page(**everything | {"year": 2025}) == (2, [third, first])
+    assert store.uploads.page(**everything | {"year": 2025, "accepted": True}) == (1, [first])
+
+
 def test_record_again__deleted_upload__keeps_its_moment_and_is_added_once(store, clock):
     first = store.uploads.record(a_file())
     store.uploads.delete([first.id])

@@ -37,7 +37,7 @@ class Beside:
         if self.kind == "units":
             return units(content, year=self.year)
         if self.kind == "factors":
-            return factors(content, year=self.year, mark=self.mark)
+            return factors(content, year=self.year, mark=self.mark, data_entry_type=self.data_entry_type)
         return entries(content, self.data_entry_type, year=self.year, mark=self.mark)
 
 
@@ -130,8 +130,12 @@ def units(content: bytes, *, year: int | None = 2025) -> Parsed:
     return read_units(io.BytesIO(content), year=year)
 
 
-def factors(content: bytes, *, year: int | None = 2025, mark: Mark | None = None) -> Parsed:
-    return read_factors(io.BytesIO(content), catalogue(), year=year, mark=mark)
+def factors(
+    content: bytes, *, year: int | None = 2025, mark: Mark | None = None, data_entry_type: str | None = None
+) -> Parsed:
+    return read_factors(
+        io.BytesIO(content), catalogue(), year=year, mark=mark, data_entry_type=data_entry_type
+    )
 
 
 def entries(

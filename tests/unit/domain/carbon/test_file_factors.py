@@ -309,3 +309,17 @@ def test_warnings_of_repeated_lines_are_as_many_as_one_can_read(count: int) -> N
     assert len(parsed.warnings) == min(count, 101)
     if count > 100:
         assert parsed.warnings[-1] == f"{count - 100} more lines say the same as others"
+
+
+def test_of_a_given_type_no_row_needs_to_name_it() -> None:
+    for content in (csv("value,unit", "1,kg/h"), csv("data_entry_type,value,unit", ",1,kg/h")):
+        parsed = factors(content, data_entry_type="home_office")
+        assert parsed.problems == ()
+        assert parsed.frame.column("data_entry_type").to_pylist() == ["home_office"]
+
+
+def test_of_a_given_type_rows_of_others_are_refused() -> None:
+    content = csv("data_entry_type,fuel,value,unit", "home_office,,1,kg/h", "vehicle_fuel,petrol,2,kg/l")
+    parsed = factors(content, data_entry_type="home_office")
+    assert places(parsed.problems) == [(3, "data_entry_type", "other_type")]
+    assert parsed.frame.column("data_entry_type").to_pylist() == ["home_office"]
