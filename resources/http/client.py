@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -52,6 +53,15 @@ class Call:
     most_bytes: int = MOST_BYTES
 
 
+@dataclass(frozen=True)
+class Received:
+    """A whole answer. `unchanged` is HTTP 304: the condition of the request holds, and there is no body."""
+
+    body: bytes
+    headers: Mapping[str, str]
+    unchanged: bool
+
+
 class HttpClient:
     """One service. Thread-safe.
 
@@ -90,8 +100,21 @@ class HttpClient:
         """The whole body of a successful answer."""
         return b"".join(self.stream(call))
 
+    def receive(self, call: Call) -> Received:
+        """The whole body of a successful answer with its headers, or that nothing changed."""
+        begun: list[tuple[int, Mapping[str, str]]] = []
+        body = b"".join(self._stream(call, begun))
+        [(status, headers)] = begun
+        return Received(body, headers, status == HTTPStatus.NOT_MODIFIED)
+
     def stream(self, call: Call) -> Iterator[bytes]:
         """The body of a successful answer, piece by piece, within the call's limits."""
+        return self._stream(call)
+
+    def _stream(
+        self, call: Call, begun: list[tuple[int, Mapping[str, str]]] | None = None
+    ) -> Iterator[bytes]:
+        # `begun` gets status and headers of the answer; without it HTTP 304 is a refusal.
         deadline = time.monotonic() + call.timeouts.total
         session = self._session()
         try:
@@ -99,8 +122,11 @@ class HttpClient:
             if isinstance(response, InfrastructureError):
                 raise response
             with response:
-                if not 200 <= response.status_code < 300:
+                unchanged = begun is not None and response.status_code == HTTPStatus.NOT_MODIFIED
+                if not (200 <= response.status_code < 300 or unchanged):
                     raise self._refusal(response, call, deadline)
+                if begun is not None:
+                    begun.append((response.status_code, response.headers))
                 yield from self._body(response, call, deadline)
         except BaseException:
             _close(session)
@@ -113,6 +139,17 @@ class HttpClient:
         if isinstance(outcome, InfrastructureError):
             raise outcome
         return outcome
+
+    def receive_json(self, call: Call, read: Callable[[Any], T]) -> tuple[T, Mapping[str, str]] | None:
+        """The same of a JSON object or list, with the headers of the answer; None if nothing changed."""
+        received = self.receive(call)
+        if received.unchanged:
+            return None
+        outcome, headers = self._parsed(call.path, received.body, read, (dict, list)), received.headers
+        del received  # no frame of a traceback holds a body, which may echo the secret
+        if isinstance(outcome, InfrastructureError):
+            raise outcome
+        return outcome, headers
 
     def pages(
         self, call: Call, read: Callable[[dict[str, Any]], tuple[T, Mapping[str, str] | None]]
@@ -201,15 +238,19 @@ class HttpClient:
             content += part
         excerpt = self.clean(content[:_EXCERPT].decode("utf-8", "replace"), limit=160)
         text = f"{call.path}: HTTP {response.status_code} from {self.shown_url}"
+        if location := response.headers.get("Location"):
+            text += f", which names {self.clean(without_credentials(location))}"
         if not excerpt.startswith("<"):  # a page says nothing that the status does not
             text += f": {excerpt or 'no content'}"
         return self._errors.of_status(response.status_code, text, retry_after(response, self._clock()))
 
-    def _parsed(self, path: str, body: bytes, read: Callable[[dict[str, Any]], T]) -> T | InfrastructureError:
+    def _parsed(
+        self, path: str, body: bytes, read: Callable[[Any], T], wanted: tuple[type, ...] = (dict,)
+    ) -> T | InfrastructureError:
         # Returns its errors: a body may echo the secret.
         try:
             document = orjson.loads(body)
-            if isinstance(document, dict):
+            if isinstance(document, wanted):
                 return read(document)
             problem = "the answer is no object"
         except KeyError as error:

@@ -1,14 +1,14 @@
 """What a scraper gives: references, the checkpoint to go on from, and notes for a person.
 
 A scraper reads one source. It never retries; what it met is raised as a type of `errors.py`. A plugin
-is a function `module:function` that takes a source's settings and returns a `Scraper`.
+is a function `module:function` that takes a `Source` and returns a `SourceReader`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -65,6 +65,8 @@ class Scrape:
         """What a curator should know of it, in sentences; complete once the iterator has ended."""
         self._read = read
         self._checkpoint = checkpoint if read is None else None
+        self.mark = ""
+        """Of the settings with which the source was read; a checkpoint carries it."""
         self._source = source
 
     def __iter__(self) -> Iterator[ScrapedReference]:
@@ -101,7 +103,7 @@ class Scrape:
         """Return where the next scrape goes on, once the iterator has ended."""
         if self._checkpoint is None:
             raise RuntimeError("a source that was not read to its end has no checkpoint")
-        return self._checkpoint
+        return replace(self._checkpoint, cursor=f"{self.mark} {self._checkpoint.cursor}".strip())
 
 
 def _content(reference: ScrapedReference) -> int:
@@ -112,15 +114,21 @@ def _content(reference: ScrapedReference) -> int:
 class Scraper(Protocol):
     """One source."""
 
-    source: str
+    @property
+    def source(self) -> str: ...
 
     def fingerprint(self) -> str:
         """Return a text that changes with everything a permanent refusal may have been about."""
         ...
 
     def fetch(self, since: Checkpoint, full: bool) -> Scrape:
-        """Begin to read the source from a checkpoint on; whole, whatever the checkpoint, if `full`."""
+        """Begin to read the source: what is new since the checkpoint, or all of it if `full`."""
         ...
 
 
-MakeScraper = Callable[..., Scraper]
+class SourceReader(Protocol):
+    """What a plugin writes: reads one source."""
+
+    def fetch(self, since: Checkpoint) -> Scrape:
+        """Begin to read what is new since a checkpoint of this reader; all of it since `NOTHING_READ`."""
+        ...

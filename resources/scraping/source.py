@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
 from domain.shared.error import InvalidInput
 from domain.shared.hashing import digest
-from resources.scraping.reference import Scraper
+from resources.scraping.reference import NOTHING_READ, Checkpoint, Scrape, SourceReader
 
 KINDS = {
-    "paged": "resources.scraping.paged:PagedScraper",
-    "rss": "resources.scraping.rss:FeedScraper",
-    "folder": "resources.scraping.folder:FolderScraper",
+    "paged": "resources.scraping.paged:PagedReader",
+    "rss": "resources.scraping.rss:FeedReader",
+    "folder": "resources.scraping.folder:FolderReader",
 }
 
 
@@ -35,8 +35,28 @@ class Source:
         return digest([self.name, self.kind, self.url, self.token, dict(self.options)])
 
 
-def make_scraper(source: Source) -> Scraper:
-    """Return the scraper of a source."""
+@dataclass(frozen=True)
+class SourceScraper:
+    """A `Scraper`. A checkpoint made with other settings of the source is none: it is read whole then."""
+
+    source: str
+    mark: str
+    reader: SourceReader
+
+    def fingerprint(self) -> str:
+        return self.mark
+
+    def fetch(self, since: Checkpoint, full: bool) -> Scrape:
+        """Begin to read the source: what is new since the checkpoint, or all of it."""
+        mark, _, cursor = since.cursor.partition(" ")
+        resumed = mark == self.mark and not full
+        scrape = self.reader.fetch(replace(since, cursor=cursor) if resumed else NOTHING_READ)
+        scrape.mark = self.mark
+        return scrape
+
+
+def make_scraper(source: Source, mark: str = "") -> SourceScraper:
+    """Return the scraper of a source; `mark` stands for its settings if its address is another each time."""
     module, _, name = KINDS.get(source.kind, source.kind).partition(":")
     try:
         make = getattr(import_module(module), name)
@@ -46,5 +66,4 @@ def make_scraper(source: Source) -> Scraper:
             reason_code="scrape_plugin",
             remedy=f"name {', '.join(KINDS)}, or a function of an installed package as module:function",
         ) from error
-    scraper: Scraper = make(source)
-    return scraper
+    return SourceScraper(source.name, mark or source.fingerprint(), make(source))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -114,13 +114,21 @@ class Sources(Mapping[str, "Scraper"]):
     def __getitem__(self, name: str) -> Scraper:
         source = self.scheduled[name].source
         if source.url.startswith(SANDBOX_URL):
-            from resources.sandbox.process import ensure_sandbox
-
-            url = f"{ensure_sandbox(self._home)}/references/{source.url.removeprefix(SANDBOX_URL)}"
-            return make_scraper(Source(source.name, source.kind, url, source.token, source.options))
+            url = self._made_up(source.kind, source.url.removeprefix(SANDBOX_URL))
+            return make_scraper(replace(source, url=url), source.fingerprint())
         if name not in self._made:
             self._made[name] = make_scraper(source)
         return self._made[name]
+
+    def _made_up(self, kind: str, name: str) -> str:
+        """Return where a source to try is: of the sandbox that runs now, or a folder of the home."""
+        if kind == "folder":
+            folder = self._home / name
+            folder.mkdir(parents=True, exist_ok=True)
+            return str(folder)
+        from resources.sandbox.process import ensure_sandbox
+
+        return f"{ensure_sandbox(self._home)}/references/{name}"
 
     def fingerprint(self, name: str) -> str:
         """Return what changes with everything a permanent refusal of the source may have been about."""
@@ -185,7 +193,7 @@ def _entries(settings: ReferencesSettings) -> tuple[SourceEntry, ...]:
     return (
         SourceEntry(name="atlas", kind="paged", url=f"{SANDBOX_URL}atlas", options=atlas),
         SourceEntry(name="herald", kind="rss", url=f"{SANDBOX_URL}herald.xml"),
-        SourceEntry(name="inbox", kind="folder", url=f"{settings.home / 'references'}"),
+        SourceEntry(name="inbox", kind="folder", url=f"{SANDBOX_URL}references"),
     )
 
 

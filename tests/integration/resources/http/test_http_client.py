@@ -290,3 +290,37 @@ def test_send__secret_echoed__is_in_no_message_chain_or_frame(server: WireServer
     assert "hidden" not in shown
     assert caught.value.message.isprintable()
     assert caught.value.__context__ is None
+
+
+def test_receive__condition_holds__is_unchanged_with_its_headers(server: WireServer, client: HttpClient):
+    server.answer = lambda _: Reply(status="304 Not Modified", headers={"ETag": '"7"'})
+    received = client.receive(Call("things", headers={"If-None-Match": '"7"'}, timeouts=PATIENT))
+    assert (received.unchanged, received.body, received.headers["etag"]) == (True, b"", '"7"')
+    assert server.calls[0].headers["If-None-Match"] == '"7"'
+
+
+def test_receive__new_content__has_body_and_headers(server: WireServer, client: HttpClient):
+    server.answer = lambda _: Reply(b"new", headers={"ETag": '"8"'})
+    received = client.receive(CALL)
+    assert (received.unchanged, received.body, received.headers["ETag"]) == (False, b"new", '"8"')
+
+
+def test_receive__half_an_answer__is_down(server: WireServer, client: HttpClient):
+    server.answer = lambda _: Reply(b"0123456789", sent=5, then="close")
+    with pytest.raises(Down):
+        client.receive(CALL)
+
+
+def test_send__304_that_nobody_asked_for__is_refused(server: WireServer, client: HttpClient):
+    server.answer = lambda _: Reply(status="304 Not Modified")
+    with pytest.raises(PermanentRunnerError):
+        client.send(CALL)
+
+
+def test_send__redirect__names_where_it_leads(server: WireServer, client: HttpClient):
+    server.answer = lambda _: Reply(
+        status="301 Moved", headers={"Location": f"https://elsewhere.example.org/a?token={SECRET}"}
+    )
+    with pytest.raises(PermanentRunnerError, match=r"https://elsewhere\.example\.org/a") as error:
+        client.send(CALL)
+    assert SECRET not in error.value.message

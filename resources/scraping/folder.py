@@ -1,0 +1,168 @@
+"""Scrapes a folder in which people put JSON, JSONL and CSV files.
+
+Files stay where they are: the folder is the source. A file is read once it is complete: 10 seconds after its
+last write, or when it was renamed into place; a hidden file is a copy in progress. Of an id in several files
+the file that arrived last counts. A file that cannot be read as references is an error that names the line,
+after the others were read.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from resources.scraping.errors import BadScrape, ScrapeFolderUnreadable
+from resources.scraping.fields import lookup, parse_reference
+from resources.scraping.options import MOST_BYTES, FolderOptions
+from resources.scraping.reference import Checkpoint, Read, Scrape, ScrapedReference
+from resources.scraping.source import Source
+
+SETTLED_NS = 10 * 10**9
+"""Nanoseconds after its last write in which a file may still be written."""
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv")
+
+
+@dataclass(frozen=True)
+class _File:
+    path: Path
+    written_ns: int
+    arrived_ns: int
+    """When its content or its name changed last; unlike its times a person cannot set it."""
+
+    def is_complete(self, now_ns: int) -> bool:
+        return now_ns - self.written_ns >= SETTLED_NS or self.arrived_ns - self.written_ns >= SETTLED_NS
+
+
+class FolderReader:
+    """A source that is a folder of files."""
+
+    def __init__(self, source: Source, now_ns: Callable[[], int] = time.time_ns) -> None:
+        self.source = source.name
+        self._options = FolderOptions.model_validate(source.options)
+        self._root = Path(source.url.removeprefix("file://")).expanduser()
+        self._now_ns = now_ns
+
+    def fetch(self, since: Checkpoint) -> Scrape:
+        read_until = int(since.cursor or -1)
+        files, now_ns = self._files(), self._now_ns()
+        waiting = [file.arrived_ns for file in files if not file.is_complete(now_ns)]
+        new = [file for file in files if file.is_complete(now_ns) and file.arrived_ns > read_until]
+        if not new:
+            return Scrape(None, since)
+        # A file that is still written may have begun before the newest complete one.
+        until = min(max(file.arrived_ns for file in new), min(waiting, default=now_ns) - 1)
+        new.sort(key=lambda file: (file.arrived_ns, file.path), reverse=True)
+        notes = [f"{len(waiting)} files are still written and wait"] if waiting else []
+        return Scrape(self._read(new, Checkpoint(cursor=str(until))), notes=notes, source=self.source)
+
+    def _files(self) -> list[_File]:
+        try:
+            return sorted(_below(self._root), key=lambda file: file.path)
+        except FileNotFoundError as error:
+            if Path(error.filename) != self._root:
+                return self._files()  # a file was removed or renamed meanwhile
+            raise self._unreadable(self._root, error) from None
+        except OSError as error:
+            raise self._unreadable(self._root, error) from None
+
+    def _read(self, files: list[_File], checkpoint: Checkpoint) -> Read:
+        seen: set[int] = set()
+        refused: list[str] = []
+        for file in files:
+            own: set[int] = set()
+            try:
+                for reference in self._references(file.path):
+                    key = hash(reference.id)
+                    own.add(key)
+                    if key not in seen:
+                        yield reference
+            except ValueError as error:
+                refused.append(f"{file.path.relative_to(self._root)}: {error}")
+            seen |= own
+        if refused:
+            raise BadScrape(
+                f"{len(refused)} files of {self.source} cannot be used: {'; '.join(refused[:3])}",
+                remedy=f"correct or remove them in {self._root}",
+            )
+        return checkpoint
+
+    def _references(self, path: Path) -> Iterator[ScrapedReference]:
+        try:
+            with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+                for place, item in self._items(path.suffix.lower(), file):
+                    try:
+                        yield parse_reference(item, self._options)
+                    except ValueError as error:
+                        raise ValueError(f"{place}: {error}") from None
+        except OSError as error:
+            raise self._unreadable(path, error) from None
+
+    def _items(self, suffix: str, file: BinaryIO) -> Iterator[tuple[str, Any]]:
+        if suffix == ".csv":
+            yield from _csv_rows(file)
+        elif suffix == ".json":
+            for number, item in enumerate(self._json_list(file), start=1):
+                yield f"item {number}", item
+        else:
+            yield from _json_lines(file)
+
+    def _json_list(self, file: BinaryIO) -> list[Any]:
+        content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise ValueError(f"it is larger than {MOST_BYTES >> 20} MiB; write JSONL")
+        found = lookup(orjson.loads(content), self._options.items)
+        if not isinstance(found, list):
+            raise ValueError(f"{self._options.items or 'the file'} is no list")
+        return found
+
+    def _unreadable(self, path: Path, error: OSError) -> ScrapeFolderUnreadable:
+        return ScrapeFolderUnreadable(f"{path} of {self.source} cannot be read: {error.strerror or error}")
+
+
+def _below(root: Path) -> Iterator[_File]:
+    with os.scandir(root) as entries:
+        for entry in entries:
+            if entry.name.startswith((".", "~")):
+                continue
+            about = entry.stat(follow_symlinks=False)
+            if stat.S_ISDIR(about.st_mode):
+                yield from _below(root / entry.name)
+            elif stat.S_ISREG(about.st_mode) and entry.name.lower().endswith(SUFFIXES):
+                yield _File(root / entry.name, about.st_mtime_ns, about.st_ctime_ns)
+
+
+def _json_lines(file: BinaryIO) -> Iterator[tuple[str, Any]]:
+    for number, line in enumerate(_lines(file), start=1):
+        if line.strip():
+            try:
+                yield f"line {number}", orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                raise ValueError(f"line {number} is no JSON: {error}") from None
+
+
+def _csv_rows(file: BinaryIO) -> Iterator[tuple[str, Any]]:
+    try:
+        rows = csv.DictReader((line.decode("utf-8-sig") for line in _lines(file)), strict=True)
+        for row in rows:
+            if None in row or None in row.values():
+                raise ValueError(f"line {rows.line_num} has another number of columns than the first line")
+            yield f"line {rows.line_num}", {name: value for name, value in row.items() if value}
+    except UnicodeDecodeError:
+        raise ValueError("it is not in UTF-8") from None
+    except csv.Error as error:
+        raise ValueError(f"line {rows.line_num}: {error}") from None
+
+
+def _lines(file: BinaryIO) -> Iterable[bytes]:
+    while line := file.readline(MOST_BYTES + 1):
+        if len(line) > MOST_BYTES:
+            raise ValueError(f"a line is larger than {MOST_BYTES >> 20} MiB")
+        yield line
