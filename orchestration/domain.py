@@ -126,6 +126,9 @@ class Domain:
     """The time by the clock of its source."""
     late_codes: Callable[[], Sequence[str]] = tuple
     """Reason codes of findings that give a reason to doubt this machine's clock."""
+    pipelines: Callable[..., Mapping[str, Mapping[str, Any]]] | None = None
+    """Its own view of pipelines, by id, given its service and ids; or `before` and `limit`, for its newest.
+    `status` in a view stands for the one that follows from the work alone."""
     begin: str = ""
     """The command with which a person begins."""
     commands: Callable[[], typer.Typer]

@@ -8,23 +8,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Literal, get_args
+from typing import get_args
 
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.jobs import ASKED, FEED_ENTRIES, JOBS, Phase
 from domain.carbon.plan import YEAR_LOCKED
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES, name_of, year_of
+from domain.shared.pipeline import Span, Status, span
 from domain.shared.verdict import Plan
 from domain.shared.work import Work
 
-Status = Literal["NOT_STARTED", "RUNNING", "SUCCESS", "PARTIAL", "FAILED"]
-"""NOT_STARTED  nothing was begun
-RUNNING      some of it waits, runs or was put off
-SUCCESS      all is done
-PARTIAL      it was begun well, and something of it failed, was called off, or is kept back by a locked year
-FAILED       nothing came of its beginning
-"""
 PHASES: Mapping[Phase, tuple[str, ...]] = {
     phase: tuple(job.kind for job in JOBS if job.phase == phase) for phase in get_args(Phase)
 }
@@ -56,19 +49,6 @@ def locked_pipelines(plan: Plan) -> Mapping[str, frozenset[int]]:
 
 
 @dataclass(frozen=True)
-class Span:
-    """The time from the first start to the last end of some work; without an end while any of it goes on."""
-
-    status: Status
-    started: datetime | None = None
-    finished: datetime | None = None
-
-    @property
-    def duration(self) -> timedelta | None:
-        return self.finished - self.started if self.started and self.finished else None
-
-
-@dataclass(frozen=True)
 class Pipeline(Span):
     phases: Mapping[Phase, Span] = field(default_factory=dict)
 
@@ -82,8 +62,8 @@ def pipeline(
     work is not done unless a year is unlocked.
     """
     known = list(rows)
-    phases = {name: _span([r for r in known if r.kind in kinds]) for name, kinds in PHASES.items()}
-    whole = _span(known)
+    phases = {name: span([r for r in known if r.kind in kinds]) for name, kinds in PHASES.items()}
+    whole = span(known)
     status: Status = "FAILED" if refused else _status_of(whole.status, list(phases.values()), more)
     if locked and status == "SUCCESS":
         status = "PARTIAL"
@@ -101,33 +81,6 @@ def _status_of(rows: Status, phases: Sequence[Span], more: bool) -> Status:
     if set(begun) != {"SUCCESS"}:
         return "PARTIAL"
     return "RUNNING" if more else "SUCCESS"
-
-
-def _span(rows: Sequence[Work]) -> Span:
-    counting = _counting(rows)
-    status = _status(counting)
-    started = min((r.started_at for r in rows if r.started_at), default=None)
-    ends = [r.finished_at for r in counting if r.finished_at]
-    over = status not in ("NOT_STARTED", "RUNNING")
-    return Span(status, started, max(ends, default=None) if over else None)
-
-
-def _counting(rows: Sequence[Work]) -> list[Work]:
-    """Return the newest work item of each key, which has tried again what failed before."""
-    needed = [row for row in rows if row.status != "superseded"]
-    # Sorting keeps the order of equals: of two rows of one moment the later one counts.
-    return list({(r.kind, r.key): r for r in sorted(needed, key=lambda r: r.created_at)}.values())
-
-
-def _status(rows: Sequence[Work]) -> Status:
-    found = {row.status for row in rows}
-    if found <= {"queued"} and not any(row.started_at for row in rows):
-        return "NOT_STARTED"
-    if found & {"queued", "running", "deferred"}:
-        return "RUNNING"
-    if not found & {"failed", "cancelled"}:
-        return "SUCCESS"
-    return "PARTIAL" if found & {"completed", "skipped"} else "FAILED"
 
 
 def recalculating(catalogue: Catalogue, rows: Iterable[Work]) -> frozenset[tuple[str, int]]:

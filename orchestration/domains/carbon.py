@@ -78,6 +78,7 @@ DOMAIN = Domain(
     sources=function("services.carbon.findings:source_states"),
     watch=function("services.carbon.findings:watch_carbon"),
     checks=constant("services.carbon.findings:CHECKS"),
+    pipelines=function("services.carbon.pipelines:view_pipelines"),
     begin="perennial carbon upload",
     commands=constant("orchestration.cli.carbon:app"),
     routes=function("orchestration.api.carbon:routes"),

@@ -7,22 +7,22 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, Engine, case, func, select
 
+from domain.shared.pipeline import ALPHABET
 from domain.shared.work import CANCELLED, COMPLETED, FAILED, SUPERSEDED, Work
 from resources.database.engine import reading, writing
-from resources.database.statements import insert_into, rows_in
-from resources.ledger.rows import select_work
+from resources.database.statements import chunks, insert_into, rows_in
+from resources.ledger.rows import as_work, select_work
 from resources.ledger.schema import pipeline_member, work
-
-_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 def new_pipeline_id() -> str:
     """A ULID: ids that sort by the moment they were made, and say nothing else."""
     number = (time.time_ns() // 1_000_000 << 80) | secrets.randbits(80)
-    return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
+    return "".join(ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
 
 
 def missing_members(connection: Connection, members: Mapping[int, Collection[str]]) -> bool:
@@ -55,6 +55,21 @@ def _of(connection: Connection, ids: Iterable[int]) -> dict[int, tuple[str, ...]
     for number, name in rows_in(connection, query, member.work_id, ids):
         found[number].append(name)
     return {number: tuple(names) for number, names in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class StatusCount:
+    """The work items of one pipeline that have one kind and status. `counting` of them are the newest of
+    their key. `fences` changes with every claim: two equal sets of these mean that nothing happened."""
+
+    kind: str
+    status: str
+    number: int
+    counting: int
+    started_at: datetime | None
+    finished_at: datetime | None
+    updated_at: datetime
+    fences: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +118,57 @@ class Pipelines:
             for row in rows_in(connection, query.order_by(work.c.id), member, pipeline_ids):
                 found[row[-1]].append(Work(*row[:-1]))
         return found
+
+    def status_counts(self, pipeline_ids: Collection[str]) -> dict[str, list[StatusCount]]:
+        """By pipeline, how many of its work items have each kind and status. Unknown pipelines have none."""
+        rank = func.row_number().over(
+            partition_by=(pipeline_member.c.pipeline_id, work.c.kind, work.c.key),
+            order_by=(
+                case((work.c.status == SUPERSEDED, 1), else_=0),
+                work.c.created_at.desc(),
+                work.c.id.desc(),
+            ),
+        )
+        columns = (
+            work.c[name] for name in ("kind", "status", "started_at", "finished_at", "updated_at", "fence")
+        )
+        ranked = select(pipeline_member.c.pipeline_id, *columns, rank.label("rank")).join(
+            work, work.c.id == pipeline_member.c.work_id
+        )
+        found: dict[str, list[StatusCount]] = {name: [] for name in pipeline_ids}
+        with reading(self.engine) as connection:
+            for chunk in chunks(sorted(found)):
+                of = ranked.where(pipeline_member.c.pipeline_id.in_(chunk)).subquery().c
+                counts = (of["rank"] == 1) & (of.status != SUPERSEDED)
+                query = (
+                    select(
+                        of.pipeline_id, of.kind, of.status, func.count(), func.sum(case((counts, 1), else_=0))
+                    )
+                    .add_columns(func.min(of.started_at), func.max(case((counts, of.finished_at))))
+                    .add_columns(func.max(of.updated_at), func.sum(of.fence))
+                    .group_by(of.pipeline_id, of.kind, of.status)
+                    .order_by(of.pipeline_id, of.kind, of.status)
+                )
+                for name, *values in connection.execute(query):
+                    found[name].append(StatusCount(*values))
+        return found
+
+    def newest(self, limit: int, *, before: str | None = None, kind_prefix: str = "") -> list[str]:
+        """The ids of the newest pipelines that have work, newest first: ULIDs sort by time."""
+        member = pipeline_member.c
+        query = select(member.pipeline_id).distinct().order_by(member.pipeline_id.desc()).limit(limit)
+        if before is not None:
+            query = query.where(member.pipeline_id < before)
+        if kind_prefix:
+            query = query.join(work, work.c.id == member.work_id)
+            query = query.where(work.c.kind.startswith(kind_prefix, autoescape=True))
+        with reading(self.engine) as connection:
+            return list(connection.execute(query).scalars())
+
+    def page(self, pipeline_id: str, limit: int, offset: int = 0) -> list[Work]:
+        """Some of the work of a pipeline, oldest first."""
+        member = pipeline_member.c
+        query = select_work().join(pipeline_member, member.work_id == work.c.id)
+        query = query.where(member.pipeline_id == pipeline_id).order_by(work.c.id).limit(limit).offset(offset)
+        with reading(self.engine) as connection:
+            return [as_work(row) for row in connection.execute(query)]

@@ -28,6 +28,12 @@ class Queries(LedgerContext):
         found = self._rows(select_work().where(work.c.id == work_id)) if is_id(work_id) else []
         return found[0] if found else None
 
+    def get_all(self, work_ids: Collection[int]) -> dict[int, Work]:
+        """By id, the rows that there are."""
+        query, wanted = select_work(), filter(is_id, work_ids)
+        with reading(self.engine) as connection:
+            return {row.id: as_work(row) for row in rows_in(connection, query, work.c.id, wanted)}
+
     def find(
         self,
         kind: str | None = None,

@@ -65,6 +65,14 @@ def find_pipelines(carbon: CarbonService, pipeline_ids: Collection[str]) -> list
     return _pipelines_of(carbon, carbon.store.uploads.find(pipeline_ids=pipeline_ids))
 
 
+def view_pipelines(
+    carbon: CarbonService, ids: Collection[str] | None = None, *, before: str | None = None, limit: int = 100
+) -> dict[str, dict[str, Any]]:
+    """Return what carbon knows of these pipelines, or of its newest, by id; others are not among them."""
+    names = carbon.store.uploads.pipelines(before=before, limit=limit) if ids is None else ids
+    return {one.upload.pipeline_id: one.as_json() for one in find_pipelines(carbon, names)}
+
+
 def find_pipeline(carbon: CarbonService, beginning: str) -> UploadPipeline:
     """Return the one pipeline whose id begins like that."""
     found = [u for u in carbon.store.uploads.find() if u.pipeline_id.startswith(beginning.upper())]
@@ -78,6 +86,8 @@ def find_pipeline(carbon: CarbonService, beginning: str) -> UploadPipeline:
 
 
 def _pipelines_of(carbon: CarbonService, uploads: Sequence[Upload]) -> list[UploadPipeline]:
+    if not uploads:
+        return []
     members = carbon.ledger.pipelines.members([u.pipeline_id for u in uploads])
     seen = carbon.observe()
     plan = carbon.plan_of(seen)

@@ -258,9 +258,13 @@ class Uploads:
         old = self.find(upload.c.source.in_(list(sources)), upload.c.uploaded_at < before)
         return [one for one in old if one.id not in current]
 
-    def pipelines(self) -> set[str]:
+    def pipelines(self, *, before: str | None = None, limit: int | None = None) -> set[str]:
+        """The ids of all pipelines, or of the newest."""
+        query = select(upload.c.pipeline_id).order_by(upload.c.pipeline_id.desc()).limit(limit)
+        if before is not None:
+            query = query.where(upload.c.pipeline_id < before)
         with reading(self.engine) as connection:
-            return set(connection.execute(select(upload.c.pipeline_id)).scalars())
+            return set(connection.execute(query).scalars())
 
     def as_arrow(self) -> pa.Table:
         """Every upload, for queries."""

@@ -111,3 +111,70 @@ def test_new_pipeline_id__later_ones__sort_behind_and_never_repeat(monkeypatch):
     assert ids == sorted(ids)
     assert {len(one) for one in ids} == {26}
     assert set("".join(ids)) <= set("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+
+
+def counts(ledger, pipeline: str) -> dict[tuple[str, str], tuple[int, int]]:
+    found = ledger.pipelines.status_counts([pipeline])[pipeline]
+    return {(one.kind, one.status): (one.number, one.counting) for one in found}
+
+
+def test_status_counts__key_was_tried_again__only_its_newest_row_counts(ledger, clock):
+    ledger.enqueue(
+        [request(key, "f", "p") for key in ("a", "b", "c")] + [request("d", "f", "p", kind=FINITE)]
+    )
+    with lease(ledger, "a", "b", run="1") as held:
+        held.fail("a", "hopeless")
+        held.complete("b")
+    assert counts(ledger, "p") == {
+        (FILL, "queued"): (1, 1),
+        (FILL, "failed"): (1, 1),
+        (FILL, "completed"): (1, 1),
+        (FINITE, "queued"): (1, 1),
+    }
+    clock.advance(seconds=1)
+    ledger.retry(held.work["a"].id)
+    assert counts(ledger, "p")[FILL, "failed"] == (1, 0)
+    assert counts(ledger, "p")[FILL, "queued"] == (2, 2)
+
+
+def test_status_counts__times__span_what_counts(ledger, clock):
+    begun = clock()
+    ledger.enqueue([request("a", "f", "p")])
+    with lease(ledger, "a") as held:
+        clock.advance(seconds=5)
+        held.complete("a")
+    [one] = ledger.pipelines.status_counts(["p", "unknown"])["p"]
+    assert (one.started_at, one.finished_at, one.updated_at) == (begun, clock(), clock())
+
+
+def test_status_counts__claimed_and_released_at_one_moment__differ(ledger):
+    ledger.enqueue([request("a", "f", "p")])
+    before = ledger.pipelines.status_counts(["p"])
+    (row,) = ledger.claim(FILL, holder="worker:1", limit=1)
+    ledger.release(row)
+    assert ledger.pipelines.status_counts(["p"]) != before
+
+
+def test_status_counts__many_pipelines__are_one_query(ledger):
+    ledger.enqueue([request("a", "f", *(f"p{number}" for number in range(50)))])
+    with statements(ledger) as sent:
+        assert len(ledger.pipelines.status_counts([f"p{number}" for number in range(50)])) == 50
+    assert len([one for one in sent if "SELECT" in one]) == 1
+
+
+def test_newest__pages__are_stable_and_of_one_domain(ledger):
+    ledger.enqueue([request(key, "f", f"p{key}") for key in "abc"] + [request("d", "f", "pd", kind=FINITE)])
+    assert ledger.pipelines.newest(2) == ["pd", "pc"]
+    assert ledger.pipelines.newest(2, before="pc") == ["pb", "pa"]
+    assert ledger.pipelines.newest(9, kind_prefix="market.") == ["pc", "pb", "pa"]
+
+
+def test_page__some_members__are_oldest_first(ledger):
+    ledger.enqueue([request(key, "f", "p") for key in "abc"])
+    found = [[row.key for row in ledger.pipelines.page("p", 2, offset)] for offset in (0, 2, 4)]
+    assert found == [["a", "b"], ["c"], []]
+
+
+def test_get_all__ids__are_rows_by_id(ledger):
+    (row,) = ledger.enqueue([request("a")]).created
+    assert ledger.get_all([row.id, row.id + 1, 10**20, -1]) == {row.id: ledger.get(row.id)}
