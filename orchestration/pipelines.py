@@ -42,6 +42,8 @@ class PipelineState:
     finished_at: datetime | None
     work: Mapping[str, Mapping[str, int]]
     view: Mapping[str, Any] | None
+    total: int
+    """Work items, older ones of a key too."""
 
     @property
     def ended(self) -> bool:
@@ -163,4 +165,5 @@ def state_of(pipeline_id: str, counts: Sequence[StatusCount], views: Views) -> P
         finished if status in ENDED else None,
         work,
         view,
+        sum(one.number for one in counts),
     )

@@ -48,6 +48,8 @@ class Settings(StorageSettings):
     """The bearer token with which callers of the HTTP API may read only."""
     api_rate: float = setting(100.0, gt=0, le=100_000, allow_inf_nan=False, example="20")
     """Requests in a second that the HTTP API takes from one address; twice as many at once."""
+    api_streams: int = setting(300, ge=1, le=400, example="100")
+    """Streams that the HTTP API keeps open at once."""
     ingest_log: AbsolutePath = setting(
         derived=lambda data: data["home"] / "logs" / "check_ingest.log",
         shown="`logs/check_ingest.log` in the home folder",

@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from domain.shared.error import PerennialError
-from orchestration.api import health, work
+from orchestration.api import health, pipelines, stream, work
 from orchestration.api.access import Access
 from orchestration.api.frame import Frame, cleaner
 from orchestration.api.limits import Limits
@@ -47,8 +47,10 @@ def build_app(settings: Settings) -> FastAPI:
 
     for kind in (PerennialError, HTTPException, RequestValidationError, ClientDisconnect):
         app.add_exception_handler(kind, answer)
-    for router in (health.routes(settings), work.routes(settings)):
-        app.include_router(router)
+    for part in (health, work, pipelines):
+        app.include_router(part.routes(settings))
+    app.state.hub = stream.open_hub(settings)
+    app.include_router(stream.routes(app.state.hub))
     for domain in enabled(settings):
         if domain.routes is not None:
             app.include_router(domain.routes(settings))

@@ -12,22 +12,14 @@ from resources.http.address import is_loopback
 
 
 def serve(settings: Settings) -> None:
-    import uvicorn
-
     from orchestration.api.app import build_app
+    from orchestration.api.server import ApiServer
 
     require_token(settings)
     logging.getLogger("perennial.api").setLevel(settings.log_level)
     with listening(settings.api_host, settings.api_port) as listener:
         say(f"listening on http://{settings.api_host}:{listener.getsockname()[1]}")
-        config = uvicorn.Config(
-            build_app(settings),
-            log_level="warning",
-            access_log=False,  # the application writes its own
-            server_header=False,
-            timeout_graceful_shutdown=5,
-        )
-        uvicorn.Server(config).run(sockets=[listener])
+        ApiServer(build_app(settings)).run(sockets=[listener])
 
 
 def require_token(settings: Settings) -> None:

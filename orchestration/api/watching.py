@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
@@ -119,6 +120,7 @@ class Hub:
                 f"{self.most} streams are open, which is the most",
                 reason_code="too_many_streams",
                 remedy="close streams that nobody reads, or set PERENNIAL_API_STREAMS",
+                retry_after=timedelta(seconds=5),
             )
         watch = self._watches.setdefault(topic, Watch())
         watch.listeners += 1
