@@ -13,6 +13,7 @@ from domain.shared.error import InvalidInput
 from domain.shared.pipeline import Status
 from orchestration.api.work import WorkItem, as_item
 from orchestration.pipelines import PipelineReader, PipelineState
+from orchestration.registry import require_domain
 from orchestration.settings import Settings
 
 ULID = r"^[0-7][0-9A-HJKMNP-TV-Z]{25}$"
@@ -73,12 +74,8 @@ def routes(settings: Settings) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=MOST)] = 50,
     ) -> PipelinePage:
         """Of a status only part of what there is may be searched; `more_before` then goes on from there."""
-        if domain is not None and domain not in settings.domains:
-            raise InvalidInput(
-                f"there is no domain {domain[:40]!r} here",
-                reason_code="unknown_domain",
-                remedy=f"one of {', '.join(settings.domains)}",
-            )
+        if domain is not None:
+            require_domain(settings, domain)
         with closing(PipelineReader(settings)) as reader:
             page = reader.find(domain=domain, status=status, before=before, limit=limit)
         return PipelinePage(

@@ -177,7 +177,7 @@ def test_stream__too_many__is_refused_and_later_taken(client: httpx.Client, ledg
         (f"/sync/jobs/{'9' * 20}/stream", 404, "unknown_work"),
         ("/pipelines/nonsense/stream", 422, "invalid_request"),
         ("/pipelines/..%2F..%2Fetc%2Fpasswd", 404, "no_such_call"),
-        ("/pipelines?domain=weather", 422, "unknown_domain"),
+        ("/pipelines?domain=weather", 422, "invalid_input"),
         ("/pipelines?status=odd", 422, "invalid_request"),
         ("/pipelines?limit=0", 422, "invalid_request"),
         ("/pipelines?before=yesterday", 422, "invalid_request"),
