@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from domain.shared import platform_health
 from domain.shared.clock import machine_clock
 from domain.shared.error import PerennialError
-from domain.shared.health import Finding, unobserved
+from domain.shared.health import Finding, in_utc, is_healthy, needs_person, summary, unobserved
 from orchestration.platform import observe_platform
 from orchestration.registry import enabled
 from orchestration.services import open_lake, open_ledger
@@ -49,6 +51,24 @@ class Overview:
     not_started: str = ""
     """The answer before the first start, else empty."""
     daemon_runs: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the answer of `perennial status --json` and of `GET /status`."""
+        from domain.shared.finding_groups import group
+
+        return {
+            "started": not self.not_started,
+            "healthy": not self.not_started and is_healthy(self.found),
+            "needs_a_person": needs_person(self.found),
+            "daemon_runs": self.daemon_runs,
+            "summary": self.summary(),
+            "checked_at": self.at,
+            "groups": [g.as_json() for g in group(self.found)],
+            "findings": [f.as_json() for f in self.found],
+        }
+
+    def summary(self, shown: Callable[[datetime], str] = in_utc) -> str:
+        return self.not_started or summary(self.found, shown, alone=not self.daemon_runs)
 
 
 def overview(settings: Settings) -> Overview:

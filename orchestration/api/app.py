@@ -8,6 +8,8 @@ doing: access (`access.py`), limits (`limits.py`), query names (`parameters.py`)
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -16,13 +18,24 @@ from starlette.responses import Response
 
 from domain.shared.error import PerennialError
 from orchestration.api import health, pipelines, stream, work
-from orchestration.api.access import Access
+from orchestration.api.access import Access, has_token
+from orchestration.api.description import describe, operation_id
 from orchestration.api.frame import Frame, cleaner
 from orchestration.api.limits import Limits
 from orchestration.api.parameters import require_known_names
 from orchestration.api.problem import answer_to
+from orchestration.api.recent import Recent
+from orchestration.health import overview
 from orchestration.registry import enabled
 from orchestration.settings import Settings
+
+TAGS = [
+    {"name": "health", "description": "Whether this process lives and can work, and what is unhealthy."},
+    {
+        "name": "work",
+        "description": "Work items: what to do, how often it was tried, why it waits or failed.",
+    },
+]
 
 
 def build_app(settings: Settings) -> FastAPI:
@@ -35,7 +48,11 @@ def build_app(settings: Settings) -> FastAPI:
         # A client that does not follow a redirect would lose its upload without an error.
         redirect_slashes=False,
         dependencies=[Depends(require_known_names)],
+        generate_unique_id_function=operation_id,
+        version=version("perennial"),
+        openapi_tags=TAGS,
     )
+    describe(app, needs_token=has_token(settings))
     clean = cleaner(settings)
     # The last one added is the outermost.
     app.add_middleware(Access, settings=settings)
@@ -47,8 +64,9 @@ def build_app(settings: Settings) -> FastAPI:
 
     for kind in (PerennialError, HTTPException, RequestValidationError, ClientDisconnect):
         app.add_exception_handler(kind, answer)
-    for part in (health, work, pipelines):
-        app.include_router(part.routes(settings))
+    seen = Recent(lambda: overview(settings))
+    for router in (health.routes(settings, seen), work.routes(settings), pipelines.routes(settings)):
+        app.include_router(router)
     app.state.hub = stream.open_hub(settings)
     app.include_router(stream.routes(app.state.hub))
     for domain in enabled(settings):

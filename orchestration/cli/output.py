@@ -26,8 +26,12 @@ def answer(text: str) -> None:
 
 
 def document(value: Any) -> None:
-    text = json.dumps(_finite(value), ensure_ascii=False, indent=2, default=_plain)
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(as_document(value) + "\n")
+
+
+def as_document(value: Any) -> str:
+    """Return a value as the JSON document that commands and the HTTP API answer."""
+    return json.dumps(_finite(value), ensure_ascii=False, indent=2, default=_plain)
 
 
 def _finite(value: Any) -> Any:

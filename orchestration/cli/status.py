@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput
-from domain.shared.health import in_utc, is_healthy, needs_person, summary, unobserved
+from domain.shared.health import needs_person, unobserved
 from orchestration.cli.interrupt import interrupts_raised
 from orchestration.cli.output import Json, answer, document
 from orchestration.environments import load_settings
@@ -29,32 +27,13 @@ SECONDS = 5
 """Between two answers of `--watch`."""
 
 
-def _document(seen: Overview) -> dict[str, Any]:
-    from domain.shared.finding_groups import group
-
-    return {
-        "started": not seen.not_started,
-        "healthy": not seen.not_started and is_healthy(seen.found),
-        "needs_a_person": needs_person(seen.found),
-        "daemon_runs": seen.daemon_runs,
-        "summary": _summary(seen),
-        "checked_at": seen.at,
-        "groups": [g.as_json() for g in group(seen.found)],
-        "findings": [f.as_json() for f in seen.found],
-    }
-
-
-def _summary(seen: Overview, shown: Callable[[datetime], str] = in_utc) -> str:
-    return seen.not_started or summary(seen.found, shown, alone=not seen.daemon_runs)
-
-
 def _lines(seen: Overview, *, whole: bool) -> list[Line]:
     from domain.shared.finding_groups import group
     from orchestration.cli.status_view import Screen, render, shown, zone
 
     size = get_terminal_size()
     screen = Screen(size.columns, None if whole else size.lines)
-    head = [f"{shown(seen.at)}, all times in {zone(seen.at)}", _summary(seen, shown), ""]
+    head = [f"{shown(seen.at)}, all times in {zone(seen.at)}", seen.summary(shown), ""]
     return render(group(seen.found), head, screen, seen.at)
 
 
@@ -81,15 +60,15 @@ def status(
         seen = overview(load_settings())
     except InvalidInput as error:
         if json:  # a program reads this problem where it reads all others
-            document(_document(Overview([unobserved("platform", "settings", error)], machine_clock())))
+            document(Overview([unobserved("platform", "settings", error)], machine_clock()).as_json())
             raise typer.Exit(2) from error
         raise
     if json:
-        document(_document(seen))
+        document(seen.as_json())
     elif seen.found:
         _print(_lines(seen, whole=everything))
     else:
-        answer(_summary(seen))
+        answer(seen.summary())
     raise typer.Exit(1 if needs_person(seen.found) else 0)
 
 

@@ -43,8 +43,9 @@ class Queries(LedgerContext):
         *,
         reason_code: str | None = None,
         since: datetime | None = None,
+        before: int | None = None,
     ) -> list[Work]:
-        """Rows, newest first. `since`: those that changed then or later."""
+        """Rows, newest first. `since`: those that changed then or later; `before`: older than this row."""
         query = select_work().order_by(work.c.id.desc())
         if kind is not None:
             query = query.where(work.c.kind == kind)
@@ -61,6 +62,8 @@ class Queries(LedgerContext):
             query = query.where(work.c.reason_code == reason_code)
         if since is not None:
             query = query.where(work.c.updated_at >= since)
+        if before is not None:
+            query = query.where(work.c.id < before)
         if limit is not None:
             query = query.limit(limit)
         return self._rows(query)

@@ -3,81 +3,27 @@
 from __future__ import annotations
 
 import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
-import uvicorn
 
 from domain.carbon.jobs import AGGREGATION
 from domain.market.plan import FILL
 from domain.shared.error import InvalidInput
 from domain.shared.work import WorkRequest
-from orchestration.api.app import build_app
 from orchestration.api.serve import listening, serve
 from orchestration.domains.carbon import open_carbon
-from orchestration.services import open_ledger
 from orchestration.settings import Settings
 from resources.ledger.client import Ledger
+from tests.integration.orchestration.api.conftest import TOKEN, Api, serving
 from tests.settings import make_settings
 
-TOKEN = "f00dfacecafe0123456789abcdef"
 KEY = "carbon_reports:2025"
 UNITS = b"unit_id,name,parent_id\nUNI,University,\nPHY,Physics,UNI\n"
 TRAIN = b"unit_id,distance,passengers,country\nPHY,1000,2,CH\n"
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return make_settings(home=tmp_path / "home", source="sandbox", api_token=TOKEN)
-
-
-@pytest.fixture
-def ledger(settings: Settings) -> Iterator[Ledger]:
-    ledger = open_ledger(settings, write=True)
-    yield ledger
-    ledger.close()
-
-
-class Api:
-    def __init__(self, address: str) -> None:
-        self.address = address
-        self.session = requests.Session()
-        self.session.headers["Authorization"] = f"Bearer {TOKEN}"
-
-    def get(self, path: str) -> requests.Response:
-        return self.session.get(self.address + path, timeout=30)
-
-    def post(self, path: str, body: bytes = b"", **given: str) -> requests.Response:
-        return self.session.post(self.address + path, data=body, params=given, timeout=30)
-
-    def upload(self, body: bytes, **given: str) -> requests.Response:
-        return self.post("/carbon/uploads", body, **given)
-
-
-@pytest.fixture
-def api(settings: Settings) -> Iterator[Api]:
-    with serving(settings) as api:
-        yield api
-
-
-@contextmanager
-def serving(settings: Settings) -> Iterator[Api]:
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(build_app(settings), log_level="warning"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    api = Api(f"http://127.0.0.1:{listener.getsockname()[1]}")
-    yield api
-    api.session.close()
-    server.should_exit = True
-    thread.join()
-    listener.close()
 
 
 def a_job(ledger: Ledger) -> int:
@@ -96,9 +42,9 @@ def test_recover__failed__is_queued_again_under_a_new_id(api: Api, ledger: Ledge
     with ledger.lease(AGGREGATION, [KEY], "run", heartbeat=False) as lease:
         lease.fail(KEY, "no")
     answer = api.post(f"/sync/jobs/{number}/recover")
-    assert answer.status_code == 200
+    assert answer.status_code == 202
     assert answer.json()["status"] == "queued"
-    assert answer.json()["id"] > number
+    assert answer.json()["job_id"] == answer.json()["id"] > number
 
 
 def test_recover__live_worker__is_refused(api: Api, ledger: Ledger) -> None:
@@ -121,7 +67,7 @@ def test_recover__dead_worker__is_queued_again(api: Api, settings: Settings, led
     assert [row.id for row in old.claim(FILL, holder="worker:dead", limit=1)] == [number]
     old.close()
     answer = api.post(f"/sync/jobs/{number}/recover")
-    assert answer.status_code == 200
+    assert answer.status_code == 202
     assert (answer.json()["id"], answer.json()["status"]) == (number, "queued")
 
 
