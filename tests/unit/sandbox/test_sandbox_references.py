@@ -1,4 +1,4 @@
-"""The made-up sources of references: the same at one moment, more as time goes on, faults only where they fit."""
+"""The made-up sources of references: the same at one moment, more as time goes on, faults on demand."""
 
 from __future__ import annotations
 
