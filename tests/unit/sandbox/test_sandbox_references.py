@@ -42,7 +42,7 @@ def test_answer__unknown_source__is_404():
     assert service().answer("/references/other", {}).status == 404
 
 
-def test_answer__fault_of_every_api__strikes_the_sources_too():
+def test_answer__fault_of_every_api__hits_the_sources_too():
     faults = Faults()
     faults.set("*", "http_503", times=1)
     references = service(faults=faults)
