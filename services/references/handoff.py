@@ -141,10 +141,10 @@ def _attempt(
         return {}
     store = service.store.handoffs
     store.begin({n: (works[n].id, works[n].attempts) for n in todo})
-    overtaken = store.overtaken(todo.values())
-    contents = {row.content: n for n, row in todo.items() if n not in overtaken}
+    superseded = store.superseded(todo.values())
+    contents = {row.content: n for n, row in todo.items() if n not in superseded}
     outcomes = _queue(service, list(contents))
-    ended = dict.fromkeys(overtaken, handed(SUPERSEDED_BY_NEWER))
+    ended = dict.fromkeys(superseded, handed(SUPERSEDED_BY_NEWER))
     for content, number in contents.items():
         outcome = outcomes[content]
         work = works[number]

@@ -159,7 +159,7 @@ class HandoffStore:
             query = select(*_HANDOFF).where(wanted).order_by(ingestion_handoffs.c.id)
             return [Handoff(*row) for row in connection.execute(query)]
 
-    def overtaken(self, handoffs: Collection[Handoff]) -> frozenset[int]:
+    def superseded(self, handoffs: Collection[Handoff]) -> frozenset[int]:
         """Those whose reference has other content by now."""
         newest = select(
             ingestion_handoffs.c.reference_id, func.max(ingestion_handoffs.c.scrape_run_id)

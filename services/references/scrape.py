@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from domain.references.jobs import SCRAPE, scrape_key
 from domain.references.tables import REFERENCES
-from domain.shared.error import PerennialError, TransientResourceError
+from domain.shared.error import InvalidInput, PermanentRunnerError
 from domain.shared.state import PartitionState
 from domain.shared.work import split_key
 from resources.ledger.lease import Lease
@@ -30,11 +30,13 @@ def scrape_sources(
         for key in lease.keys:
             try:
                 report([_synced(service, lease, key, this)])
-            except Exception as error:
-                log.warning("%s was not synced: %s", key, error)
+            except (PermanentRunnerError, InvalidInput) as error:
                 failures.append(error)
-                refuse = isinstance(error, PerennialError) and not isinstance(error, TransientResourceError)
-                (lease.fail if refuse else lease.defer)(key, error)
+                lease.fail(key, error)
+            except Exception as error:
+                log.exception("%s", key)
+                failures.append(error)
+                lease.defer(key, error)
             else:
                 lease.complete(key)
                 lease.check()
