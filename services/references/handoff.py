@@ -1,4 +1,4 @@
-"""Hands contents over to ingestion, in batches: each content once, whoever asks and however often.
+"""Hands contents over to ingestion, in batches: each content once, however often it is tried.
 
 A hand-off has its final status before its work item is completed. If the process dies between the two, the
 next holder finds it final and only completes the work.
