@@ -11,7 +11,7 @@ from domain.shared.error import InvalidInput
 from resources.database.engine import reading
 from resources.database.schema import UtcDateTime
 
-_SECONDS = {
+SECONDS = {
     "sqlite": "(julianday(finished_at) - julianday(started_at)) * 86400.0",
     "postgresql": "CAST(EXTRACT(EPOCH FROM (finished_at - started_at)) AS double precision)",
 }
@@ -39,7 +39,7 @@ def kind_statistics(engine: Engine, since: datetime, until: datetime) -> list[Ki
         raise InvalidInput(f"a window from {since.isoformat()} to {until.isoformat()} has no length")
     from domain.shared.compute import packaged
 
-    sql = packaged(__file__, "kind_statistics").format(seconds=_SECONDS[engine.dialect.name])
+    sql = packaged(__file__, "kind_statistics").format(seconds=SECONDS[engine.dialect.name])
     query = text(sql).bindparams(
         bindparam("since", since, type_=UtcDateTime()),
         bindparam("until", until, type_=UtcDateTime()),
