@@ -1,2 +1,0 @@
-DROP TABLE source_state;
-DROP TABLE scrape_run;

@@ -1,3 +1,0 @@
-DROP VIEW ingestion_jobs;
-DROP TABLE handoff_scrape;
-DROP TABLE ingestion_handoffs;
