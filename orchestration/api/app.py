@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from domain.shared.error import PerennialError
-from orchestration.api import health, metrics, pipelines, stream, work
+from orchestration.api import health, metrics, pipelines, quality, stream, work
 from orchestration.api.access import Access, has_token
 from orchestration.api.description import describe, operation_id
 from orchestration.api.frame import Frame, cleaner
@@ -67,7 +67,7 @@ def build_app(settings: Settings) -> FastAPI:
     seen = Recent(lambda: overview(settings))
     app.include_router(health.routes(settings, seen))
     app.include_router(metrics.routes(settings, seen))
-    for part in (work, pipelines):
+    for part in (work, pipelines, quality):
         app.include_router(part.routes(settings))
     app.state.hub = stream.open_hub(settings)
     app.include_router(stream.routes(app.state.hub))

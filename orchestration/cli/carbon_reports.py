@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from domain.shared.clock import machine_clock
 from domain.shared.error import InvalidInput
 from orchestration.cli.output import Json, answer, document, say, table
+from orchestration.dates import parse_past
 from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
 
@@ -43,7 +43,7 @@ def report(
 
     if csv and json:
         raise InvalidInput("--csv and --json are two answers", remedy="give one of them")
-    carbon, at = open_carbon(load_settings()), moment(as_of)
+    carbon, at = open_carbon(load_settings()), parse_past(as_of)
     found = report_of(carbon, year, unit, at)
     page = None if html is None else write_page(carbon, html, year, unit, at)
     if json:
@@ -95,25 +95,6 @@ def write_page(
     return {"file": str(path), "bytes": len(text)}
 
 
-def moment(text: str | None) -> datetime | None:
-    """A moment that somebody typed: without a zone UTC, without an hour the end of that day, or None (now) of
-    today."""
-    if text is None:
-        return None
-    try:
-        begins = datetime.fromisoformat(text)
-        begins = (begins if begins.tzinfo else begins.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise InvalidInput(f"{text!r} is no moment", remedy="2026-11-18 or 2026-11-18T14:30+01:00") from None
-    now = machine_clock()
-    if begins > now:
-        raise InvalidInput(f"{text} is yet to come", remedy="name a moment that has passed")
-    if len(text) > len("2026-11-18"):
-        return begins
-    ends = begins + timedelta(days=1)
-    return ends if ends <= now else None
-
-
 def diff(
     year: Annotated[int, typer.Argument(help="The year")],
     before: Annotated[str, typer.Option("--from", help="The earlier moment.")],
@@ -125,8 +106,8 @@ def diff(
     from services.carbon.report import difference, report_of
 
     carbon = open_carbon(load_settings())
-    old = report_of(carbon, year, unit, moment(before))
-    new = report_of(carbon, year, unit, moment(after))
+    old = report_of(carbon, year, unit, parse_past(before))
+    new = report_of(carbon, year, unit, parse_past(after))
     rows = difference(old, new)
     if json:
         document({"year": year, "unit": unit, "rows": rows, "notes": list(new.notes)})

@@ -35,14 +35,15 @@ def read_factors(
 ) -> Parsed:
     """Factors of one or more years, of any types or of the one given. What chooses a factor is JSON in
     `classification`, or in a column for each key."""
+    given = catalogue.type(data_entry_type).name if data_entry_type else ""
     keys = {c.name for t in catalogue.types.values() for c in t.keys}
     sheet = Sheet.of(source, COLUMNS | keys)
-    needed = ["value", "unit"] if data_entry_type else ["data_entry_type", "value", "unit"]
+    needed = ["value", "unit"] if given else ["data_entry_type", "value", "unit"]
     sheet.check_header(needed, COLUMNS | keys)
     sheet.choose_mark(["value"], mark)
     sheet.required("value")
     sheet.required("unit")
-    types = _types(sheet, catalogue, data_entry_type)
+    types = _types(sheet, catalogue, given)
     columns: dict[str, Any] = {
         "year": sheet.years(year),
         "data_entry_type": types,
@@ -57,15 +58,14 @@ def read_factors(
     return sheet.finish(columns)
 
 
-def _types(sheet: Sheet, catalogue: Catalogue, given: str | None) -> pa.Array:
+def _types(sheet: Sheet, catalogue: Catalogue, given: str) -> pa.Array:
     """The type of each row: the column's, or the one given for the whole file."""
     column = "data_entry_type"
-    if given is None:
+    if not given:
         return sheet.choice(column, list(catalogue.types), required=True)
-    name = catalogue.type(given).name
-    types = sheet.choice(column, list(catalogue.types), default=name)
-    other = pc.and_(pc.not_equal(types, name), pc.not_equal(types, ""))
-    sheet.flag(other, column, "other_type", f"is not {name}, the type that was given for the file")
+    types = sheet.choice(column, list(catalogue.types), default=given)
+    other = pc.and_(pc.not_equal(types, given), pc.not_equal(types, ""))
+    sheet.flag(other, column, "other_type", f"is not {given}, the type that was given for the file")
     return pc.if_else(other, "", types)  # what else is wrong in them is of no use
 
 

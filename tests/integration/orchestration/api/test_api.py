@@ -83,12 +83,12 @@ def test_job__unknown_id__is_not_found(api: Api, ledger: Ledger) -> None:
 
 def test_upload__same_file_twice__is_imported_once(api: Api, settings: Settings) -> None:
     first = api.upload(UNITS, kind="units", year="2025", name="tree.csv", by="ada")
-    assert first.status_code == 201, first.text
+    assert first.status_code == 202, first.text
     answered = first.json()
     assert (answered["file"], answered["rows"], answered["years"]) == ("tree.csv", 2, [2025])
     assert api.get(f"/sync/jobs/{answered['jobs'][0]}").json()["kind"] == "carbon.unit_sync"
     again = api.upload(UNITS, kind="units", year="2025", name="tree.csv")
-    assert (again.status_code, again.json()["known_already"]) == (200, True)
+    assert (again.status_code, again.json()["known_already"]) == (202, True)
     [kept] = open_carbon(settings).store.uploads.find()
     assert kept.uploaded_by == "api: ada"
 
@@ -101,18 +101,18 @@ def test_upload__bad_rows__lists_the_problems_and_changes_nothing(api: Api, sett
     assert {(p["line"], p["column"]) for p in answer.json()["problems"]} == {(3, "unit_id"), (3, "distance")}
     assert len(open_carbon(settings).store.uploads.find(accepted=True)) == 1
     taken = api.upload(wrong, kind="data", type="train", year="2025", accept_valid="true")
-    assert (taken.status_code, taken.json()["taken"]) == (201, 1)
+    assert (taken.status_code, taken.json()["taken"]) == (202, 1)
 
 
 def test_upload__most_rows_would_go__is_refused_without_replace(api: Api) -> None:
     three = b"unit_id,name\nA,a\nB,b\nC,c\n"
-    assert api.upload(three, kind="units", year="2025").status_code == 201
+    assert api.upload(three, kind="units", year="2025").status_code == 202
     one = b"unit_id,name\nA,a\n"
     refused = api.upload(one, kind="units", year="2025")
     assert (refused.status_code, refused.json()["code"]) == (409, "would_shrink")
     assert "replace=true" in refused.json()["remedy"]
     taken = api.upload(one, kind="units", year="2025", replace="true")
-    assert (taken.status_code, taken.json()["replaced"][0]["rows_before"]) == (201, 3)
+    assert (taken.status_code, taken.json()["replaced"][0]["rows_before"]) == (202, 3)
 
 
 def test_upload__locked_year__is_refused(api: Api, settings: Settings, ledger: Ledger) -> None:
@@ -151,7 +151,7 @@ def test_call__any_error__is_a_problem_with_a_remedy(api: Api, monkeypatch: pyte
     monkeypatch.setattr("orchestration.api.work._story", lambda *_: 1 / 0)
     # A redirect would lose an upload in a client that does not follow it.
     not_redirected = api.session.post(f"{api.address}/carbon/uploads/", timeout=30, allow_redirects=False)
-    wrong_method = api.get("/carbon/uploads")
+    wrong_method = api.get("/sync/dispatch")
     found = [(not_redirected, 404), (api.get("/nowhere"), 404), (wrong_method, 405)]
     found.append((api.get("/sync/jobs/1"), 500))
     for answer, status in found:
@@ -219,6 +219,6 @@ def test_upload__client_disconnects__logs_no_stack_trace(
     head = f"POST /carbon/uploads?kind=units&year=2025 HTTP/1.1\r\nHost: {host}\r\n"
     with socket.create_connection((host, int(port)), timeout=10) as caller:
         caller.sendall(f"{head}Authorization: Bearer {TOKEN}\r\nContent-Length: 1000\r\n\r\nunit_id".encode())
-    assert api.upload(UNITS, kind="units", year="2025").status_code == 201
+    assert api.upload(UNITS, kind="units", year="2025").status_code == 202
     assert not [record for record in caplog.records if record.exc_info]
     assert len(open_carbon(settings).store.uploads.find()) == 1

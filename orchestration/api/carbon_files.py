@@ -1,0 +1,132 @@
+"""Files over HTTP: the file is the body of a call, and what its caller says about it stands in the query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from fastapi import Depends, Query, Request, Response
+
+from domain.shared.error import InvalidInput
+from domain.shared.names import fault_of_name
+from orchestration.api.carbon_models import AcceptedFile, Foreseen, accepted
+from orchestration.api.carbon_service import Name, QueryYear, opened
+from orchestration.api.limits import body_limit
+from orchestration.settings import Settings
+from services.carbon.upload import upload
+from services.carbon.uploaded_file import LARGEST, File, FileKind
+from services.carbon.what_if import what_if
+
+_FILE_TYPES = ("text/csv", "application/vnd.apache.parquet", "application/octet-stream")
+_NO_FILE = ("multipart/", "application/json")
+EXAMPLES = {
+    "units": "unit_id,name,parent_id\nUNI,University,\nPHY,Physics,UNI\n",
+    "factors": "data_entry_type,country,value,unit,source\ntrain,CH,8,g/km,mobitool 3\n",
+    "data": "unit_id,distance,passengers,country\nPHY,1000,2,CH\n",
+}
+WRITE: dict[str, Any] = {
+    "status_code": 202,
+    "response_model": AcceptedFile,
+    "responses": {
+        200: {"model": Foreseen, "description": "With `what_if`: what it would change."},
+        409: {"description": "Its year is locked, or it has less than half of the rows that it replaces."},
+        415: {"description": "The body is a form or JSON: send the file itself."},
+        422: {"description": "The file is refused, `problems` names its lines; or a parameter is wrong."},
+    },
+}
+"""What the routes that take a file have in common."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a caller says about a file."""
+
+    year: int | None
+    name: str
+    institution: str
+    by: str
+    mark: Literal["point", "comma"] | None
+    accept_valid: bool
+    may_shrink: bool
+    what_if: bool
+
+    def file(self, kind: FileKind, content: bytes, data_entry_type: str | None) -> File:
+        return File(
+            kind=kind,
+            name=self.name or f"{kind}.csv",
+            content=content,
+            by=self.by,
+            institution=self.institution,
+            year=self.year,
+            data_entry_type=data_entry_type,
+            mark=self.mark,
+        )
+
+
+def said(
+    *,
+    year: Annotated[QueryYear, Query(description="The year, if the file does not name it.")] = None,
+    name: Annotated[Name, Query(description="The name of the file, for people.")] = None,
+    institution: Annotated[Name, Query(description="Whose units or data these are.")] = "main",
+    by: Annotated[Name, Query(description="Who uploads it; noted as `api: NAME`, and not verified.")] = None,
+    decimal: Annotated[
+        Literal["point", "comma"] | None, Query(description="If the numbers leave doubt.")
+    ] = None,
+    accept_valid: Annotated[
+        bool, Query(description="Import the good rows of a file that has others; else it is refused whole.")
+    ] = False,
+    replace: Annotated[
+        bool, Query(description="Replace a file even by one with less than half of its rows.")
+    ] = False,
+    what_if: Annotated[  # noqa: A002, RUF100
+        bool, Query(description="Answer 200 with what the file would change, and change nothing.")
+    ] = False,
+) -> Said:
+    if by and (fault := fault_of_name(by)):
+        raise InvalidInput(f"by is {fault}", reason_code="bad_name", remedy="by=anna")
+    who = f"api: {by}" if by else "api"
+    return Said(year, name or "", institution or "main", who, decimal, accept_valid, replace, what_if)
+
+
+async def content(request: Request) -> bytes:
+    """The body. A form would be read as a file with strange lines, so that it is refused by its type."""
+    given = request.headers.get("content-type", "").lower()
+    if given.startswith(_NO_FILE):
+        raise InvalidInput(
+            f"the body is {given.partition(';')[0]!r}, not a file",
+            reason_code="no_file",
+            remedy="send the CSV or Parquet file itself as the body: curl --data-binary @FILE",
+        )
+    return await request.body()
+
+
+Content = Annotated[bytes, Depends(content)]
+SaidOf = Annotated[Said, Depends(said)]
+QueryType = Annotated[
+    str | None,
+    Query(alias="type", description="The data entry type, if the file does not name it.", examples=["train"]),
+]
+
+
+def takes_file(kind: FileKind, *, required: bool = True) -> dict[str, Any]:
+    """Return `openapi_extra` of a route whose body is a file."""
+    media = {
+        name: {"schema": {"type": "string", "format": "binary"}}
+        | ({"example": EXAMPLES[kind]} if not i else {})
+        for i, name in enumerate(_FILE_TYPES)
+    }
+    body = {"description": f"A CSV or Parquet file of {kind}.", "required": required, "content": media}
+    return body_limit(LARGEST) | {"requestBody": body}
+
+
+def taken(settings: Settings, response: Response, file: File, said: Said) -> AcceptedFile | Response:
+    """Upload the file; or answer what it would change."""
+    with opened(settings, write=True) as carbon:
+        valid, may_shrink = said.accept_valid, said.may_shrink
+        if said.what_if:
+            found = what_if(carbon, file, accept_valid=valid, may_shrink=may_shrink).as_json()
+            content = Foreseen.model_validate(found).model_dump_json()
+            return Response(content, 200, media_type="application/json")
+        receipt = upload(carbon, file, accept_valid=valid, may_shrink=may_shrink)
+    response.headers["Location"] = f"/pipelines/{receipt.upload.pipeline_id}"
+    return accepted(receipt)

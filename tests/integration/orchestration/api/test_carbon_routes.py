@@ -1,0 +1,388 @@
+"""The carbon routes over a real socket: files come in, work follows, reports are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+import requests
+
+from assets.policies.tags import PIPELINE
+from orchestration.build import build_definitions
+from orchestration.cli.runner import runner
+from orchestration.environments import load_settings
+from tests.integration.orchestration.api.conftest import TOKEN, Api, serving
+from tests.integration.services.carbon.carbon_app import (
+    ELECTRICITY,
+    FACTORS,
+    TRAIN,
+    UNITS,
+    YEAR,
+    CarbonApp,
+    furnished_once,
+    running,
+)
+from tests.integration.services.market.market_app import quiet
+
+READ = "fedcba9876543210"
+NEWER = FACTORS.replace("8,g/km", "9,g/km")
+TRAIN_FACTORS = "country,value,unit\nCH,9,g/km\nworld,30,g/km\n"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("carbon_api") / "app"
+
+
+@pytest.fixture(scope="module")
+def furnished(place: Path) -> Path:
+    return furnished_once(place, "furnished", CarbonApp.furnish)
+
+
+@pytest.fixture
+def app(place: Path, furnished: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CarbonApp]:
+    """A year with its report; nothing is due."""
+    monkeypatch.setenv("PERENNIAL_API_TOKEN", TOKEN)
+    monkeypatch.setenv("PERENNIAL_API_READ_TOKEN", READ)
+    with running(place, furnished):
+        yield CarbonApp(place, monkeypatch)
+
+
+@pytest.fixture
+def api(app: CarbonApp) -> Iterator[Api]:
+    with serving(load_settings()) as api:
+        yield api
+
+
+def job(api: Api, number: int) -> dict[str, Any]:
+    found: dict[str, Any] = api.get(f"/sync/jobs/{number}").json()
+    return found
+
+
+def tonnes(api: Api, **given: str) -> float:
+    answer = api.session.get(f"{api.address}/carbon/reports/{YEAR}", params=given, timeout=30)
+    assert answer.status_code == 200, answer.text
+    return float(answer.json()["total_tonnes"])
+
+
+# Files
+
+
+def test_dispatch__entries__become_one_pipeline_up_to_the_report(api: Api, app: CarbonApp) -> None:
+    before = tonnes(api)
+    more = TRAIN + "PHY,5000,1,CH\n"
+    answer = api.post("/sync/dispatch", more.encode(), type="train", year=YEAR, name="more.csv", by="ada")
+    assert answer.status_code == 202, answer.text
+    found = answer.json()
+    assert (found["kind"], found["type"], found["rows"], found["known_already"]) == (
+        "data",
+        "train",
+        3,
+        False,
+    )
+    assert answer.headers["location"] == f"/pipelines/{found['pipeline_id']}"
+    assert found["replaced"][0]["rows_before"] == 2
+    assert (job(api, found["job_id"])["kind"], job(api, found["job_id"])["status"]) == (
+        "carbon.csv_ingest",
+        "queued",
+    )
+    assert app.settle() == []
+    story = api.get(f"/carbon/uploads/{found['upload_id']}").json()
+    assert (story["status"], story["uploaded_by"], story["failure"]) == ("SUCCESS", "api: ada", "")
+    assert story["phases"] == {"data": "SUCCESS", "emissions": "SUCCESS", "aggregation": "SUCCESS"}
+    assert tonnes(api) == pytest.approx(before + 5000 * 8 / 1e6)
+
+
+def test_dispatch__same_file_again__names_the_same_job_and_pipeline(api: Api, app: CarbonApp) -> None:
+    content = (TRAIN + "PHY,5000,1,CH\n").encode()
+    first = api.post("/sync/dispatch", content, type="train", year=YEAR).json()
+    again = api.post("/sync/dispatch", content, type="train", year=YEAR)
+    assert (again.status_code, again.json()["known_already"]) == (202, True)
+    assert app.settle() == []
+    later = api.post("/sync/dispatch", content, type="train", year=YEAR).json()
+    for name in ("job_id", "pipeline_id", "upload_id", "jobs"):
+        assert first[name] == again.json()[name] == later[name], name
+    assert app.due() == set()
+
+
+def test_dispatch__next_tick_of_the_sensor__starts_its_run(api: Api, app: CarbonApp) -> None:
+    content = (TRAIN + "PHY,5000,1,CH\n").encode()
+    found = api.post("/sync/dispatch", content, type="train", year=YEAR).json()
+    [request] = ticked()
+    assert request.partition_key == f"train|{YEAR}"
+    assert dg.AssetKey(["carbon", "data_entries"]) in (request.asset_selection or ())
+    assert found["pipeline_id"] in request.tags[PIPELINE]
+
+
+def test_recalculate__next_tick_of_the_sensor__starts_its_run(api: Api, app: CarbonApp) -> None:
+    found = api.post(f"/sync/recalculate-emissions/{YEAR}/travel").json()
+    [request] = ticked()
+    assert dg.AssetKey(["carbon", "data_entry_emissions"]) in (request.asset_selection or ())
+    assert found["pipeline_id"] in request.tags[PIPELINE]
+
+
+def ticked() -> list[dg.RunRequest]:
+    """The runs that one tick of carbon's real sensor requests."""
+    definitions = build_definitions(load_settings())
+    sensor = next(s for s in definitions.sensors or () if s.name == "carbon_recalculation_sensor")
+    assert isinstance(sensor, dg.SensorDefinition)
+    with (
+        runner(load_settings()) as run,
+        quiet(),
+        dg.build_sensor_context(
+            run.instance,
+            repository_def=definitions.get_repository_def(),
+            resources=dict(definitions.resources or {}),
+        ) as context,
+    ):
+        return list(sensor.evaluate_tick(context).run_requests or ())
+
+
+def test_factors__of_a_type__recalculate_that_type_in_the_same_pipeline(api: Api, app: CarbonApp) -> None:
+    before = tonnes(api)
+    found = api.post("/sync/factors/train", TRAIN_FACTORS.encode(), year=YEAR).json()
+    assert job(api, found["job_id"])["kind"] == "carbon.factor_ingest"
+    assert app.settle() == []
+    story = api.get(f"/carbon/uploads/{found['upload_id']}").json()
+    made = [job(api, number)["key"] for number in story["jobs"]]
+    assert f"data_entry_emissions:train|{YEAR}" in made
+    assert f"data_entry_emissions:electricity|{YEAR}" not in made
+    assert tonnes(api) == pytest.approx(before + 2000 * 1 / 1e6)
+
+
+def test_factors__row_of_another_type__is_refused_with_its_line(api: Api) -> None:
+    answer = api.post("/sync/factors/paper", NEWER.encode(), year=YEAR)
+    assert answer.status_code == 422
+    problems = answer.json()["problems"]
+    assert {(p["column"], p["code"]) for p in problems} == {("data_entry_type", "other_type")}
+    assert [p["line"] for p in problems] == [2, 3, 4, 5]
+
+
+def test_units__a_file__is_a_job_of_its_own(api: Api) -> None:
+    found = api.post("/sync/units", (UNITS + "BIO,Biology,SCI\n").encode(), year=YEAR)
+    assert found.status_code == 202, found.text
+    assert job(api, found.json()["job_id"])["kind"] == "carbon.unit_sync"
+
+
+def test_what_if__newer_factors__says_their_effect_and_changes_nothing(api: Api, app: CarbonApp) -> None:
+    answer = api.upload(NEWER.encode(), kind="factors", year=YEAR, what_if="true")
+    assert answer.status_code == 200, answer.text
+    assert [f["change"] for f in answer.json()["factors"]] == ["changed"]
+    [effect] = answer.json()["effects"]
+    assert (effect["data_entry_type"], effect["year"]) == ("train", int(YEAR))
+    assert app.due() == set()
+    assert api.get("/carbon/uploads?kind=factors").json()["total"] == 1
+
+
+def test_uploads__pages__are_newest_first_with_the_total(api: Api) -> None:
+    everything = api.get("/carbon/uploads").json()
+    assert (everything["total"], len(everything["items"])) == (5, 5)
+    ids = [one["upload_id"] for one in everything["items"]]
+    assert ids == sorted(ids, reverse=True)
+    second = api.get("/carbon/uploads?limit=2&offset=2").json()
+    assert [one["upload_id"] for one in second["items"]] == ids[2:4]
+    assert {one["type"] for one in api.get("/carbon/uploads?kind=data").json()["items"]} == {
+        "train",
+        "electricity",
+        "paper",
+    }
+    assert api.get("/carbon/uploads?year=2024").json() == {"total": 0, "items": []}
+    assert api.get("/carbon/uploads?accepted=false").json()["total"] == 0
+
+
+def test_upload__refused__is_listed_with_its_problems(api: Api) -> None:
+    answer = api.post("/sync/dispatch", (TRAIN + "XXX,-1,1,CH\n").encode(), type="train", year=YEAR)
+    assert answer.status_code == 422
+    assert answer.json()["problem_count"] == 2
+    [refused] = api.get("/carbon/uploads?accepted=false").json()["items"]
+    story = api.get(f"/carbon/uploads/{refused['upload_id']}").json()
+    assert (story["status"], story["accepted"]) == ("FAILED", False)
+    assert [p["line"] for p in story["problems"]] == [4, 4]
+
+
+# Recalculation
+
+
+def test_recalculate__a_type_twice__is_one_job(api: Api, app: CarbonApp) -> None:
+    first = api.post(f"/sync/recalculate-emissions/{YEAR}/train")
+    assert first.status_code == 202, first.text
+    again = api.post(f"/sync/recalculate-emissions/{YEAR}/train")
+    assert (first.json()["known_already"], again.json()["known_already"]) == (False, True)
+    assert first.json()["jobs"] == again.json()["jobs"]
+    assert first.json()["pipeline_id"] == again.json()["pipeline_id"]
+    assert app.settle() == []
+    assert job(api, first.json()["job_id"])["status"] == "completed"
+
+
+def test_recalculate__all__is_a_job_for_each_module(api: Api, app: CarbonApp) -> None:
+    found = api.post(f"/sync/recalculate-emissions/{YEAR}/all").json()
+    assert f"asked_modules:travel|{YEAR}" in {one["key"] for one in found["jobs"]}
+    assert {one["pipeline_id"] for one in found["jobs"]} == {found["pipeline_id"]}
+    assert app.settle() == []
+
+
+def test_stale_and_status__newer_factors__name_the_type_until_it_is_calculated(
+    api: Api, app: CarbonApp
+) -> None:
+    assert api.get("/factors/stale").json() == {"types": [], "years": []}
+    found = api.upload(NEWER.encode(), kind="factors", year=YEAR).json()
+    [year] = api.get("/factors/stale").json()["years"]
+    assert (year["year"], year["job_id"], year["job_status"]) == (int(YEAR), found["job_id"], "queued")
+    app.reconcile()
+    [part] = api.get("/factors/stale").json()["types"]
+    assert (part["data_entry_type"], part["module"], part["state"]) == ("train", "travel", "stale")
+    modules = {one["module"]: one["status"] for one in api.get("/recalculation-status").json()["modules"]}
+    assert modules == {"travel": "due", "buildings": "current", "purchases": "current"}
+    api.post(f"/sync/recalculate-emissions/{YEAR}/train")
+    [travel] = [m for m in api.get("/recalculation-status").json()["modules"] if m["module"] == "travel"]
+    assert (travel["status"], travel["recalculating"]) == ("recalculating", True)
+    assert app.settle() == []
+    assert api.get("/factors/stale").json() == {"types": [], "years": []}
+    assert api.get("/recalculation-status?year=2024").json() == {"modules": []}
+
+
+# Reports
+
+
+def test_report__by_format_or_accept__is_json_csv_or_a_page(api: Api, app: CarbonApp) -> None:
+    path = f"{api.address}/carbon/reports/{YEAR}"
+    for how in ({"params": {"format": "csv"}}, {"headers": {"Accept": "text/csv"}}):
+        answer = api.session.get(path, timeout=30, **how)  # type: ignore[arg-type]
+        assert answer.headers["content-type"].startswith("text/csv")
+        assert answer.text == app.run("report", YEAR, "--csv").out
+    for how in ({"params": {"format": "html"}}, {"headers": {"Accept": "text/html,*/*;q=0.8"}}):
+        answer = api.session.get(path, timeout=30, **how)  # type: ignore[arg-type]
+        assert answer.headers["content-type"].startswith("text/html")
+        assert answer.text.startswith("<!DOCTYPE html>")
+        assert "style-src 'unsafe-inline'" in answer.headers["content-security-policy"]
+    answer = api.session.get(path, timeout=30, headers={"Accept": "image/png"})
+    assert (answer.status_code, answer.json()["code"]) == (406, "not_acceptable")
+    assert api.session.get(path, timeout=30).json() == app.run("report", YEAR, "--json").json
+
+
+def test_report__unit_and_moment__are_those_of_the_command(api: Api, app: CarbonApp) -> None:
+    assert tonnes(api, unit="PHY") == app.run("report", YEAR, "--unit", "PHY", "--json").json["total_tonnes"]
+    unknown = api.get(f"/carbon/reports/{YEAR}?unit=NOPE")
+    assert (unknown.status_code, unknown.json()["code"]) == (422, "unknown_unit_id")
+    before = api.get(f"/carbon/reports/{YEAR}?as_of=2020-01-01")
+    assert (before.status_code, before.json()["code"]) == (404, "no_report")
+    assert api.get(f"/carbon/reports/{YEAR}?as_of=soon").status_code == 422
+
+
+# What is refused
+
+
+REFUSED: list[tuple[str, str, dict[str, str], int, str]] = [
+    ("POST", "/sync/factors/zeppelin", {"year": YEAR}, 422, "unknown_type"),
+    ("POST", f"/sync/recalculate-emissions/{YEAR}/zeppelin", {}, 422, "unknown_type"),
+    ("POST", f"/sync/recalculate-emissions/{YEAR}/plane", {}, 404, "no_entries"),
+    ("POST", "/sync/recalculate-emissions/1066/train", {}, 422, "invalid_request"),
+    ("POST", "/sync/recalculate-emissions/2049/train", {}, 422, "year_outside"),
+    ("POST", "/sync/dispatch", {"type": "zeppelin", "year": YEAR}, 422, "unknown_type"),
+    ("POST", "/sync/dispatch", {"type": "train"}, 422, "missing_column"),
+    ("POST", "/sync/dispatch", {"type": "train", "yaer": YEAR}, 422, "invalid_request"),
+    ("POST", "/sync/dispatch", {"type": "train", "year": "2049"}, 422, "no_units"),
+    ("GET", "/carbon/uploads/77", {}, 404, "unknown_upload"),
+    ("GET", "/carbon/uploads/x", {}, 422, "invalid_request"),
+    ("GET", "/carbon/uploads", {"limit": "0"}, 422, "invalid_request"),
+    ("GET", "/carbon/reports/2024", {}, 404, "no_report"),
+    ("GET", "/carbon/reports/soon", {}, 422, "invalid_request"),
+    ("GET", "/recalculation-status", {"year": "soon"}, 422, "invalid_request"),
+    ("GET", "/factors/stale", {"year": YEAR}, 422, "invalid_request"),
+]
+
+
+def test_call__wrong__names_the_fault_and_the_remedy_and_changes_nothing(api: Api, app: CarbonApp) -> None:
+    before = len(app.carbon.ledger.find(limit=None))
+    for method, path, given, status, code in REFUSED:
+        answer = api.session.request(
+            method, api.address + path, params=given, data=TRAIN.encode() if method == "POST" else b"",
+            timeout=30,
+        )  # fmt: skip
+        assert (answer.status_code, answer.json()["code"]) == (status, code), f"{path} {given} {answer.text}"
+        assert answer.json()["remedy"], path
+        assert answer.headers["content-type"] == "application/problem+json"
+    assert len(app.carbon.ledger.find(limit=None)) == before
+
+
+def test_body__a_form_or_json__is_refused_before_it_is_read_as_a_file(api: Api) -> None:
+    form = api.session.post(f"{api.address}/sync/units?year={YEAR}", files={"file": UNITS}, timeout=30)
+    document = api.session.post(f"{api.address}/sync/dispatch", json={"rows": []}, timeout=30)
+    for answer in (form, document):
+        assert (answer.status_code, answer.json()["code"]) == (415, "no_file")
+        assert "--data-binary" in answer.json()["remedy"]
+
+
+WRITES = [
+    ("/sync/dispatch?type=train&year=2025", TRAIN),
+    ("/sync/factors/train?year=2025", TRAIN_FACTORS),
+    ("/sync/units?year=2025", UNITS + "BIO,Biology,SCI\n"),
+    ("/carbon/uploads?kind=data&type=electricity&year=2025", ELECTRICITY + "PHY,1,kWh,\n"),
+    ("/sync/recalculate-emissions/2025/train", ""),
+]
+
+
+def test_write__locked_year__is_a_conflict(api: Api, app: CarbonApp) -> None:
+    assert app.run("lock", YEAR, "--reason", "published").code == 0
+    for path, body in WRITES[1:]:
+        answer = api.session.post(api.address + path, data=body.encode(), timeout=30)
+        assert (answer.status_code, answer.json()["code"]) == (409, "year_locked"), path
+        assert "unlock" in answer.json()["remedy"]
+
+
+def test_call__without_token_or_to_write_with_the_read_token__is_refused(api: Api, app: CarbonApp) -> None:
+    before = len(app.carbon.ledger.find(limit=None))
+    reads = ["/carbon/uploads", "/carbon/uploads/1", f"/carbon/reports/{YEAR}", "/factors/stale"]
+    reads += ["/recalculation-status", "/quality/status"]
+    for path, body in [*WRITES, *((path, None) for path in reads)]:
+        call = {"data": body.encode()} if body is not None else {}
+        method = "GET" if body is None else "POST"
+        answer = requests.request(method, api.address + path, timeout=30, **call)
+        assert (answer.status_code, answer.json()["code"]) == (401, "wrong_api_token"), path
+        reader = {"Authorization": f"Bearer {READ}"}
+        answer = requests.request(method, api.address + path, timeout=30, headers=reader, **call)
+        assert answer.status_code == (200 if body is None else 403), path
+    assert len(app.carbon.ledger.find(limit=None)) == before
+
+
+# Sources
+
+
+def test_quality__never_asked_source_and_failing_application__have_their_status(
+    app: CarbonApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERENNIAL_CARBON_APP_URL", "http://127.0.0.1:9/feed")
+    assert app.run("fetch").code == 1
+    with serving(load_settings()) as api:
+        found = api.get("/quality/status").json()
+    assert not found["healthy"]
+    by_name = {one["source"]: one for one in found["sources"]}
+    assert by_name["tushare.daily"]["status"] == "never_ingested"
+    assert (by_name["carbon.manual"]["domain"], by_name["carbon.manual"]["status"]) == ("carbon", "error")
+    assert by_name["carbon.manual"]["last_failure"]
+    assert by_name["carbon.manual"]["last_success"] is None
+
+
+def test_openapi__every_carbon_route__has_a_summary_an_example_and_its_statuses(api: Api) -> None:
+    paths = api.get("/openapi.json").json()
+    schemas = paths["components"]["schemas"]
+    mine = {
+        (method, path): route
+        for path, of in paths["paths"].items()
+        for method, route in of.items()
+        if "carbon" in route["tags"] or path == "/quality/status"
+    }
+    assert len(mine) == 11
+    for (method, path), route in mine.items():
+        assert route["summary"], path
+        for status, answer in route["responses"].items():
+            assert answer["description"], (path, status)
+        kept = route["responses"]["202" if method == "post" else "200"]["content"]["application/json"]
+        name = kept["schema"]["$ref"].rpartition("/")[2]
+        assert "example" in schemas[name], name
+        if "requestBody" in route:
+            assert json.dumps(route["requestBody"]["content"]["text/csv"]["example"])
