@@ -10,7 +10,7 @@ import orjson
 from domain.shared.error import InvalidInput
 from sandbox.clock import MovableClock, parse_moment
 from sandbox.endpoints import ENDPOINTS
-from sandbox.faults import KINDS, Fault
+from sandbox.faults import KINDS, SOURCES, Fault
 from sandbox.service import Answer, Service
 
 PREFIX = "/_sandbox/"
@@ -35,7 +35,7 @@ def _handle(
         case "GET " | "GET /_sandbox" | "GET /_sandbox/health":
             return {
                 "sandbox": "tushare",
-                "apis": sorted(ENDPOINTS),
+                "apis": sorted((*ENDPOINTS, *SOURCES)),
                 "now": clock().isoformat(),
                 "kinds": KINDS,
             }

@@ -25,7 +25,10 @@ from sandbox.market.market import Columns
 from sandbox.messages import Refusal
 from sandbox.query import Query
 
-HTTP_KINDS = {"http_429": 429, "http_500": 500, "http_502": 502, "http_503": 503}
+HTTP_KINDS = {
+    **{f"http_{status}": status for status in (401, 403, 404, 429)},
+    **{f"http_{status}": status for status in (500, 502, 503)},
+}
 BROKEN_KINDS = frozenset({"reset", "truncate", "html"})
 DATA_KINDS = frozenset({"empty_day", "partial_day", "revised_day", "duplicate_rows"})
 REFUSAL_KINDS = frozenset(
@@ -34,13 +37,23 @@ REFUSAL_KINDS = frozenset(
         *("bad_token", "no_permission", "no_permission_by_name"),
     }
 )
+REFERENCE_KINDS = frozenset(
+    {
+        *("half_page", "wrong_total", "duplicate_ids", "malformed", "xml_bomb"),
+        *("changed", "reformatted", "growing"),
+    }
+)
+"""What only the sources of references do."""
+SOURCES = ("atlas", "herald")
 ANY = "any"
 WAYS = (
     *("http_500", "http_503", "html", "truncate", "reset"),
     *("empty_day", "partial_day", "rate_limit"),
 )
 """How a call struck by `any` fails: one of these, drawn anew for every call."""
-KINDS = tuple(sorted({*HTTP_KINDS, *BROKEN_KINDS, *DATA_KINDS, *REFUSAL_KINDS, "stall", ANY}))
+KINDS = tuple(
+    sorted({*HTTP_KINDS, *BROKEN_KINDS, *DATA_KINDS, *REFUSAL_KINDS, *REFERENCE_KINDS, "stall", ANY})
+)
 
 EVERY_API = "*"
 _REVISED_SHARE = 0.05
@@ -72,11 +85,18 @@ class Fault:
             raise InvalidInput(
                 f"unknown kind of fault {self.kind!r}", remedy=f"use one of {', '.join(KINDS)}"
             )
-        if self.api != EVERY_API and self.api not in ENDPOINTS:
-            known = ", ".join(sorted(ENDPOINTS))
+        if self.api not in (EVERY_API, *ENDPOINTS, *SOURCES):
+            known = ", ".join(sorted((*ENDPOINTS, *SOURCES)))
             raise InvalidInput(
                 f"unknown api {self.api!r}", remedy=f"use one of {known}, or {EVERY_API} for all"
             )
+        if self.kind in REFERENCE_KINDS and self.api not in SOURCES:
+            raise InvalidInput(
+                f"{self.api} has no fault {self.kind}", remedy=f"use it of {' or '.join(SOURCES)}"
+            )
+        if self.kind in DATA_KINDS and self.api in SOURCES:
+            fitting = ", ".join(sorted(REFERENCE_KINDS))
+            raise InvalidInput(f"{self.api} has no fault {self.kind}", remedy=f"use one of {fitting}")
         if not (0.0 <= self.rate <= 1.0 and 0.0 <= self.keep <= 1.0 and self.seconds >= 0.0):
             raise InvalidInput(
                 "rate and keep must lie between 0 and 1 and seconds must not be negative",
@@ -106,7 +126,7 @@ class Fault:
 
     @property
     def changes_data(self) -> bool:
-        return self.kind in DATA_KINDS
+        return self.kind in DATA_KINDS or self.kind in REFERENCE_KINDS
 
     def touches(self, query: Query) -> bool:
         if self.api not in (EVERY_API, query.endpoint.name):

@@ -23,6 +23,7 @@ from sandbox.calls import Calls
 from sandbox.clock import MovableClock
 from sandbox.exchange import Exchange
 from sandbox.faults import Fault, Faults
+from sandbox.references import service as references
 from sandbox.service import Answer, Service
 
 log = logging.getLogger("sandbox")
@@ -55,7 +56,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(self.server.owner.service.answer(self.path, body))
 
     def do_GET(self) -> None:
-        self._without_body("GET")
+        if self.path.startswith(references.PREFIX):
+            self.server.owner.touched()
+            self._reply(self.server.owner.references.answer(self.path, dict(self.headers)))
+        else:
+            self._without_body("GET")
 
     def do_DELETE(self) -> None:
         self._without_body("DELETE")
@@ -178,6 +183,7 @@ class SandboxServer:
         self.faults = Faults(faults)
         self.exchange = exchange or Exchange()
         self.service = Service(self.exchange, self.clock, Gate(accounts, machine_clock), self.faults)
+        self.references = references.ReferenceService(self.clock, self.faults, self.service.calls)
         self.gzip = gzip
         self.stopping = threading.Event()
         self._lock = threading.Lock()

@@ -22,7 +22,7 @@ from sandbox.market import reference
 from sandbox.messages import Refusal
 from sandbox.query import Query, parse
 
-_HTML = (
+HTML = (
     "<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head>"
     "<body><center><h1>502 Bad Gateway</h1></center><hr><center>nginx</center></body></html>"
 )
@@ -173,7 +173,7 @@ def _spoiled(struck: tuple[Fault, ...], api: str) -> Answer | None:
         headers = {"Retry-After": "1"} if status in (429, 503) else {}
         return Answer(f"<html><body>{status}</body></html>".encode(), status, "text/html", headers)
     if last.kind == "html":
-        return Answer(_HTML.encode(), 200, "text/html; charset=utf-8")
+        return Answer(HTML.encode(), 200, "text/html; charset=utf-8")
     return None
 
 

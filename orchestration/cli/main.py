@@ -56,7 +56,7 @@ app = typer.Typer(
 )
 app.add_typer(work.app, name="work", help="The work ledger: what waits, runs, failed, and why.")
 app.add_typer(operations.pools_app, name="pools", help="Concurrency limits of the instance.")
-app.add_typer(sandbox.app, name="sandbox", help="The sandbox exchange, its faults, and broken days.")
+app.add_typer(sandbox.app, name="sandbox", help="The sandbox, its faults, and broken days.")
 app.command()(status)
 app.command("plan")(show_plan)
 app.command()(check)

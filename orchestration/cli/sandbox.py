@@ -1,4 +1,4 @@
-"""`perennial sandbox`: the sandbox of this home: its exchange, its faults, and broken days in the lake."""
+"""`perennial sandbox`: the sandbox of this home: its faults, and broken days in the lake."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_optio
 
 @app.command(context_settings=PASS_ON)
 def serve(context: typer.Context) -> None:
-    """Serve the sandbox exchange (see `python -m sandbox serve --help`)."""
+    """Serve the sandbox: a market, sources of references (see `python -m sandbox serve --help`)."""
     raise typer.Exit(_sandbox("serve", *context.args))
 
 

@@ -19,7 +19,7 @@ from sqlalchemy import column as sql_column
 
 from domain.shared.error import InvalidInput
 from resources.database.errors import driver_errors, is_missing, schema_mismatch
-from resources.database.schema import HEAD, VERSION_TABLE
+from resources.database.schema import BRANCHES, HEAD, VERSION_TABLE
 
 SQLITE_PATIENCE = 30
 """Seconds a SQLite transaction waits for its turn."""
@@ -136,9 +136,19 @@ def writing_unchecked(engine: Engine, prepare: Callable[[Any], None] | None = No
             yield connection
 
 
-def schema_version(connection: Connection) -> str | None:
+def schema_versions(connection: Connection) -> frozenset[str]:
+    """The newest migration that is there, and that of each optional branch."""
     versions = table(VERSION_TABLE, sql_column("version_num"))
-    return connection.execute(select(versions.c.version_num)).scalars().one_or_none()
+    return frozenset(connection.execute(select(versions.c.version_num)).scalars())
+
+
+def schema_version(connection: Connection) -> str | None:
+    return next(iter(schema_versions(connection).difference(BRANCHES.values())), None)
+
+
+def has_branch(connection: Connection, branch: str) -> bool:
+    """Whether the tables of an optional branch of the schema are there."""
+    return BRANCHES[branch] in schema_versions(connection)
 
 
 def forget_schema(engine: Engine) -> None:
@@ -148,16 +158,21 @@ def forget_schema(engine: Engine) -> None:
 
 def found_version(engine: Engine) -> str | None:
     """The version of the database's schema, None where there is none."""
+    return next(iter(found_versions(engine).difference(BRANCHES.values())), None)
+
+
+def found_versions(engine: Engine) -> frozenset[str]:
+    """The same with the versions of the optional branches."""
     database = engine.url.database
     if engine.dialect.name == "sqlite" and not (database and Path(database).exists()):
-        return None  # connecting would leave an empty file behind
+        return frozenset()  # connecting would leave an empty file behind
     try:
         with engine.connect() as connection, connection.begin():
-            return schema_version(connection)
+            return schema_versions(connection)
     except (exc.OperationalError, exc.ProgrammingError) as error:
         if not is_missing(error):
             raise
-        return None
+        return frozenset()
 
 
 def _check_schema(engine: Engine) -> None:

@@ -23,7 +23,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-HEAD = "0009"
+HEAD = "0010"
+BRANCHES = {"handoffs": "h001"}
+"""The optional branches of the schema, each with its newest migration. A person may take one away."""
 VERSION_TABLE = "ledger_version"
 """Not Alembic's default name: Dagster keeps its own `alembic_version`, often in the same database."""
 

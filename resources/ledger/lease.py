@@ -65,16 +65,17 @@ class LeaseOperations(LedgerContext):
         limit: int,
         *,
         tenants: Collection[str] | None = None,
+        keys: Collection[str] | None = None,
         heartbeat: bool = True,
     ) -> Lease:
         """Lease what is due of a pulled kind, at most `limit` keys; `lease.more(n)` leases further ones.
 
-        With `tenants`, only what is due of these.
+        With `tenants`, only what is due of these; with `keys`, at first only these.
         """
         found = self.kind_named(kind)
 
         def claim(claimant: Claimant) -> Claims:
-            rows = claim_due(self, found, claimant, limit, tenants=tenants)
+            rows = claim_due(self, found, claimant, limit, tenants=tenants, keys=keys)
             return Claims(held={row.key: row for row in rows})
 
         return Lease(self, found, holder, claim, None, heartbeat, tenants)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from io import BytesIO
 from typing import Any
 
 from domain.shared.error import InfrastructureError
@@ -60,7 +61,7 @@ class FeedReader:
         import feedparser
 
         feed = feedparser.parse(
-            body,
+            BytesIO(body),  # of bytes that are the name of a file or an address it would open that
             response_headers={"content-type": headers.get("Content-Type", "")},
             sanitize_html=False,
             resolve_relative_uris=False,
@@ -68,17 +69,17 @@ class FeedReader:
         fault = feed.get("bozo_exception")
         if feed.bozo and type(fault).__name__ not in _HARMLESS:
             return http.bad_body(path, f"the feed is not well-formed: {fault}")
-        if not feed.version:
+        if not feed.get("version"):
             return http.bad_body(path, "the answer is no RSS or Atom feed")
         entries: list[Any] = feed.entries
         return entries
 
     def _read(self, entries: list[Any], checkpoint: Checkpoint) -> Read:
         for number, entry in enumerate(entries, start=1):
-            yield self._reference(number, entry)
+            yield self._reference(number, dict(entry))  # feedparser's own makes up values of other keys
         return checkpoint
 
-    def _reference(self, number: int, entry: Any) -> ScrapedReference:
+    def _reference(self, number: int, entry: dict[str, Any]) -> ScrapedReference:
         link = entry.get("link") or None
         identity = link if self._options.id == "link" else entry.get("id") or link
         try:
@@ -95,7 +96,7 @@ class FeedReader:
         )
 
 
-def _payload(reference_id: str, entry: Any) -> dict[str, Any]:
+def _payload(reference_id: str, entry: dict[str, Any]) -> dict[str, Any]:
     """Return what the entry says, as it came; without what feedparser made of it."""
     payload: dict[str, Any] = {name: entry[name] for name in _KEPT if entry.get(name)}
     payload["id"] = reference_id
@@ -103,6 +104,10 @@ def _payload(reference_id: str, entry: Any) -> dict[str, Any]:
         payload["content"] = contents
     if tags := [tag["term"] for tag in entry.get("tags", ()) if tag.get("term")]:
         payload["tags"] = tags
-    if files := [file["href"] for file in entry.get("enclosures", ()) if file.get("href")]:
+    if files := [link["href"] for link in entry.get("links", ()) if _is_file(link)]:
         payload["enclosures"] = files
     return payload
+
+
+def _is_file(link: Any) -> bool:
+    return link.get("rel") == "enclosure" and bool(link.get("href"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 
 from services.references.sources import NONE, SANDBOX, checked_place, checked_tokens
 from services.setting_types import Duration
@@ -29,3 +29,12 @@ class ReferencesSettings(StorageSettings):
     """Bearer tokens of sources, as `source=token` separated by commas."""
     references_every: Duration = setting(timedelta(hours=1), example="15m")
     """How often a source is scraped that says nothing else in the sources file."""
+    references_handoff_attempts: Annotated[int, Field(ge=1, le=20)] = setting(3, example="5")
+    """Attempts at handing one content to ingestion while errors are transient."""
+    references_handoff_backoff_seconds: Annotated[float, Field(ge=0, le=60, allow_inf_nan=False)] = setting(
+        0.0, example="5"
+    )
+    """Seconds before the second attempt at a hand-off; doubled for each further one, at most 60. With 0 the
+    attempts follow one another at once."""
+    references_ingest: str = setting("", shown="the one that ships", example="my_package.cleaning:ingest")
+    """The function that makes a document of a reference, as `module:function`."""

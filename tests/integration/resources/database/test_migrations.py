@@ -17,11 +17,16 @@ from domain.shared.error import InvalidInput
 from domain.shared.work import WorkRequest
 from resources.database.engine import forget_schema, open_engine, reading
 from resources.database.migrate import alembic_config, downgrade, migrate
-from resources.database.schema import HEAD, VERSION_TABLE, metadata
+from resources.database.schema import BRANCHES, HEAD, VERSION_TABLE, metadata
 from resources.ledger.client import Ledger
 from resources.ledger.provenance import PartitionRecord
 
-for module in ("resources.ledger.schema", "resources.tushare.pace", "services.carbon.store"):
+for module in (
+    "resources.ledger.schema",
+    "resources.tushare.pace",
+    "services.carbon.store",
+    "services.references.store",
+):
     import_module(module)  # the tables it defines
 
 
@@ -59,7 +64,12 @@ def shape(engine: Engine) -> dict[str, object]:
             )
         rows = connection.execute(text(query), {"version": VERSION_TABLE})
         # Spaces and quotes aside: a column that was added later has others before its comma.
-        return {name: "".join(definition.replace('"', "").split()) for name, definition in rows if definition}
+        return {
+            name: "".join(definition.replace('"', "").split())
+            for name, definition in rows
+            # A view is no table of the metadata.
+            if definition and not name.startswith("ingestion_jobs")
+        }
 
 
 def test_migrate__empty_database__builds_what_the_metadata_says_and_downgrade_leaves_nothing(engine: Engine):
@@ -99,7 +109,9 @@ def test_migrate__home_of_0005__keeps_its_rows_in_new_words(engine: Engine):
 def test_migrate__too_old_or_newer_schema__is_refused(engine: Engine, version: str):
     migrate(engine)
     with engine.begin() as connection:
-        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '{version}'"))
+        connection.execute(
+            text(f"UPDATE {VERSION_TABLE} SET version_num = '{version}' WHERE version_num = '{HEAD}'")
+        )
     forget_schema(engine)
     for action in (read, migrate):
         with pytest.raises(InvalidInput) as refusal:
@@ -107,10 +119,11 @@ def test_migrate__too_old_or_newer_schema__is_refused(engine: Engine, version: s
         assert refusal.value.reason_code == "ledger_schema"
 
 
-def test_head__is_the_newest_migration():
+def test_heads__are_the_newest_migrations():
     from alembic.script import ScriptDirectory
 
-    assert ScriptDirectory.from_config(alembic_config()).get_current_head() == HEAD
+    heads = ScriptDirectory.from_config(alembic_config()).get_heads()
+    assert set(heads) == {HEAD, *BRANCHES.values()}
 
 
 def test_migrate__many_processes_at_once__builds_it_once(database_url: str):

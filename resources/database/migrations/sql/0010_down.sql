@@ -1,0 +1,2 @@
+DROP TABLE source_state;
+DROP TABLE scrape_run;

@@ -1,0 +1,3 @@
+DROP VIEW ingestion_jobs;
+DROP TABLE handoff_scrape;
+DROP TABLE ingestion_handoffs;

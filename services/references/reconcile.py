@@ -1,0 +1,41 @@
+"""What the references bring to a reconcile pass: their plan, what is missing, and what is pulled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from domain.references.jobs import HANDOFF, HANDOFFS, INGEST, SCRAPE
+from domain.references.plan import Observed
+from domain.references.tables import DOCUMENTS, REFERENCES
+from domain.shared.verdict import Plan
+from resources.ledger.client import Ledger
+from services.reconcile import Pull, Reconciler
+from services.references.missing import queue_missing
+from services.references.service import ReferencesService
+
+
+@dataclass(frozen=True)
+class ReferencesReconciler(Reconciler):
+    references: ReferencesService
+    name: str = "references"
+    namespace: str = REFERENCES.namespace
+    kinds: tuple[str, ...] = (SCRAPE,)
+
+    @property
+    def pulls(self) -> Sequence[Pull]:
+        jobs = Pull(INGEST, DOCUMENTS.table, tuple(self.references.scrapers))
+        if not self.references.store.handoffs.available:
+            return (jobs,)
+        return (Pull(HANDOFF, HANDOFFS), jobs)
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.references.ledger
+
+    def observe(self) -> Observed:
+        seen = self.references.observe()
+        return self.references.observe() if queue_missing(self.references, seen) else seen
+
+    def plan_of(self, seen: Observed, refused: Collection[str]) -> Plan:  # noqa: ARG002
+        return self.references.plan_of(seen)
