@@ -68,6 +68,13 @@ class Queries(LedgerContext):
             query = query.limit(limit)
         return self._rows(query)
 
+    def of_keys(self, kind: str, keys: Collection[str]) -> list[Work]:
+        """Every generation of these keys that is kept, oldest first."""
+        query = select_work().where(work.c.kind == kind)
+        with reading(self.engine) as connection:
+            found = list(map(as_work, rows_in(connection, query, work.c.key, keys)))
+        return sorted(found, key=lambda row: row.id)
+
     def running(self) -> list[Work]:
         return self._rows(select_work().where(is_running()).order_by(work.c.id))
 

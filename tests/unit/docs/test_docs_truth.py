@@ -229,6 +229,7 @@ NOT_MET = {
     *("formula", "control_character"),
     *("unknown_pipeline", "unit_taken", "no_entries", "unknown_branch"),
     *("unknown_upload", "no_file", "not_acceptable"),
+    *("unknown_reference", "invalid_filter"),
 }
 """What a person does not meet in `status`: answers to a command, and steps of a history."""
 
