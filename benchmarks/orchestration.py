@@ -90,7 +90,9 @@ def queue() -> dict[str, float]:
 
     waits, starts = [], []
     with tempfile.TemporaryDirectory() as folder:
-        settings = make_settings(home=Path(folder) / "home", ui_port=free_port(), sandbox_port=free_port())
+        settings = make_settings(
+            home=Path(folder) / "home", ui_port=free_port(), sandbox_port=free_port(), api_port=0
+        )
         up = Running(settings)
         up.start()
         try:

@@ -17,6 +17,7 @@ from orchestration.domain import Domain
 from orchestration.health import is_fresh
 from orchestration.library_errors import typed_error
 from orchestration.platform import (
+    api_address,
     folders,
     full_folders,
     is_up,
@@ -24,6 +25,7 @@ from orchestration.platform import (
     observe_platform,
     reference_time,
     require_space,
+    serves_api,
     ui_address,
 )
 from orchestration.services import open_lake, open_ledger
@@ -98,13 +100,19 @@ def _folders(settings: Settings) -> str:
 
 
 def _ports(settings: Settings) -> str:
+    ports = [(settings.ui_host, settings.ui_port, ui_address(settings))]
+    if settings.api_port:
+        ports.append((settings.api_host, settings.api_port, api_address(settings)))
     if is_up(settings):
-        return f"`perennial up` runs: {settings.ui_host}:{settings.ui_port}"
-    if listens(settings.ui_host, settings.ui_port):
-        raise PerennialError(
-            f"another program listens at {ui_address(settings)}", remedy=actions(SHARED)["port_in_use"]
-        )
-    return f"{settings.ui_port} is free"
+        return f"`perennial up` runs: {', '.join(f'{host}:{port}' for host, port, _ in ports)}"
+    for host, port, address in ports:
+        if listens(host, port):
+            if address == api_address(settings) and serves_api(host, port):
+                return f"`perennial api` runs at {address}; `perennial up` wants another one, or 0"
+            raise PerennialError(
+                f"another program listens at {address}", remedy=actions(SHARED)["port_in_use"]
+            )
+    return f"{', '.join(str(port) for _, port, _ in ports)} {'is' if len(ports) == 1 else 'are'} free"
 
 
 def _clock(settings: Settings) -> str | None:

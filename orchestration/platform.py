@@ -8,9 +8,10 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import datetime
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 from domain.shared.clock import machine_clock
@@ -124,9 +125,23 @@ def ui_address(settings: Settings) -> str:
     return f"{settings.ui_host}:{settings.ui_port} (PERENNIAL_UI_PORT)"
 
 
+def api_address(settings: Settings) -> str:
+    return f"{settings.api_host}:{settings.api_port} (PERENNIAL_API_PORT)"
+
+
 def listens(host: str, port: int) -> bool:
     with suppress(OSError), socket.create_connection((reachable(host), port), timeout=1):
         return True
+    return False
+
+
+def serves_api(host: str, port: int) -> bool:
+    """Whether an HTTP API of a Perennial answers there."""
+    with suppress(OSError, HTTPException):
+        connection = HTTPConnection(reachable(host), port, timeout=1)
+        with closing(connection):
+            connection.request("GET", "/healthz")
+            return connection.getresponse().read(100) == b'{"status":"alive"}'
     return False
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import PrivateAttr, SecretStr, field_validator
 
 from orchestration.registry import MODULES, find_domain
-from services.setting_types import AbsolutePath, CommaSeparated, Port, Seconds, UpperCase
+from services.setting_types import AbsolutePath, CommaSeparated, Port, PortOrNone, Seconds, UpperCase
 from services.settings import StorageSettings, setting
 
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
@@ -32,12 +32,12 @@ class Settings(StorageSettings):
     """The domains that are on. Of a domain that is off nothing is fetched, observed or reported."""
     ui_host: str = setting("127.0.0.1", example="192.168.1.10")
     """Address the Dagster UI listens on. It has no login: open it to others only behind a proxy that has."""
-    ui_port: Port = setting(3000, example="3001")
+    ui_port: Port = setting(3000, example="8000")
     """Port of the Dagster UI."""
     api_host: str = setting("127.0.0.1", example="192.168.1.10")
-    """Address `perennial api` listens on. Another one needs a token."""
-    api_port: Port = setting(3001, example="8080")
-    """Port of `perennial api`."""
+    """Address the HTTP API listens on. Another one needs a token."""
+    api_port: PortOrNone = setting(3001, example="8080")
+    """Port of the HTTP API of `perennial up` and `perennial api`; with 0 `perennial up` serves none."""
     api_token: SecretStr = setting(
         SecretStr(""), shown="none: every caller that reaches it may use it", example="0123456789abcdef"
     )
@@ -74,6 +74,10 @@ class Settings(StorageSettings):
         if not chosen or not chosen.issubset(MODULES):
             raise ValueError(f"one or more of {', '.join(MODULES)}, separated by commas")
         return tuple(name for name in MODULES if name in chosen)
+
+    @property
+    def api_has_token(self) -> bool:
+        return bool(self.api_token) or bool(self.api_read_token)
 
     @classmethod
     def read(cls, text: Mapping[str, str]) -> Self:

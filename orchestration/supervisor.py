@@ -43,6 +43,8 @@ class Command:
     name: str
     argv: Sequence[str]
     noise: re.Pattern[str] | None = None
+    routine: re.Pattern[str] | None = None
+    """Lines for the log only, not for the terminal."""
 
 
 class AlreadyRunning(PerennialError):
@@ -83,7 +85,7 @@ class Child:
     ) -> None:
         self.name, self.log, self.process = command.name, log, process
         self._silent = silent
-        self._noise = command.noise
+        self._noise, self._routine = command.noise, command.routine
         self._reader = threading.Thread(target=self._relay, args=(process.stdout,), daemon=True)
         self._reader.start()
 
@@ -103,7 +105,7 @@ class Child:
                 text = _COLOUR.sub("", line.rstrip("\n"))
                 if self._noise is None or not self._noise.search(text):
                     log.emit(LogRecord(self.name, 0, "", 0, text, None, None))
-                    if not self._silent():
+                    if not self._silent() and not (self._routine and self._routine.search(text)):
                         say(f"{self.name:<10} | {text}")
 
 

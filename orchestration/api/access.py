@@ -42,7 +42,7 @@ class Access:
 
 def admit(settings: Settings, method: str, headers: Mapping[str, str]) -> None:
     """Raise if this call may not be answered."""
-    if not has_token(settings):
+    if not settings.api_has_token:
         _require_this_machine(settings, headers)
         return
     given = headers.get("authorization", "").encode()
@@ -59,10 +59,6 @@ def admit(settings: Settings, method: str, headers: Mapping[str, str]) -> None:
             reason_code="scope_missing",
             remedy="send the token of PERENNIAL_API_TOKEN",
         )
-
-
-def has_token(settings: Settings) -> bool:
-    return bool(settings.api_token) or bool(settings.api_read_token)
 
 
 def _is(given: bytes, token: SecretStr) -> bool:

@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from domain.shared.error import PerennialError
 from orchestration.api import health, metrics, pipelines, quality, stream, work
-from orchestration.api.access import Access, has_token
+from orchestration.api.access import Access
 from orchestration.api.description import describe, operation_id
 from orchestration.api.frame import Frame, cleaner
 from orchestration.api.limits import Limits
@@ -52,7 +52,7 @@ def build_app(settings: Settings) -> FastAPI:
         version=version("perennial"),
         openapi_tags=TAGS,
     )
-    describe(app, needs_token=has_token(settings))
+    describe(app, needs_token=settings.api_has_token)
     clean = cleaner(settings)
     # The last one added is the outermost.
     app.add_middleware(Access, settings=settings)

@@ -24,9 +24,7 @@ def serve(settings: Settings) -> None:
 
 def require_token(settings: Settings) -> None:
     """Raise if everybody on the network could call."""
-    from orchestration.api.access import has_token
-
-    if not has_token(settings) and not is_loopback(settings.api_host):
+    if not settings.api_has_token and not is_loopback(settings.api_host):
         raise InvalidInput(
             f"the API on {settings.api_host} has no token; everybody who reaches it could upload",
             reason_code="no_api_token",
@@ -36,7 +34,8 @@ def require_token(settings: Settings) -> None:
 
 def listening(host: str, port: int) -> socket.socket:
     try:
-        return socket.create_server((host, port))
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
     except OSError as error:
         raise InvalidInput(
             f"cannot listen on {host}:{port}: {error.strerror or error}",

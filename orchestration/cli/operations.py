@@ -20,7 +20,7 @@ pools_app = typer.Typer(no_args_is_help=True)
 
 
 def up() -> None:
-    """UI, daemon and sandbox in the foreground, sensors and schedules on. Ctrl-C stops everything."""
+    """UI, daemon, HTTP API and sandbox in the foreground, sensors on. Ctrl-C stops everything."""
     from orchestration.cli.up import run_up
 
     settings = load_settings()
@@ -59,7 +59,7 @@ def end_stopped_runs(settings: Settings) -> None:
 
 
 def api() -> None:
-    """HTTP for programs, in the foreground: read work items, recover them, upload files."""
+    """The HTTP API alone, in the foreground; `up` serves it too. GET /openapi.json describes it."""
     from orchestration.api.serve import serve
 
     serve(load_settings())

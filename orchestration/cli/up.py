@@ -1,4 +1,4 @@
-"""`perennial up`: the whole product in the foreground, until Ctrl-C.
+"""`perennial up`: the whole product in the foreground, until Ctrl-C: UI, daemon, HTTP API, sandbox.
 
 UI and daemon share one code server: the code is imported once, and both see the same.
 """
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from domain.shared.error import PerennialError
+from orchestration.api.serve import require_token
 from orchestration.domain import Sandbox
 from orchestration.environments import child_environment
 from orchestration.instance import LOCATION, MODULE, dagster_home, write_yaml
@@ -28,6 +29,8 @@ _ROUTINE = re.compile(
     r"checking tag |Creating new run for |Launching run for |Collected \d+ runs for monitoring|Checking run )"
 )
 """Lines of the daemon that repeat every few seconds, or announce what the next line reports."""
+_CALLS = re.compile(r" INFO perennial\.api: ")
+"""Lines of the HTTP API, one for each call."""
 
 
 def run_up(
@@ -46,6 +49,7 @@ def run_up(
         if end_left_over(children):
             say("ended the processes of an earlier perennial up that was killed")
         require_ports(settings, [one.port for one in sandboxes if one.port])
+        require_token(settings)
         dagster_home(settings)
         before_start()
         environment = child_environment(settings) | {
@@ -76,9 +80,13 @@ def _supervise(supervisor: Supervisor, settings: Settings, sandboxes: Sequence[S
         if supervisor.wait_until(lambda: listens(_LOOPBACK, port)):
             supervisor.start(ui_command(settings, workspace))
             supervisor.start(daemon_command(settings, workspace))
-            host = reachable(settings.ui_host)
-            if supervisor.wait_until(lambda: listens(host, settings.ui_port)):
-                say(f"Perennial is up: {ui_url(settings)} (Ctrl-C stops it)")
+            served = [(settings.ui_host, settings.ui_port)]
+            if settings.api_port:
+                supervisor.start(api_command())
+                served.append((settings.api_host, settings.api_port))
+            if supervisor.wait_until(lambda: all(listens(host, port) for host, port in served)):
+                api = f", HTTP API: {url(*served[1])}" if settings.api_port else ""
+                say(f"Perennial is up: {ui_url(settings)}{api} (Ctrl-C stops it)")
                 supervisor.wait_until(lambda: False)
         if dead := supervisor.dead():
             say(
@@ -115,6 +123,10 @@ def daemon_command(settings: Settings, workspace: Path) -> Command:
     return Command("daemon", [*argv, *_logging(settings)], noise)
 
 
+def api_command() -> Command:
+    return Command("api", [sys.executable, "-m", "orchestration.cli", "api"], routine=_CALLS)
+
+
 def _logging(settings: Settings) -> list[str]:
     return ["--log-level", settings.log_level.lower()]
 
@@ -122,6 +134,8 @@ def _logging(settings: Settings) -> list[str]:
 def require_ports(settings: Settings, sandbox_ports: Sequence[int]) -> None:
     """Raise if an address cannot be listened on, with a line for each."""
     wanted = [("PERENNIAL_UI_PORT", settings.ui_host, settings.ui_port)]
+    if settings.api_port:
+        wanted.append(("PERENNIAL_API_PORT", settings.api_host, settings.api_port))
     wanted += [("PERENNIAL_SANDBOX_PORT", _LOOPBACK, port) for port in sandbox_ports]
     problems = []
     for variable, host, port in wanted:
@@ -146,5 +160,9 @@ def free_port() -> int:
 
 
 def ui_url(settings: Settings) -> str:
-    host = reachable(settings.ui_host)
-    return f"http://{f'[{host}]' if ':' in host else host}:{settings.ui_port}"
+    return url(settings.ui_host, settings.ui_port)
+
+
+def url(host: str, port: int) -> str:
+    host = reachable(host)
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"

@@ -111,7 +111,7 @@ class _Up:
 @contextmanager
 def _started(base: Baseline, found: Findings, checks: MarketChecks) -> Iterator[_Up]:
     """`up` on an empty home; in the end none of its processes is left."""
-    ports: dict[str, Any] = {"ui_port": free_port(), "sandbox_port": free_port()}
+    ports: dict[str, Any] = {"ui_port": free_port(), "sandbox_port": free_port(), "api_port": free_port()}
     with Home.opened(base.folder / "up", now=None, **SETTINGS, **ports) as home:
         up = _Up(home, found, checks)
         try:

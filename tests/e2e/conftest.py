@@ -44,6 +44,7 @@ def first_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         home=home,
         ui_port=free_port(),
         sandbox_port=free_port(),
+        api_port=free_port(),
         gap_window_days=_window(now.date()),
         daily_at=tick.time(),
         tushare_retry_delays=(1.0, 1.0),

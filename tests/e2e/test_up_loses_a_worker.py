@@ -47,7 +47,9 @@ def test_up__run_is_killed__ends_it_and_heals_its_day(up: Running):
 
 
 def test_up__daemon_is_killed__stops_everything_and_names_its_log(tmp_path: Path):
-    settings = make_settings(home=tmp_path / "home", ui_port=free_port(), sandbox_port=free_port())
+    settings = make_settings(
+        home=tmp_path / "home", ui_port=free_port(), sandbox_port=free_port(), api_port=0
+    )
     running = Running(settings)
     running.start()
     daemon = next(pid for pid in started_by_up(settings.home) if "dagster._daemon" in command_line(pid))
@@ -60,7 +62,9 @@ def test_up__daemon_is_killed__stops_everything_and_names_its_log(tmp_path: Path
 
 
 def test_up__earlier_one_was_killed__ends_its_processes_and_starts(tmp_path: Path):
-    settings = make_settings(home=tmp_path / "home", ui_port=free_port(), sandbox_port=free_port())
+    settings = make_settings(
+        home=tmp_path / "home", ui_port=free_port(), sandbox_port=free_port(), api_port=0
+    )
     killed, again = Running(settings), Running(settings)
     killed.start()
     killed.process.kill()

@@ -9,10 +9,12 @@ import pytest
 
 from domain.shared.error import PerennialError
 from orchestration.cli.up import (
+    api_command,
     code_command,
     daemon_command,
     free_port,
     reachable,
+    require_ports,
     run_up,
     sandbox_command,
     ui_command,
@@ -30,11 +32,12 @@ def busy_port() -> Iterator[int]:
 
 
 def test_run_up__ports_in_use__names_each_setting_before_anything_starts(tmp_path: Path, busy_port: int):
-    settings = make_settings(home=tmp_path, ui_port=busy_port, sandbox_port=busy_port)
+    settings = make_settings(home=tmp_path, ui_port=busy_port, api_port=busy_port, sandbox_port=busy_port)
     with pytest.raises(PerennialError) as caught:
         run_up(settings, before_start=lambda: pytest.fail("started"))
     assert caught.value.reason_code == "port_in_use"
     assert f"PERENNIAL_UI_PORT: 127.0.0.1:{busy_port}: the port is in use" in caught.value.message
+    assert f"PERENNIAL_API_PORT: 127.0.0.1:{busy_port}: the port is in use" in caught.value.message
     assert f"PERENNIAL_SANDBOX_PORT: 127.0.0.1:{busy_port}: the port is in use" in caught.value.message
     assert not (tmp_path / "logs").exists()
 
@@ -54,6 +57,19 @@ def test_run_up__address_of_another_machine__is_refused(tmp_path: Path):
     assert "PERENNIAL_UI_HOST" in caught.value.remedy
 
 
+def test_run_up__api_for_everybody_without_a_token__is_refused(tmp_path: Path):
+    settings = make_settings(
+        home=tmp_path, ui_port=free_port(), sandbox_port=free_port(), api_port=free_port(), api_host="0.0.0.0"
+    )
+    with pytest.raises(PerennialError) as caught:
+        run_up(settings, before_start=lambda: pytest.fail("started"))
+    assert caught.value.reason_code == "no_api_token"
+
+
+def test_require_ports__api_is_off__does_not_need_its_port(tmp_path: Path):
+    require_ports(make_settings(home=tmp_path, ui_port=free_port(), api_port=0), [])
+
+
 def test_run_up__another_one_runs__names_its_process(tmp_path: Path):
     with only_one(tmp_path / "up.lock"), pytest.raises(AlreadyRunning, match=str(os.getpid())):
         run_up(make_settings(home=tmp_path))
@@ -66,6 +82,7 @@ def test_commands__secrets_set__have_none_of_them(tmp_path: Path):
         database_url="postgresql+psycopg2://u:s3cret@h/d",
         market_start="2015-01-01",
         tushare_token="t0ken",
+        api_token="t0ken-of-the-api",
     )
     workspace = tmp_path / "workspace.yaml"
     commands = [
@@ -73,6 +90,7 @@ def test_commands__secrets_set__have_none_of_them(tmp_path: Path):
         code_command(1, settings),
         ui_command(settings, workspace),
         daemon_command(settings, workspace),
+        api_command(),
     ]
     words = [word for command in commands for word in command.argv]
     assert not [word for word in words if "s3cret" in word or "t0ken" in word]
