@@ -100,9 +100,10 @@ def enqueue_handoffs(service: ReferencesService, handoffs: Iterable[Handoff], *p
     """Make sure that there is work for each of these that is not final."""
     waiting = {handoff_key(one.id): one for one in handoffs if not one.final}
     report = service.ledger.enqueue([_work_request(one, pipelines) for one in waiting.values()])
-    # Given up after many deaths, or cancelled by a person.
-    refused_rows = {waiting[row.key].id: given_up(row.id, row.status) for row in report.refused}
-    service.store.handoffs.end(refused_rows, {waiting[row.key].id: row.id for row in report.refused})
+    if report.refused:  # given up after many deaths, or cancelled by a person
+        works = {waiting[row.key].id: row for row in report.refused}
+        ended = {number: given_up(row.id, row.status) for number, row in works.items()}
+        service.store.handoffs.end(ended, {number: row.id for number, row in works.items()})
 
 
 def _work_request(handoff: Handoff, pipelines: Sequence[str]) -> WorkRequest:

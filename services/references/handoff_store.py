@@ -119,6 +119,8 @@ class HandoffStore:
         Of content that is handed over already nothing changes, unless it comes back after other content, or
         failed of what time may heal: then it is queued again.
         """
+        if not contents:
+            return []
         now, table = self.clock(), ingestion_handoffs.c
         insert = insert_into(ingestion_handoffs, self.engine)
         came_back = table.scrape_run_id < insert.excluded.scrape_run_id

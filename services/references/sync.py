@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -113,6 +112,8 @@ class _Sync:
 
     def take(self, batch: Sequence[ScrapedReference]) -> None:
         """Store what changed of a batch, and hand over what lacks a hand-off."""
+        if not batch:
+            return
         met, stored_by = self._beside_stored(self._rows(batch))
         new, same = pc.is_null(met["stored_hash"]), pc.equal(met["stored_hash"], met["payload_hash"])
         same = pc.fill_null(same, fill_value=False)
@@ -214,6 +215,15 @@ def _row(one: ScrapedReference, source: str) -> dict[str, Any]:
 
 
 def _batches(references: Iterable[ScrapedReference]) -> Iterator[list[ScrapedReference]]:
-    remaining = iter(references)
-    while batch := list(islice(remaining, BATCH)):
+    """The references in batches; if the source fails half-way, first what came before."""
+    batch: list[ScrapedReference] = []
+    try:
+        for one in references:
+            batch.append(one)
+            if len(batch) == BATCH:
+                yield batch
+                batch = []
+    except Exception:
         yield batch
+        raise
+    yield batch
