@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from orchestration.settings import Settings
 
 pools_app = typer.Typer(no_args_is_help=True)
+_DOWN = "Delete the tables of an optional branch (handoffs) and their history; they stay away."
 
 
 def up() -> None:
@@ -84,14 +85,29 @@ def doctor(json: Json = False) -> None:
     raise typer.Exit(0 if all(f.ok for f in found) else 1)
 
 
-def migrate(json: Json = False) -> None:
+def migrate(
+    down: Annotated[str, typer.Option(metavar="BRANCH", help=_DOWN)] = "",
+    up: Annotated[str, typer.Option(metavar="BRANCH", help="Bring such tables back, empty.")] = "",
+    json: Json = False,
+) -> None:
     """Bring the work ledger's schema to this program's; `up` and every command that writes do it too."""
     from orchestration.services import open_ledger
     from resources.database.errors import location
+    from resources.database.migrate import branches, bring_branch_back, take_branch_away
 
-    ledger = open_ledger(load_settings(), write=True)
-    where = location(ledger.engine)
-    document({"ledger": where, "migrated": True}) if json else answer(f"the ledger at {where} is current")
+    engine = open_ledger(load_settings(), write=True).engine
+    if down:
+        take_branch_away(engine, down)
+    if up:
+        bring_branch_back(engine, up)
+    where, there = location(engine), branches(engine)
+    if json:
+        document({"ledger": where, "migrated": True, "branches": there})
+        return
+    away = "".join(
+        f"; without {name}, as a person wants it" for name, is_there in there.items() if not is_there
+    )
+    answer(f"the ledger at {where} is current{away}")
 
 
 def settings(json: Json = False) -> None:

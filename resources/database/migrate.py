@@ -85,9 +85,10 @@ def bring_branch_back(engine: Engine, branch: str) -> None:
     migrate(engine)
 
 
-def branch_is_there(engine: Engine, branch: str) -> bool:
+def branches(engine: Engine) -> dict[str, bool]:
+    """Whether the tables of each optional branch are there."""
     with reading(engine) as connection:
-        return has_branch(connection, branch)
+        return {branch: has_branch(connection, branch) for branch in BRANCHES}
 
 
 def _check_known(branch: str) -> None:

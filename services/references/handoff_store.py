@@ -42,7 +42,6 @@ from domain.shared.clock import Clock
 from domain.shared.error import PerennialError
 from domain.shared.work import FAILED, QUEUED, RUNNING
 from resources.database.engine import has_branch, reading, writing
-from resources.database.migrate import branch_is_there
 from resources.database.schema import BigId, UtcDateTime, metadata, partial
 from resources.database.statements import chunks, insert_into, rows_in
 from resources.ledger.outcome import cause_of
@@ -111,7 +110,8 @@ class HandoffStore:
 
     @property
     def available(self) -> bool:
-        return branch_is_there(self.engine, BRANCH)
+        with reading(self.engine) as connection:
+            return has_branch(connection, BRANCH)
 
     def put(self, contents: Sequence[Content], scrape_run_id: str) -> list[Handoff]:
         """Make sure that each content has a hand-off, and note that this scrape met it.
