@@ -53,7 +53,7 @@ class Said:
     def file(self, kind: FileKind, content: bytes, data_entry_type: str | None) -> File:
         return File(
             kind=kind,
-            name=self.name or f"{kind}.csv",
+            name=self.name or f"{data_entry_type or kind}.csv",
             content=content,
             by=self.by,
             institution=self.institution,

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Header, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from domain.carbon.tables import REPORTS
 from domain.shared.error import InvalidInput
 from orchestration.api.carbon_service import Name, PathYear, opened
 from orchestration.dates import parse_past
@@ -57,9 +58,39 @@ class Report(BaseModel):
     notes: list[str] = Field(description="What a reader must know: what is old, waits or was left out.")
 
 
+class ReportYear(BaseModel):
+    """A year that has a report."""
+
+    year: int = Field(examples=[2025])
+    locked: str | None = Field(description="The reason of its lock: nothing may change it.")
+
+
+class ReportYears(BaseModel):
+    """The years that have a report."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"reports": [{"year": 2024, "locked": "published in May"}]}}
+    )
+
+    reports: list[ReportYear]
+
+
+_CSV = """\
+name,year,unit_id,module,scope,own_mg,total_mg,own_results,total_results,own_unmatched,total_unmatched,\
+own_tonnes,total_tonnes
+Physics,2025,PHY,travel,3,16000000,16000000,1,1,0,0,0.016000000,0.016000000
+"""
+
+
 def routes(settings: Settings) -> APIRouter:
     router = APIRouter()
-    csv = "name,unit_id,module,scope,total_mg,total_tonnes\nPhysics,PHY,travel,3,16000000,0.016\n"
+
+    @router.get("/carbon/reports", summary="The years that have a report")
+    def years() -> ReportYears:
+        with opened(settings) as carbon:
+            locks = {year: lock.reason for year, lock in carbon.store.year_locks.held().items()}
+            found = sorted(int(partition) for partition in carbon.lake.partitions(REPORTS.name))
+        return ReportYears(reports=[ReportYear(year=year, locked=locks.get(year)) for year in found])
 
     @router.get(
         "/carbon/reports/{year}",
@@ -69,7 +100,7 @@ def routes(settings: Settings) -> APIRouter:
             200: {
                 "description": "The report. `Notes` in the header of CSV: what a reader must know, as JSON.",
                 "content": {
-                    "text/csv": {"schema": {"type": "string"}, "example": csv},
+                    "text/csv": {"schema": {"type": "string"}, "example": _CSV},
                     "text/html": {"schema": {"type": "string"}, "example": "<!DOCTYPE html>…"},
                 },
             },

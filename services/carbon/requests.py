@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from domain.carbon.jobs import ASKED, KIND_OF, MODULE_RECALCULATION, PRIORITY, RECALCULATION
-from domain.carbon.tables import DATA_ENTRIES, EMISSIONS
+from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, name_of, year_of
 from domain.shared.error import InvalidInput
 from domain.shared.work import ACTIVE, WAITING, Work, WorkRequest, split_key
 from resources.ledger.model import REQUESTED
@@ -61,22 +61,28 @@ def request_recalculation(carbon: CarbonService, year: int, names: Iterable[str]
 
 
 def _keys(carbon: CarbonService, name: str, year: int) -> list[str]:
-    if name in carbon.catalogue.types:
-        if f"{name}|{year}" not in carbon.lake.partitions(DATA_ENTRIES.name):
-            raise InvalidInput(
-                f"there are no entries of {name} {year}; nothing can be calculated",
-                reason_code="no_entries",
-                remedy="upload them first",
-            )
-        return [f"{EMISSIONS.table}:{name}|{year}"]
-    modules = [module.name for module in carbon.catalogue.modules]
-    if name != ALL and name not in modules:
+    """The keys of the work of a type, a module or all; of what has entries in the year."""
+    filled = {name_of(p) for p in carbon.lake.partitions(DATA_ENTRIES.name) if year_of(p) == year}
+    modules = {
+        module.name: filled.intersection(kind.name for kind in module.types)
+        for module in carbon.catalogue.modules
+    }
+    if name not in (ALL, *modules, *carbon.catalogue.types):
         raise InvalidInput(
             f"there is no data entry type or module {name!r}",
             reason_code="unknown_type",
             remedy=f"one of {', '.join([ALL, *modules, *sorted(carbon.catalogue.types)])}",
         )
-    return [f"{ASKED}:{module}|{year}" for module in (modules if name == ALL else [name])]
+    found = [f"{EMISSIONS.table}:{name}|{year}"] if name in filled else []
+    found += [f"{ASKED}:{module}|{year}" for module, of in modules.items() if of and name in (ALL, module)]
+    if not found:
+        of = "" if name == ALL else f" of {name}"
+        raise InvalidInput(
+            f"there are no entries{of} in {year}; nothing can be calculated",
+            reason_code="no_entries",
+            remedy="upload them first",
+        )
+    return found
 
 
 def _pipeline(carbon: CarbonService, keys: list[str], active: dict[str, Work]) -> tuple[str, bool]:

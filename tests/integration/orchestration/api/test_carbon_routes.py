@@ -218,9 +218,10 @@ def test_recalculate__a_type_twice__is_one_job(api: Api, app: CarbonApp) -> None
     assert job(api, first.json()["job_id"])["status"] == "completed"
 
 
-def test_recalculate__all__is_a_job_for_each_module(api: Api, app: CarbonApp) -> None:
+def test_recalculate__all__is_a_job_for_each_module_with_entries(api: Api, app: CarbonApp) -> None:
     found = api.post(f"/sync/recalculate-emissions/{YEAR}/all").json()
-    assert f"asked_modules:travel|{YEAR}" in {one["key"] for one in found["jobs"]}
+    modules = ("buildings", "purchases", "travel")
+    assert {one["key"] for one in found["jobs"]} == {f"asked_modules:{name}|{YEAR}" for name in modules}
     assert {one["pipeline_id"] for one in found["jobs"]} == {found["pipeline_id"]}
     assert app.settle() == []
 
@@ -273,6 +274,26 @@ def test_report__unit_and_moment__are_those_of_the_command(api: Api, app: Carbon
     assert api.get(f"/carbon/reports/{YEAR}?as_of=soon").status_code == 422
 
 
+def test_reports__a_locked_year__is_listed_with_its_reason(api: Api, app: CarbonApp) -> None:
+    assert api.get("/carbon/reports").json() == {"reports": [{"year": int(YEAR), "locked": None}]}
+    assert app.run("lock", YEAR, "--reason", "published").code == 0
+    assert api.get("/carbon/reports").json()["reports"][0]["locked"] == "published"
+
+
+def test_types_and_templates__a_type__can_be_filled_and_uploaded(api: Api) -> None:
+    types = {one["name"]: one for one in api.get("/carbon/types").json()["types"]}
+    assert (types["train"]["module"], types["train"]["unit"]) == ("travel", "km")
+    [country] = [one for one in types["train"]["columns"] if one["name"] == "country"]
+    assert (country["role"], country["default"], country["required"]) == ("key", "world", False)
+    assert len(types) == 22
+    for name in ("train", "plane", "commute"):
+        template = api.get(f"/carbon/templates/{name}?year={YEAR}")
+        assert template.headers["content-type"].startswith("text/csv")
+        answer = api.post("/sync/dispatch", template.content, type=name, what_if="true")
+        assert answer.status_code == 200, f"{name}: {answer.text}"
+        assert answer.json()["rows"] == 1
+
+
 # What is refused
 
 
@@ -280,6 +301,8 @@ REFUSED: list[tuple[str, str, dict[str, str], int, str]] = [
     ("POST", "/sync/factors/zeppelin", {"year": YEAR}, 422, "unknown_type"),
     ("POST", f"/sync/recalculate-emissions/{YEAR}/zeppelin", {}, 422, "unknown_type"),
     ("POST", f"/sync/recalculate-emissions/{YEAR}/plane", {}, 404, "no_entries"),
+    ("POST", f"/sync/recalculate-emissions/{YEAR}/cloud", {}, 404, "no_entries"),
+    ("POST", "/sync/recalculate-emissions/2024/all", {}, 404, "no_entries"),
     ("POST", "/sync/recalculate-emissions/1066/train", {}, 422, "invalid_request"),
     ("POST", "/sync/recalculate-emissions/2049/train", {}, 422, "year_outside"),
     ("POST", "/sync/dispatch", {"type": "zeppelin", "year": YEAR}, 422, "unknown_type"),
@@ -290,6 +313,7 @@ REFUSED: list[tuple[str, str, dict[str, str], int, str]] = [
     ("GET", "/carbon/uploads/x", {}, 422, "invalid_request"),
     ("GET", "/carbon/uploads", {"limit": "0"}, 422, "invalid_request"),
     ("GET", "/carbon/reports/2024", {}, 404, "no_report"),
+    ("GET", "/carbon/templates/zeppelin", {}, 422, "unknown_type"),
     ("GET", "/carbon/reports/soon", {}, 422, "invalid_request"),
     ("GET", "/recalculation-status", {"year": "soon"}, 422, "invalid_request"),
     ("GET", "/factors/stale", {"year": YEAR}, 422, "invalid_request"),
@@ -376,11 +400,14 @@ def test_openapi__every_carbon_route__has_a_summary_an_example_and_its_statuses(
         for method, route in of.items()
         if "carbon" in route["tags"] or path == "/quality/status"
     }
-    assert len(mine) == 11
+    assert len(mine) == 14
     for (method, path), route in mine.items():
         assert route["summary"], path
         for status, answer in route["responses"].items():
             assert answer["description"], (path, status)
+        if "templates" in path:
+            assert route["responses"]["200"]["content"]["text/csv"]["example"]
+            continue
         kept = route["responses"]["202" if method == "post" else "200"]["content"]["application/json"]
         name = kept["schema"]["$ref"].rpartition("/")[2]
         assert "example" in schemas[name], name
