@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from assets.carbon.feed_entries import FEED_ENTRIES_KEY, feed_entries
+from assets.carbon.feeds import feed_asset, feed_key
 from assets.carbon.inbox_files import INBOX_FILES_KEY, inbox_files
 from assets.policies.definition import asset_key
 from assets.policies.table_asset import UseCase, table_asset
@@ -30,14 +30,17 @@ def carbon_assets(catalogue: Catalogue, years: dg.StaticPartitionsDefinition) ->
     by_module = _by_year("module", [m.name for m in catalogue.modules], years)
     return [
         inbox_files(),
-        feed_entries(by_type),
-        _asset([UNITS], [], years, ingest_units, other_upstream=[INBOX_FILES_KEY]),
+        feed_asset("units", years),
+        feed_asset("factors", by_type),
+        feed_asset("entries", by_type),
+        _asset([UNITS], [], years, ingest_units, other_upstream=[INBOX_FILES_KEY, feed_key("units")]),
         _asset(
             [FACTORS, FACTOR_VERSIONS],
             [],
             years,
             ingest_factors,
             other_upstream=[INBOX_FILES_KEY],
+            other_deps=[dg.AssetDep(feed_key("factors"), partition_mapping=_year_of_both())],
             rules=["sql/factors.sql", "sql/factor_versions.sql"],
         ),
         _asset(
@@ -45,7 +48,7 @@ def carbon_assets(catalogue: Catalogue, years: dg.StaticPartitionsDefinition) ->
             [UNITS],
             by_type,
             ingest_entries,
-            other_upstream=[INBOX_FILES_KEY, FEED_ENTRIES_KEY],
+            other_upstream=[INBOX_FILES_KEY, feed_key("entries")],
         ),
         _asset(
             [EMISSIONS], [DATA_ENTRIES, FACTORS], by_type, calculate_emissions, rules=["sql/emissions.sql"]
@@ -69,15 +72,17 @@ def _asset(
     partitions: dg.PartitionsDefinition,
     work: UseCase,
     other_upstream: Sequence[dg.AssetKey] = (),
+    other_deps: Sequence[dg.AssetDep] = (),
     rules: Sequence[str] = (),
 ) -> dg.AssetsDefinition:
-    """`other_upstream`: the assets that are no tables; they have the same partitions, or none."""
+    """`other_upstream`: the assets that are no tables, with the same partitions or none; `other_deps`: those
+    with others."""
     deps = [dg.AssetDep(asset_key(t), partition_mapping=_mapping(t, partitions)) for t in upstream]
     return table_asset(
         tables,
         work,
         kinds=KINDS,
-        deps=[*deps, *map(dg.AssetDep, other_upstream)],
+        deps=[*deps, *map(dg.AssetDep, other_upstream), *other_deps],
         partitions=partitions,
         rules=rules,
     )
@@ -86,10 +91,8 @@ def _asset(
 def _mapping(upstream: Table, partitions: dg.PartitionsDefinition) -> dg.PartitionMapping | None:
     """Years meet years; where one side has types or modules besides, all of the other belong to it."""
     by_year_only = upstream.partition_kind == "year"
-    if by_year_only and isinstance(partitions, dg.MultiPartitionsDefinition):
-        return dg.MultiToSingleDimensionPartitionMapping("year")
-    if not by_year_only and not isinstance(partitions, dg.MultiPartitionsDefinition):
-        return dg.MultiToSingleDimensionPartitionMapping("year")
+    if by_year_only == isinstance(partitions, dg.MultiPartitionsDefinition):
+        return _year_of_both()
     if upstream is EMISSIONS:
         return dg.MultiPartitionMapping(
             {
@@ -98,3 +101,7 @@ def _mapping(upstream: Table, partitions: dg.PartitionsDefinition) -> dg.Partiti
             }
         )
     return None
+
+
+def _year_of_both() -> dg.PartitionMapping:
+    return dg.MultiToSingleDimensionPartitionMapping("year")

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Any
 
 from domain.carbon.feeds import FeedRead
-from domain.carbon.jobs import FEED_ENTRIES
 from domain.carbon.plan import NO_FILES, NOT_INDEXED, UNCOUNTED, UNKNOWN_TYPE, YEAR_LOCKED, YEAR_OUTSIDE
 from domain.carbon.tables import REPORTS
 from domain.shared.health import Finding, Health, SourceFreshness
@@ -47,8 +46,8 @@ def findings(
     ]
     found += [_failing(feed, now) for feed in feeds if feed.fails]
     found += [
-        _refused(partition, scope, refused)
-        for partition, one in feed_reads.items()
+        _refused(key, scope, refused)
+        for key, one in feed_reads.items()
         for scope, refused in one.refused.items()
     ]
     return sorted(found, key=lambda f: f.rank)
@@ -96,12 +95,12 @@ def _failing(feed: SourceFreshness, now: datetime) -> Finding:
     return _finding(feed.source, "healing" if lately else "broken", "feed_error", reason, feed.last_failure)
 
 
-def _refused(partition: str, scope: str, refused: Mapping[str, Any]) -> Finding:
+def _refused(key: str, scope: str, refused: Mapping[str, Any]) -> Finding:
     first = refused.get("first", ())
     named = [f"entry {p['line']}: {p['column']} {p['value']!r} {p['reason']}" for p in first]
     examples = f": {'; '.join(named)}" if named else ""
     reason = f"{refused['entries']} of {refused['of']} entries of {scope} are refused{examples}"
-    return _broken(f"{FEED_ENTRIES}:{partition}", "entries_refused", reason)
+    return _broken(key, "entries_refused", reason)
 
 
 def _broken(subject: str, reason_code: str, reason: str, since: datetime | None = None) -> Finding:

@@ -24,8 +24,10 @@ MODULE_RECALCULATION = "carbon.module_emission_recalc"
 RECALCULATION = "carbon.emission_recalc"
 AGGREGATION = "carbon.aggregation"
 
+FEED_UNITS = "pulled_units"
+FEED_FACTORS = "pulled_factors"
 FEED_ENTRIES = "pulled_entries"
-"""Entries of applications. They become uploads, so they are no table."""
+"""What is read of applications. It becomes uploads, so these are no tables."""
 ASKED = "asked_modules"
 """Modules that a person wants to be calculated anew; their types are then requested one by one."""
 
@@ -46,8 +48,8 @@ class Job:
 
 JOBS = (
     Job(FILE_INGEST, (INBOX_FILES,), "data", 50),
-    Job(UNIT_SYNC, (UNITS.table,), "data", 40),
-    Job(FACTOR_INGEST, (FACTORS.table,), "data", 40),
+    Job(UNIT_SYNC, (FEED_UNITS, UNITS.table), "data", 40),
+    Job(FACTOR_INGEST, (FEED_FACTORS, FACTORS.table), "data", 40),
     Job(API_INGEST, (FEED_ENTRIES,), "data", 30),
     Job(DATA_INGEST, (DATA_ENTRIES.table,), "data", 30),
     Job(MODULE_RECALCULATION, (ASKED,), "emissions", 20),
@@ -58,7 +60,7 @@ JOBS = (
 _ACROSS_RUNS = Backoff(base=timedelta(seconds=60), factor=2, cap=timedelta(hours=1))
 """Without a maximum: what only time heals (an application that is down, a busy lake) is never final, or a
 weekend without it would need a person on Monday."""
-_OF_A_YEAR = {FEED_ENTRIES, *(table.table for table in TABLES)}
+_OF_A_YEAR = {FEED_UNITS, FEED_FACTORS, FEED_ENTRIES, *(table.table for table in TABLES)}
 YEAR_KINDS = frozenset(job.kind for job in JOBS if _OF_A_YEAR.issuperset(job.makes))
 """Kinds whose work changes what a year holds: each of their keys names it."""
 

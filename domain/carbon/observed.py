@@ -52,7 +52,7 @@ class Observed:
     feed_changes: Sequence[FeedChange] = ()
     """The newest versions that applications reported."""
     feed_reads: Mapping[str, FeedRead] = field(default_factory=dict)
-    """By partition of entries, what was read of it last."""
+    """By key, such as `pulled_units:2025`, what was read of it last."""
     silent: Mapping[str, datetime | None] = field(default_factory=dict)
     """Applications that did not answer the last poll: when they answered last, if ever."""
     now: datetime | None = None
@@ -74,12 +74,16 @@ class Observed:
         return {one.id: one for one in self.uploads}
 
     def newest_uploads(self, kind: str, topic: str, year: int) -> list[CurrentUpload]:
-        """Return the newest upload of each institution and source that counts in the year, oldest first."""
-        counting = [u for u in self._by_topic.get((kind, topic), ()) if year in u.years]
-        return sorted({(u.institution, u.source): u for u in counting}.values(), key=lambda u: u.id)
+        """Return the newest upload of each scope that counts in the year, oldest first.
 
-    def feed_read_of(self, partition: str) -> FeedRead:
-        return self.feed_reads.get(partition, NEVER_READ)
+        Entries of files and of applications are added; an institution has one tree of units.
+        """
+        counting = [u for u in self._by_topic.get((kind, topic), ()) if year in u.years]
+        newest = {(u.institution, "" if kind == "units" else u.source): u for u in counting}
+        return sorted(newest.values(), key=lambda u: u.id)
+
+    def feed_read_of(self, key: str) -> FeedRead:
+        return self.feed_reads.get(key, NEVER_READ)
 
     def state(self, table: str, partition: str) -> PartitionState:
         return self.states.get((table, partition), NOTHING)

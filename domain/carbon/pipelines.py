@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 from domain.carbon.catalogue import Catalogue
-from domain.carbon.jobs import ASKED, FEED_ENTRIES, JOBS, Phase
+from domain.carbon.jobs import ASKED, FEED_ENTRIES, FEED_FACTORS, JOBS, Phase
 from domain.carbon.plan import YEAR_LOCKED
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, REPORT_MODULES, name_of, year_of
 from domain.shared.pipeline import Span, Status, span
@@ -23,6 +23,8 @@ PHASES: Mapping[Phase, tuple[str, ...]] = {
 }
 """The kinds of work of each phase, in their order."""
 
+
+_OF_A_TYPE = (FEED_FACTORS, FEED_ENTRIES, DATA_ENTRIES.table, EMISSIONS.table)
 
 CARRIED = 20
 """Pipelines that new emissions take over from those they replace, if no report includes these."""
@@ -90,6 +92,6 @@ def recalculating(catalogue: Catalogue, rows: Iterable[Work]) -> frozenset[tuple
     names = {(r.table, name_of(r.partition), year_of(r.partition)) for r in moving}
     found = {(name, year) for table, name, year in names if table in (REPORT_MODULES.table, ASKED)}
     for table, name, year in names:
-        if table in (FEED_ENTRIES, DATA_ENTRIES.table, EMISSIONS.table) and name in catalogue.types:
+        if table in _OF_A_TYPE and name in catalogue.types:
             found.add((catalogue.type(name).module, year))
     return frozenset(found)

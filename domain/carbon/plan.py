@@ -6,13 +6,14 @@ an upload, a lost file, a changed rule and a missed event all lead to the same w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.emissions import FORMULA
-from domain.carbon.feeds import changes_to_read
-from domain.carbon.jobs import AGGREGATION, FEED_ENTRIES, KIND_OF, PRIORITY
+from domain.carbon.feeds import FEED_TABLES, FeedChange, changes_to_read
+from domain.carbon.jobs import AGGREGATION, KIND_OF, PRIORITY
 from domain.carbon.observed import Observed
 from domain.carbon.patience import is_spent
 from domain.carbon.reports import scopes
@@ -52,7 +53,7 @@ YEAR_LOCKED = "year_locked"
 """The reason code of partitions that would be due, or wait, if their year were not locked."""
 UNKNOWN_TYPE = "unknown_type"
 YEAR_OUTSIDE = "year_outside"
-"""The reason code of an application's entries whose type the catalogue does not have."""
+"""The reason code of what an application has of a type that the catalogue does not have."""
 UNCOUNTED = "uncounted"
 """The reason code of entries whose type was removed from the catalogue."""
 RULES_CHANGED: Wrong = "stale", "rules_changed", "the rules of its type changed since it was made"
@@ -66,27 +67,41 @@ def plan(catalogue: Catalogue, seen: Observed) -> Plan:
     return Plan(tuple(verdicts))
 
 
-# Feeds: the entries that an application has are those that were read from it.
+# Feeds: the units, factors and entries that an application has are those that were read from it.
 
 
 def _feeds(catalogue: Catalogue, seen: Observed) -> Iterator[Verdict]:
-    for partition in sorted({one.partition for one in seen.feed_changes}):
-        name, year = name_of(partition), year_of(partition)
-        if name not in catalogue.types:
-            reason = f"an application has entries of {name!r} for {year}, and the catalogue has no such type"
-            yield Verdict(FEED_ENTRIES, partition, "waiting", UNKNOWN_TYPE, reason)
-            continue
-        # That they cannot be read now is no reason to read all entries again.
-        units = str(seen.state(UNITS.table, str(year)).last_known)
-        changes = [one for one in seen.feed_changes if one.partition == partition]
-        wanted = changes_to_read(changes, seen.feed_read_of(partition), units)
-        if not wanted:
-            yield Verdict(FEED_ENTRIES, partition, "healthy", reason=f"read from {len(changes)} scopes")
-            continue
-        scopes_of = ", ".join(one.scope for one in wanted)
-        wrong: Wrong = "stale", "feed_changed", f"not read since it changed: {scopes_of}"
-        found = (seen.feeds, units, *(f"{one.scope} {one.version}" for one in wanted))
-        yield _due(seen, FEED_ENTRIES, partition, wrong, found)
+    for kind in FEED_TABLES:
+        by_partition: dict[str, list[FeedChange]] = defaultdict(list)
+        for one in seen.feed_changes:
+            if one.kind == kind:
+                by_partition[one.partition].append(one)
+        for _, changes in sorted(by_partition.items()):
+            yield _judge_feed(catalogue, seen, changes)
+
+
+def _judge_feed(catalogue: Catalogue, seen: Observed, changes: Sequence[FeedChange]) -> Verdict:
+    one = changes[0]
+    name = one.data_entry_type
+    if name and name not in catalogue.types:
+        reason = (
+            f"an application has {one.kind} of {name!r} for {one.year}, and the catalogue has no such type"
+        )
+        return Verdict(one.table, one.partition, "waiting", UNKNOWN_TYPE, reason)
+    units = units_of_feed(seen, one)
+    wanted = changes_to_read(changes, seen.feed_read_of(one.key), units)
+    if not wanted:
+        return Verdict(one.table, one.partition, "healthy", reason=f"read from {len(changes)} scopes")
+    scopes_of = ", ".join(one.scope for one in wanted)
+    wrong: Wrong = "stale", "feed_changed", f"not read since it changed: {scopes_of}"
+    found = (seen.feeds, units, *(f"{one.scope} {one.version}" for one in wanted))
+    return _due(seen, one.table, one.partition, wrong, found)
+
+
+def units_of_feed(seen: Observed, change: FeedChange) -> str:
+    """Return the version of the units that entries are checked against; nothing else is."""
+    # That they cannot be read now is no reason to read all entries again.
+    return str(seen.state(UNITS.table, str(change.year)).last_known) if change.kind == "entries" else ""
 
 
 # Intake: a partition is made from the newest uploads of its scopes.

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.factors import NEWEST_UPLOADS
 from domain.carbon.feeds import ORIGINS
-from domain.carbon.jobs import FEED_ENTRIES
+from domain.carbon.jobs import FEED_ENTRIES, FEED_FACTORS
 from domain.carbon.observed import Observed
 from domain.carbon.plan import report_inputs
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORTS, UNITS, name_of, year_of
@@ -142,7 +142,7 @@ def _left_out(catalogue: Catalogue, seen: Observed, year: int) -> Iterator[LeftO
     yield from _of_files(seen, "factors", FACTORS.table, year)
     for name in catalogue.types:
         yield from _of_files(seen, "data", DATA_ENTRIES.table, year, name)
-        for source, counts in sorted(seen.feed_read_of(f"{name}|{year}").refused.items()):
+        for source, counts in sorted(seen.feed_read_of(f"{FEED_ENTRIES}:{name}|{year}").refused.items()):
             yield LeftOut(name, f"{counts['entries']:,} of {counts['of']:,} entries of {source} are refused")
 
 
@@ -189,7 +189,7 @@ def _is_running(seen: Observed, key: str) -> bool:
 
 def _type_of(catalogue: Catalogue, verdict: Verdict) -> str:
     name = name_of(verdict.partition)
-    of_one_type = verdict.table in (FEED_ENTRIES, DATA_ENTRIES.table, EMISSIONS.table)
+    of_one_type = verdict.table in (FEED_FACTORS, FEED_ENTRIES, DATA_ENTRIES.table, EMISSIONS.table)
     return name if of_one_type and name in catalogue.types else ""
 
 

@@ -30,7 +30,9 @@ app = typer.Typer(
     name="carbon",
     no_args_is_help=True,
     help="Upload factors and data; see reports and explain them.",
-    cls=in_order("types", "template", "sample", "upload", "fetch", "heal", "pipelines", "report", "explain"),
+    cls=in_order(
+        "types", "template", "sample", "upload", "fetch", "pull", "heal", "pipelines", "report", "explain"
+    ),
 )
 for command in (
     *carbon_reports.COMMANDS,

@@ -1,9 +1,9 @@
-"""Carbon commands that change something: heal, fetch, recalculate, withdraw, reindex, lock and unlock."""
+"""Carbon commands that change something: heal, fetch, pull, recalculate, withdraw, reindex, lock, unlock."""
 
 from __future__ import annotations
 
 import getpass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -54,6 +54,37 @@ def fetch(json: Json = False) -> None:
         for p in polls
     ]
     _finish(healthy, json, applications=applications, due=_due(carbon))
+
+
+def pull(
+    kind: Annotated[Literal["units", "factors", "entries"], typer.Argument(help="What to read.")],
+    year: Annotated[
+        int | None, typer.Argument(help="The year; without it all that applications listed.", min=0, max=9999)
+    ] = None,
+    data_entry_type: Annotated[
+        str | None, typer.Argument(metavar="[TYPE]", help="The data entry type, of factors and entries.")
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Take units and factors even with less than half of their rows.")
+    ] = False,
+    wait: Wait = False,
+    json: Json = False,
+) -> None:
+    """Read units, factors or entries of other applications again, whether they changed or not."""
+    from services.carbon.pulls import request_pull
+
+    settings, carbon = _opened()
+    requested = request_pull(carbon, kind, year, data_entry_type, may_shrink=replace)
+    healthy = drive(settings, carbon) if wait else True
+    if not json:
+        keys, jobs = (
+            ", ".join(row.key for row in requested.jobs),
+            ", ".join(str(r.id) for r in requested.jobs),
+        )
+        answer(f"requested: {keys}; work {jobs}, pipeline {requested.pipeline_id}")
+        if not wait:
+            say("a running daemon does it; without one `perennial carbon heal` does")
+    _finish(healthy, json, jobs=[row.id for row in requested.jobs], pipeline=requested.pipeline_id)
 
 
 def recalculate(
@@ -147,7 +178,7 @@ def unlock(year: AnyYear, reason: Reason = "", json: Json = False) -> None:
     answer(f"{year} is unlocked" + (f"; due: {', '.join(due)}" if due else ""))
 
 
-COMMANDS = (heal, fetch, recalculate, withdraw, reindex, lock, unlock)
+COMMANDS = (heal, fetch, pull, recalculate, withdraw, reindex, lock, unlock)
 
 
 def _opened() -> tuple[Settings, CarbonService]:

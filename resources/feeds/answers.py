@@ -16,15 +16,21 @@ LONGEST_CURSOR = 1_000
 """Characters: a cursor is kept with every tick, and goes back in a URL."""
 
 
+REQUIRED = {"units": "unit_id", "factors": "value", "entries": "entry_id"}
+"""By kind of what an application holds, the field that no list of rows may lack."""
+
+
 @dataclass(frozen=True, order=True)
 class Change:
-    """Entries of one type, year and institution that an application holds, and their version there."""
+    """Entries or factors of one type, or units, of a year and institution, and their version there."""
 
     source: str
     institution: str
     data_entry_type: str
+    """Empty of units."""
     year: int
     version: str
+    kind: str = "entries"
 
 
 def parse_change(found: Any, source: str) -> Change:
@@ -33,11 +39,19 @@ def parse_change(found: Any, source: str) -> Change:
     year = found["year"]
     if type(year) is not int or year not in YEARS:
         raise ValueError(f"a change has the year {str(year)[:20]!r}: {YEARS[0]} to {YEARS[-1]}")
-    names = {name: parse_text(found[name], name) for name in ("institution", "data_entry_type")}
+    kind = found.get("kind", "entries")
+    if kind not in REQUIRED:
+        raise ValueError(f"a change has the kind {str(kind)[:20]!r}: none of {', '.join(REQUIRED)}")
+    names = {name: parse_text(found[name], name) for name in _names(kind)}
     for name, text in names.items():
         if fault := fault_of_name(text):
             raise ValueError(f"{name} is {fault}")
-    return Change(source, **names, year=year, version=parse_text(found["version"], "version"))
+    version = parse_text(found["version"], "version")
+    return Change(source, **{"data_entry_type": "", **names}, year=year, version=version, kind=kind)
+
+
+def _names(kind: str) -> tuple[str, ...]:
+    return ("institution",) if kind == "units" else ("institution", "data_entry_type")
 
 
 def parse_cursor(answer: Mapping[str, Any], name: str) -> str | None:
@@ -54,19 +68,19 @@ def parse_text(value: Any, name: str, longest: int = LONGEST) -> str:
     return text
 
 
-def parse_entries(entries: Any) -> pa.Table:
-    """Entries as columns of texts, as a person would have typed them into a file."""
-    if not isinstance(entries, list):
-        raise ValueError("entries are no list")
-    if not all(isinstance(entry, dict) for entry in entries):
-        raise ValueError("an entry is no object")
-    names = dict.fromkeys(name for entry in entries for name in entry)
-    if entries and "entry_id" not in names:
-        raise ValueError("entries have no entry_id")
-    columns = {name: [_as_text(entry.get(name)) for entry in entries] for name in names or ("entry_id",)}
+def parse_rows(rows: Any, kind: str) -> pa.Table:
+    """Rows as columns of texts, as a person would have typed them into a file."""
+    if not isinstance(rows, list):
+        raise ValueError(f"{kind} are no list")
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"one of {kind} is no object")
+    names = dict.fromkeys(name for row in rows for name in row)
+    if rows and REQUIRED[kind] not in names:
+        raise ValueError(f"{kind} have no {REQUIRED[kind]}")
+    columns = {name: [_as_text(row.get(name)) for row in rows] for name in names or (REQUIRED[kind],)}
     return pa.table({name: pa.array(texts, pa.string()) for name, texts in columns.items()})
 
 
 def _as_text(value: Any) -> str | None:
-    """A number as it was sent; a list or an object as JSON, which the reader of entries refuses."""
+    """A number as it was sent; a list or an object as JSON, which only a factor's classification may be."""
     return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()

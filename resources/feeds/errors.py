@@ -21,7 +21,7 @@ class BadFeed(TransientResourceError):
 
 
 class ChangedMeanwhile(TransientResourceError):
-    """Entries changed between two pages of them; read them again from the first page."""
+    """Rows changed between two pages of them; read them again from the first page."""
 
     reason_code = "changed_meanwhile"
 

@@ -68,7 +68,8 @@ def _updated_request(row: Work, item: WorkRequest, now: datetime) -> Work:
     changed = replace(
         row,
         fingerprint=item.fingerprint,
-        params=dict(item.params),
+        # A plan gives none: what a person gave with a request that still waits counts.
+        params=dict(item.params) or row.params,
         tenant=item.tenant,
         priority=item.priority,
         once=item.once,

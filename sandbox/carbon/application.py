@@ -1,4 +1,4 @@
-"""An application that people keep carbon entries in, as a server: its feed of changes, and its entries.
+"""An application that keeps units, factors and entries, as a server: its feed of changes, and its rows.
 
 Each edit gives its place a new version and a number in the feed. Faults on demand, and a page size that makes
 pages meet edits.
@@ -18,8 +18,10 @@ from urllib.parse import parse_qs, urlsplit
 
 class Place(NamedTuple):
     data_entry_type: str
+    """Empty of units."""
     year: int
     institution: str = "main"
+    kind: str = "entries"
 
 
 @dataclass(frozen=True)
@@ -36,17 +38,17 @@ class Application:
 
     token: str = ""
     page_size: int = 1_000
-    entries: dict[Place, list[Mapping[str, Any]]] = field(default_factory=dict)
+    rows: dict[Place, list[Mapping[str, Any]]] = field(default_factory=dict)
     edits: list[Place] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     fault: Callable[[str], Answer | None] = lambda _: None
     on_page: Callable[[int], None] = lambda _: None
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
-    def save(self, place: Place, entries: Sequence[Mapping[str, Any]]) -> None:
+    def save(self, place: Place, rows: Sequence[Mapping[str, Any]]) -> None:
         """People edited a place: this is what it holds now."""
         with self._lock:
-            self.entries[place] = list(entries)
+            self.rows[place] = list(rows)
             self.edits.append(place)
 
     def version(self, place: Place) -> str:
@@ -65,8 +67,9 @@ class Application:
         with self._lock:
             if parts.path == "/changes":
                 return _json(self._changes(int(asked.get("after", 0))))
-            if parts.path == "/entries":
-                place = Place(asked["data_entry_type"], int(asked["year"]), asked["institution"])
+            if (kind := parts.path.strip("/")) in ("units", "factors", "entries"):
+                name = asked.get("data_entry_type", "")
+                place = Place(name, int(asked["year"]), asked["institution"], kind)
                 return _json(self._page(place, int(asked.get("page", 0))))
         return Answer(404, b'{"error": "no such thing"}')
 
@@ -82,11 +85,11 @@ class Application:
     def _page(self, place: Place, number: int) -> dict[str, Any]:
         self.on_page(number)
         begin = number * self.page_size
-        rows = self.entries.get(place, [])
+        rows = self.rows.get(place, [])
         more = begin + self.page_size < len(rows)
         return {
             "version": self.version(place),
-            "entries": rows[begin : begin + self.page_size],
+            place.kind: rows[begin : begin + self.page_size],
             "next": number + 1 if more else None,
         }
 

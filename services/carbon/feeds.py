@@ -1,38 +1,35 @@
-"""Feeds: polling applications for changes, and reading changed entries as uploads.
+"""Feeds: polling applications for changes, and reading changed units, factors and entries.
 
 A poll notes which scopes changed (`poll_feeds`); the plan decides which of them to read, and a run reads
-each scope whole (`read_feed_entries`). Good entries are imported, wrong ones are listed.
+each scope whole (`read_feeds`). `feed_uploads.py` makes an upload of it.
 """
 
 from __future__ import annotations
 
-import io
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
-
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING
 
 from domain.carbon.feeds import ORIGINS, FeedChange, FeedRead, changes_to_read
-from domain.carbon.jobs import API_INGEST, FEED_ENTRIES
-from domain.carbon.tables import UNITS, year_of
-from domain.shared.error import InvalidInput, PerennialError, TransientResourceError
+from domain.carbon.jobs import KIND_OF
+from domain.carbon.observed import Observed
+from domain.carbon.plan import units_of_feed
+from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.hashing import digest
-from domain.shared.names import LONGEST
-from domain.shared.tabular.problems import FileRefused
 from resources.ledger.provenance import PartitionRecord
-from services.carbon.service import FEED_RECORD, CarbonService, freshness_of
+from services.carbon.feed_uploads import ReadScope, import_scope
+from services.carbon.service import FEED_RECORDS, CarbonService, freshness_of
 from services.carbon.store import YearLocked
-from services.carbon.upload import upload, upload_nothing
-from services.carbon.uploaded_file import File
 
 if TYPE_CHECKING:
     from resources.ledger.lease import Lease
-    from services.carbon.upload_store import Upload
 
 log = logging.getLogger("perennial.carbon")
+
+NOT_IN_FEED = "not_in_feed"
+"""The reason code of requested work of which no application has anything."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +50,6 @@ class PollOutcome:
         return f"{self.origin}: {self.changes:,} scopes{others}"
 
 
-@dataclass(frozen=True)
-class ReadScope:
-    """What one scope came to."""
-
-    scope: str
-    version: str
-    entries: int
-    refused: int
-    upload: int
-
-
 NotifyRead = Callable[[str, ReadScope], None]
 """Called with a partition and what was read of one of its scopes."""
 
@@ -76,7 +62,7 @@ def poll_feeds(carbon: CarbonService) -> list[PollOutcome]:
         try:
             held = feed.changes()
         except PerennialError as error:
-            log.warning("%s entries: %s", origin, error.message)
+            log.warning("%s: %s", origin, error.message)
             carbon.ledger.freshness.failed(source, error)
             found.append(PollOutcome(origin, 0, error))
             continue
@@ -88,19 +74,62 @@ def poll_feeds(carbon: CarbonService) -> list[PollOutcome]:
     return found
 
 
-def read_feed_entries(
-    carbon: CarbonService, partitions: Sequence[str], run_id: str, report: NotifyRead
+def read_feeds(
+    carbon: CarbonService, table: str, partitions: Sequence[str], run_id: str, report: NotifyRead
 ) -> None:
-    """Read every changed scope of these partitions. A scope that fails stops no other."""
+    """Read every changed scope of these partitions; what a person requested is polled again, and read whether
+    it changed or not. A scope that fails stops no other."""
     failures: list[PerennialError] = []
-    with carbon.ledger.lease(API_INGEST, [f"{FEED_ENTRIES}:{p}" for p in partitions], run_id) as lease:
+    with carbon.ledger.lease(KIND_OF[table], [f"{table}:{p}" for p in partitions], run_id) as lease:
         failures += lease.refused.values()
+        requested = carbon.ledger.requested_by_person([work.id for work in lease.work.values()])
+        polls = poll_feeds(carbon) if requested else []
         for key in lease.keys:
-            failed = _read_partition(carbon, lease, key, run_id, report)
-            _settle(lease, key, failed)
-            failures += failed
+            reading = _Reading(carbon, lease, key, run_id, report, lease.work[key].id in requested)
+            failures += reading.settled([poll.error for poll in polls if poll.error])
     if failures:
         raise failures[0]
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """The reading of one leased partition."""
+
+    carbon: CarbonService
+    lease: Lease
+    key: str
+    run_id: str
+    report: NotifyRead
+    requested: bool
+
+    def settled(self, unanswered: Sequence[PerennialError]) -> list[PerennialError]:
+        """Read the partition and answer for its work; return what failed."""
+        seen = self.carbon.observe()
+        changes = [change for change in seen.feed_changes if change.key == self.key]
+        if not changes and not unanswered:
+            self.lease.skip(self.key, NOT_IN_FEED)
+            return []
+        failed = self._read(seen, changes) if changes else [*unanswered]
+        _settle(self.lease, self.key, failed)
+        return failed
+
+    def _read(self, seen: Observed, changes: Sequence[FeedChange]) -> list[PerennialError]:
+        known, units = seen.feed_read_of(self.key), units_of_feed(seen, changes[0])
+        failed: list[PerennialError] = []
+        for change in sorted(changes) if self.requested else changes_to_read(changes, known, units):
+            self.lease.check()
+            try:
+                self.carbon.refuse_locked([change.year])
+                read = import_scope(self.carbon, change, self.lease.work[self.key])
+            except PerennialError as error:
+                failed.append(error)
+                continue
+            others = {scope: refused for scope, refused in known.refused.items() if scope != change.scope}
+            mine = {change.scope: {**read.left_out, "units": units}} if read.left_out else {}
+            known = FeedRead({**known.versions, change.scope: read.version}, others | mine)
+            self.report(change.partition, read)
+            self.carbon.provenance.record([_record(change, known, read, self.run_id)])
+        return failed
 
 
 def _settle(lease: Lease, key: str, failed: Sequence[PerennialError]) -> None:
@@ -117,73 +146,11 @@ def _settle(lease: Lease, key: str, failed: Sequence[PerennialError]) -> None:
         lease.fail(key, worst)
 
 
-def _read_partition(
-    carbon: CarbonService, lease: Lease, key: str, run_id: str, report: NotifyRead
-) -> list[PerennialError]:
-    partition = key.split(":", 1)[1]
-    seen = carbon.observe()
-    units = str(seen.state(UNITS.table, str(year_of(partition))).last_known)
-    known = seen.feed_read_of(partition)
-    changes = [change for change in seen.feed_changes if change.partition == partition]
-    failed: list[PerennialError] = []
-    for change in changes_to_read(changes, known, units):
-        lease.check()
-        try:
-            carbon.refuse_locked([change.year])
-            read, refused = _read_scope(carbon, change, lease.work[key].id)
-        except PerennialError as error:
-            failed.append(error)
-            continue
-        others = {scope: refused for scope, refused in known.refused.items() if scope != change.scope}
-        mine = {change.scope: {**refused, "units": units}} if refused else {}
-        known = FeedRead({**known.versions, change.scope: read.version}, others | mine)
-        report(partition, read)
-        carbon.provenance.record([_record(partition, known, read, run_id)])
-    return failed
-
-
-def _read_scope(carbon: CarbonService, change: FeedChange, work_id: int) -> tuple[ReadScope, dict[str, Any]]:
-    """Upload a scope as it is now; return what was read and what was refused."""
-    feed = carbon.feeds[change.source]
-    found = feed.entries(change.data_entry_type, change.year, change.institution)
-    content = io.BytesIO()
-    pq.write_table(found.rows, content, compression="zstd")
-    file = File(
-        kind="data",
-        name=f"{change.source} entries of {change.data_entry_type} {change.year}",
-        content=content.getvalue(),
-        by=feed.shown_url[:LONGEST],
-        institution=change.institution,
-        source=change.source,
-        year=change.year,
-        data_entry_type=change.data_entry_type,
-        mark="point",
-    )
-    kept = _upload_valid(carbon, file) if found.rows.num_rows else upload_nothing(carbon, file).upload
-    carbon.ledger.pipelines.add(work_id, [kept.pipeline_id])
-    # Entries may be newer than the version that the poll noted; then they need not be read again.
-    carbon.store.feed_contents.mark_read(change, found.version)
-    left_out = kept.rows - kept.taken
-    refused = {"entries": left_out, "of": kept.rows, "first": list(kept.problems[:3])} if left_out else {}
-    return ReadScope(change.scope, found.version, kept.taken, left_out, kept.id), refused
-
-
-def _upload_valid(carbon: CarbonService, file: File) -> Upload:
-    try:
-        return upload(carbon, file, accept_valid=True, may_shrink=True).upload
-    except FileRefused as error:
-        raise InvalidInput(
-            f"{file.name} from {file.by}: {error.problems[0]}",
-            reason_code="entries_refused",
-            remedy="correct them in the application; they are read again once it reports a change",
-        ) from error
-
-
-def _record(partition: str, known: FeedRead, read: ReadScope, run_id: str) -> PartitionRecord:
+def _record(change: FeedChange, known: FeedRead, read: ReadScope, run_id: str) -> PartitionRecord:
     return PartitionRecord(
-        table_name=FEED_RECORD,
-        partition=partition,
-        rows=read.entries,
+        table_name=FEED_RECORDS[change.table],
+        partition=change.partition,
+        rows=read.rows,
         digest=digest(dict(known.versions)),
         inputs=dict(known.versions),
         detail={"refused": {scope: dict(refused) for scope, refused in known.refused.items()}},

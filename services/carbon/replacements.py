@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from domain.carbon.feeds import ORIGINS
 from domain.shared.error import InfrastructureError, InvalidInput
 from services.carbon.service import CarbonService
 from services.carbon.upload_store import Upload
@@ -58,9 +59,15 @@ class WouldShrink(InvalidInput):
 
 
 def replacements(carbon: CarbonService, wanted: Upload, rows: pa.Table) -> Iterator[Replacement]:
-    """What an upload with these rows takes the place of, year by year. Factors add up and replace none."""
-    for year in wanted.years if wanted.kind != "factors" else ():
-        old = carbon.store.uploads.newest_of(replace(wanted, years=(year,)))
+    """What an upload with these rows takes the place of, year by year.
+
+    Factors of files add up and replace none. An application lists those of a type whole, each time.
+    """
+    of_file = wanted.source not in ORIGINS
+    uploads = carbon.store.uploads
+    newest = uploads.newest_reading if wanted.kind == "factors" else uploads.newest_of
+    for year in () if wanted.kind == "factors" and of_file else wanted.years:
+        old = newest(replace(wanted, years=(year,)))
         if old is not None:
             yield Replacement(year, old, _rows_of(carbon, old, year), _count(rows, year))
 

@@ -37,10 +37,7 @@ def request_recalculation(carbon: CarbonService, year: int, names: Iterable[str]
     carbon.refuse_outside([year])
     carbon.refuse_locked([year])
     keys = sorted({key for name in names for key in _keys(carbon, name, year)})
-    kinds = {KIND_OF[split_key(key)[0]] for key in keys}
-    found = carbon.ledger.current(tuple(kinds))
-    active = {row.key: row for row in found if row.status in ACTIVE and row.key in keys}
-    pipeline, known = _pipeline(carbon, keys, active)
+    pipeline, known, active = pipeline_of(carbon, keys)
     now = carbon.clock().isoformat()
     report = carbon.ledger.enqueue(
         [
@@ -85,13 +82,16 @@ def _keys(carbon: CarbonService, name: str, year: int) -> list[str]:
     return found
 
 
-def _pipeline(carbon: CarbonService, keys: list[str], active: dict[str, Work]) -> tuple[str, bool]:
-    """Return the newest pipeline that has all of this work already, or a new one."""
+def pipeline_of(carbon: CarbonService, keys: list[str]) -> tuple[str, bool, dict[str, Work]]:
+    """Return the newest pipeline that has all of this work already, or a new one; whether it is not new; and
+    by key the work that waits or runs."""
+    found = carbon.ledger.current(tuple({KIND_OF[split_key(key)[0]] for key in keys}))
+    active = {row.key: row for row in found if row.status in ACTIVE and row.key in keys}
     of = carbon.ledger.pipelines.of([row.id for row in active.values()])
     members = [set(of.get(row.id, ())) for row in active.values()]
     if len(active) == len(keys) and (shared := set.intersection(*members)):
-        return max(shared), True
-    return new_pipeline_id(), False
+        return max(shared), True, active
+    return new_pipeline_id(), False, active
 
 
 def request_types(carbon: CarbonService) -> None:

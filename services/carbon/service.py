@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from domain.carbon.catalogue import Catalogue
 from domain.carbon.factors import digests
-from domain.carbon.feeds import FeedChange, FeedRead
-from domain.carbon.jobs import ALL_KINDS, FEED_ENTRIES, KIND_OF, KINDS
+from domain.carbon.feeds import FEED_TABLES, FeedChange, FeedRead
+from domain.carbon.jobs import ALL_KINDS, KIND_OF, KINDS
 from domain.carbon.observed import CurrentUpload, Observed
 from domain.carbon.plan import YEAR_OUTSIDE, needs_uploads, plan
 from domain.carbon.tables import FACTORS, TABLES, UNITS, year_of
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from services.carbon.upload_store import Upload
 
 
-FEED_RECORD = f"carbon.{FEED_ENTRIES}"
-"""Under this name the ledger keeps what was read of applications."""
+FEED_RECORDS = {table: f"carbon.{table}" for table in FEED_TABLES.values()}
+"""Under these names the ledger keeps what was read of applications."""
 DIGESTS = "digests"
 """Detail of a year's factors: by type, a digest of what its calculation uses. A pass reads no factor then."""
 
@@ -159,9 +159,10 @@ class CarbonService:
         }
 
     def _feed_reads(self) -> dict[str, FeedRead]:
-        records = self.provenance.records([FEED_RECORD])
+        records = self.provenance.records(list(FEED_RECORDS.values()))
         return {
-            p: FeedRead(record.inputs, record.detail.get("refused", {})) for (_, p), record in records.items()
+            f"{name.partition('.')[2]}:{p}": FeedRead(record.inputs, record.detail.get("refused", {}))
+            for (name, p), record in records.items()
         }
 
     def plan(self) -> Plan:

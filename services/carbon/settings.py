@@ -47,11 +47,11 @@ class CarbonSettings(StorageSettings):
     )
     """Carbon's inbox: files in its `units/`, `factors/` and `data/` are imported as uploads."""
     carbon_app_url: HttpUrl | None = setting(None, shown="none", example="https://carbon.example.org/feed")
-    """Feed of the application in which people edit carbon entries: read, never written."""
+    """Feed of the application in which people edit entries, units or factors: read, never written."""
     carbon_app_token: SecretStr = setting(SecretStr(""), shown="none", example="0123456789abcdef")
     """The bearer token of the application's feed."""
     carbon_api_url: HttpUrl | None = setting(None, shown="none", example="https://meters.example.org/feed")
-    """Feed of a system that counts activity by itself: read, never written."""
+    """Feed of a system that counts activity, or keeps units or factors: read, never written."""
     carbon_api_token: SecretStr = setting(SecretStr(""), shown="none", example="0123456789abcdef")
     """The bearer token of that system's feed."""
 

@@ -49,6 +49,7 @@ feed_content = Table(
     Column("institution", String, primary_key=True),
     Column("topic", String, primary_key=True),
     Column("year", Integer, primary_key=True),
+    Column("kind", String, primary_key=True),
     Column("version", String, nullable=False),
     Column("reported_at", UtcDateTime, nullable=False),
 )
@@ -166,9 +167,9 @@ def _check_reason(reason: str) -> None:
         raise InvalidInput(f"the reason is {fault}", reason_code="no_reason", remedy="--reason TEXT")
 
 
-_FEED = [feed_content.c[name] for name in ("source", "institution", "topic", "year", "version")]
+_FEED = [feed_content.c[name] for name in ("source", "institution", "topic", "year", "version", "kind")]
 """In the order of the fields of a change."""
-_FEED_KEY = _FEED[:-1]
+_FEED_KEY = [column for column in _FEED if column.primary_key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +181,13 @@ class FeedContents:
 
         The answer to an earlier poll than one that is kept may be older, and changes nothing.
         """
-        newest = {astuple(one)[:-1]: one.version for one in contents}
+        newest = {replace(one, version=""): one for one in contents}
         if not newest:
             return
         # Always in one order: rows locked in different orders would deadlock.
         names = [column.name for column in _FEED]
         rows = [
-            dict(zip(names, (*key, newest[key]), strict=True)) | {"reported_at": asked_at}
+            dict(zip(names, astuple(newest[key]), strict=True)) | {"reported_at": asked_at}
             for key in sorted(newest)
         ]
         statement = insert_into(feed_content, self.engine)

@@ -94,13 +94,14 @@ def upload(
     accept_valid: bool = False,
     may_shrink: bool = False,
     together: Collection[int] = (),
+    pipeline: str | None = None,
 ) -> Receipt:
     """Accept a file, or raise FileRefused, having recorded it. What follows is the plan's.
 
     `may_shrink`: it may have less than half of the rows that it supersedes. `together`: the uploads of the
-    same command, none of which it may supersede.
+    same command, none of which it may supersede. `pipeline`: the one that it begins, if it was named before.
     """
-    pipeline = new_pipeline_id()
+    pipeline = pipeline or new_pipeline_id()
     try:
         parsed = check_file(carbon, file, accept_valid=accept_valid)
     except FileRefused as error:
@@ -110,14 +111,16 @@ def upload(
     return _store(carbon, file, wanted, parsed.frame, may_shrink=may_shrink, together=together)
 
 
-def upload_nothing(carbon: CarbonService, file: File) -> Receipt:
+def upload_nothing(
+    carbon: CarbonService, file: File, *, may_shrink: bool = True, pipeline: str | None = None
+) -> Receipt:
     """Accept that a scope has no entries any more. In a file that would be a mistake."""
     if file.kind == "units":
         frame = no_units()
     else:
         frame = no_entries(carbon.catalogue.type(file.data_entry_type or ""))
-    wanted = accepted(file, new_pipeline_id(), Parsed(frame, rows=0, bad_rows=0))
-    return _store(carbon, file, wanted, frame, may_shrink=True)
+    wanted = accepted(file, pipeline or new_pipeline_id(), Parsed(frame, rows=0, bad_rows=0))
+    return _store(carbon, file, wanted, frame, may_shrink=may_shrink)
 
 
 def scope_of(file: File) -> Upload:
@@ -213,11 +216,10 @@ def _enqueue(carbon: CarbonService, kept: Upload) -> tuple[int, ...]:
 
 def accepted(file: File, pipeline: str, parsed: Parsed) -> Upload:
     """Return the upload that a file with these rows is to become."""
+    topic, years = file.data_entry_type or "", tuple([file.year] if file.year else [])
     if parsed.frame.num_rows:
-        topic = parsed.frame.column("data_entry_type")[0].as_py() if file.kind == "data" else ""
+        topic = parsed.frame.column("data_entry_type")[0].as_py() if file.kind == "data" else topic
         years = tuple(parsed.years)
-    else:
-        topic, years = file.data_entry_type or "", (file.year,) if file.year else ()
     return replace(
         _described(file, pipeline),
         topic=topic,

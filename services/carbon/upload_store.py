@@ -23,6 +23,7 @@ from sqlalchemy import (
     Integer,
     String,
     Table,
+    case,
     delete,
     func,
     insert,
@@ -132,13 +133,17 @@ class Upload:
 
     @property
     def scope(self) -> tuple[str, str, str, str]:
-        """What a newer upload must share to supersede this one; factors are of their year alone."""
+        """What a newer upload must share to supersede this one; factors are of their year alone, and an
+        institution has one tree of units."""
         if self.kind == "factors":
             return self.kind, "", "", ""
-        return self.kind, self.topic, self.institution, self.source
+        return self.kind, self.topic, self.institution, "" if self.kind == "units" else self.source
 
 
-_SCOPE = ("kind", "topic", "institution", "source")
+_SCOPE = (
+    *(upload.c[name] for name in ("kind", "topic", "institution")),
+    case((upload.c.kind == "units", ""), else_=upload.c.source),
+)
 _COLUMNS = tuple(column.name for column in upload.columns)
 _CURRENT = tuple(field.name for field in fields(CurrentUpload) if field.name != "years")
 
@@ -195,7 +200,7 @@ class Uploads:
 
         A pass calls this every few seconds: it reads no problems, and of superseded uploads only the index.
         """
-        scope = (*(upload.c[name] for name in _SCOPE), upload_year.c.year)
+        scope = (*_SCOPE, upload_year.c.year)
         rank = func.row_number().over(partition_by=scope, order_by=upload.c.id.desc())
         ranked = (
             select(upload.c.id, upload.c.kind, upload_year.c.year, rank.label("rank"))
@@ -219,10 +224,22 @@ class Uploads:
         ]
 
     def of_scope(self, one: Upload, limit: int | None = None) -> list[Upload]:
-        """Return the accepted uploads of the same scope and any of its years, newest first."""
+        """Return the accepted uploads of the same scope and any of its years, newest first.
+
+        Of factors of one type also those that may have others.
+        """
+        same = [column == word for column, word in zip(_SCOPE, one.scope, strict=True)]
+        if one.kind == "factors":
+            same = [*same[:1], *([upload.c.topic.in_(("", one.topic))] if one.topic else [])]
+        return self._of_years(one, *same, limit=limit)
+
+    def newest_reading(self, one: Upload) -> Upload | None:
+        """Return the newest upload of factors of the same type, institution and application."""
+        same = [upload.c[name] == getattr(one, name) for name in ("kind", "topic", "institution", "source")]
+        return next(iter(self._of_years(one, *same, limit=1)), None)
+
+    def _of_years(self, one: Upload, *same: ColumnElement[bool], limit: int | None) -> list[Upload]:
         years = select(upload_year.c.upload_id).where(upload_year.c.year.in_(one.years))
-        names = _SCOPE[:1] if one.kind == "factors" else _SCOPE
-        same = [upload.c[name] == getattr(one, name) for name in names]
         return self.find(*same, upload.c.id.in_(years), accepted=True, limit=limit)
 
     def newest_of(self, one: Upload) -> Upload | None:
@@ -230,7 +247,7 @@ class Uploads:
 
     def replaced_since(self, moment: datetime) -> list[tuple[int, Upload, Upload]]:
         """Return (year, old, new) of the uploads of files that count since then, where others did before."""
-        scope = (*(upload.c[name] for name in _SCOPE), upload_year.c.year)
+        scope = (*_SCOPE, upload_year.c.year)
         ranked = (
             select(
                 upload_year.c.year,

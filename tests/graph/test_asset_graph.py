@@ -8,12 +8,12 @@ from collections import Counter
 import dagster as dg
 import pytest
 
+from domain.carbon.feeds import FEED_TABLES
 from domain.carbon.jobs import (
     AGGREGATION,
     API_INGEST,
     DATA_INGEST,
     FACTOR_INGEST,
-    FEED_ENTRIES,
     FILE_INGEST,
     INBOX_FILES,
     JOBS,
@@ -30,7 +30,7 @@ from tests.graph.picture import PICTURE, UPDATE, definitions, draw
 
 WITHOUT_TABLE = {
     *(dg.AssetKey(["ops", name]) for name in ("lake_maintenance", "run_retention", "upload_retention")),
-    *(dg.AssetKey(["carbon", name]) for name in (INBOX_FILES, FEED_ENTRIES)),
+    *(dg.AssetKey(["carbon", name]) for name in (INBOX_FILES, *FEED_TABLES.values())),
 }
 """Assets that write no table: upkeep, and what is read from applications and the inbox."""
 

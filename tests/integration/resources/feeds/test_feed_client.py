@@ -49,7 +49,7 @@ def test_entries__values_of_several_pages__are_texts(client: FeedClient, applica
     amounts = [1, 2.5, "3", None, True, {"a": 1}]
     rows = [{"entry_id": str(n), "distance": v} for n, v in enumerate(amounts)]
     application.save(PLANE, [*rows, {"entry_id": "x", "unit_id": "Ä", "note": "far"}])
-    found = client.entries("plane", 2025, "main")
+    found = client.read("entries", 2025, "main", "plane")
     assert (found.version, found.rows.num_rows) == ("1", 7)
     assert found.rows.column("distance").to_pylist() == ["1", "2.5", "3", None, "true", '{"a":1}', None]
     assert found.rows.column("note").to_pylist() == [None] * 6 + ["far"]
@@ -57,7 +57,7 @@ def test_entries__values_of_several_pages__are_texts(client: FeedClient, applica
 
 def test_entries__none__are_an_empty_table(client: FeedClient, application: Application) -> None:
     application.save(PLANE, [])
-    assert client.entries("plane", 2025, "main").rows.num_rows == 0
+    assert client.read("entries", 2025, "main", "plane").rows.num_rows == 0
 
 
 def test_entries__changed_between_pages__are_refused(client: FeedClient, application: Application) -> None:
@@ -65,7 +65,7 @@ def test_entries__changed_between_pages__are_refused(client: FeedClient, applica
     application.save(PLANE, [{"entry_id": "a"}, {"entry_id": "b"}])
     application.on_page = lambda page: application.save(PLANE, [{"entry_id": "a"}] * 2) if page else None
     with pytest.raises(ChangedMeanwhile, match="from version 1 and 2 while"):
-        client.entries("plane", 2025, "main")
+        client.read("entries", 2025, "main", "plane")
 
 
 def changes(body: str) -> Answer:
@@ -132,7 +132,7 @@ def test_changes__retry_after__is_passed_on(client: FeedClient, application: App
     ("body", "said"),
     [
         (b'{"version": "1", "entries": {}}', "entries are no list"),
-        (b'{"version": "1", "entries": [7]}', "an entry is no object"),
+        (b'{"version": "1", "entries": [7]}', "one of entries is no object"),
         (b'{"version": "1", "entries": [{"unit_id": "A"}]}', "entries have no entry_id"),
         (b'{"entries": []}', "it lacks 'version'"),
         (b'{"version": "1", "entries": [], "next": ""}', "next is"),
@@ -146,7 +146,7 @@ def test_entries__wrong_shape__is_refused(
 ) -> None:
     application.fault = lambda _: Answer(200, body)
     with pytest.raises(BadFeed, match=said):
-        client.entries("plane", 2025, "main")
+        client.read("entries", 2025, "main", "plane")
 
 
 def test_entries__always_another_page__are_bounded(address: str, application: Application) -> None:
@@ -157,7 +157,7 @@ def test_entries__always_another_page__are_bounded(address: str, application: Ap
         200, b'{"version": "1", "entries": [%s], "next": %d}' % (entry, next(pages))
     )
     with pytest.raises(BadFeed, match="more than 0 MiB"):
-        client.entries("plane", 2025, "main")
+        client.read("entries", 2025, "main", "plane")
     assert len(application.calls) < 20
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from domain.carbon import tables
-from domain.carbon.jobs import FEED_ENTRIES
+from domain.carbon.feeds import FEED_TABLES
 from domain.shared.error import PerennialError
 from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
 from services.carbon.calculate import calculate_emissions, sum_modules, sum_reports
-from services.carbon.feeds import read_feed_entries
+from services.carbon.feeds import read_feeds
 from services.carbon.intake import ingest_entries, ingest_factors, ingest_units
 from services.carbon.reconcile import CarbonReconciler
 from services.carbon.service import CarbonService
@@ -166,8 +166,8 @@ def start_run(carbon: CarbonService, start: RunStart) -> list[str]:
     table, run = start.tables[0], start.dispatch_id
     wanted = carbon.sent(run, table, start.partitions)
     try:
-        if table == FEED_ENTRIES:
-            read_feed_entries(carbon, wanted, run, lambda *_: None)
+        if table in FEED_TABLES.values():
+            read_feeds(carbon, table, wanted, run, lambda *_: None)
         else:
             WORK[table](carbon, wanted, Attempt(run), lambda _: None)
     except PerennialError as error:

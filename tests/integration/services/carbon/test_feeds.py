@@ -11,7 +11,7 @@ from domain.carbon.tables import DATA_ENTRIES
 from domain.shared.error import PerennialError
 from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
-from resources.feeds.client import Entries
+from resources.feeds.client import Rows
 from sandbox.carbon.application import Answer, Application, Place, serving
 from services.carbon.feeds import delete_superseded_readings, poll_feeds
 from services.carbon.findings import check_applications, find_problems
@@ -185,16 +185,16 @@ def test_read__change_polled_while_reading__is_read_too(
     carbon = beside.carbon
     poll_feeds(carbon)
 
-    read = carbon.feeds["manual"].entries
+    read = carbon.feeds["manual"].read
 
-    def read_and_edited(data_entry_type: str, year: int, institution: str) -> Entries:
-        found = read(data_entry_type, year, institution)
+    def read_and_edited(kind: str, year: int, institution: str, data_entry_type: str) -> Rows:
+        found = read(kind, year, institution, data_entry_type)
         if found.version == "1":
             application.save(TRAIN_2025, [journey("a", 5)])
             poll_feeds(carbon)
         return found
 
-    monkeypatch.setattr(carbon.feeds["manual"], "entries", read_and_edited)
+    monkeypatch.setattr(carbon.feeds["manual"], "read", read_and_edited)
     assert settle(carbon) == []
     assert trains(beside) == FILED_MG + 5 * 8_000
 

@@ -24,7 +24,7 @@ def world() -> World:
 def verdicts(
     world: World, *changes: FeedChange, read: FeedRead | None = None, feeds: str = ""
 ) -> list[Verdict]:
-    reads = {"plane|2025": read} if read else {}
+    reads = {PLANE.key: read} if read else {}
     seen = replace(world.observed, feed_changes=changes, feed_reads=reads, feeds=feeds)
     return [v for v in plan(world.catalogue, seen).verdicts if v.table == FEED_ENTRIES]
 

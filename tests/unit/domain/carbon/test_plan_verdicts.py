@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from domain.carbon.feeds import FEED_TABLES
 from domain.carbon.health import findings
-from domain.carbon.jobs import ASKED, FEED_ENTRIES, INBOX_FILES, JOBS, KIND_OF, PRIORITY
+from domain.carbon.jobs import ASKED, INBOX_FILES, JOBS, KIND_OF, PRIORITY
 from domain.carbon.pipelines import PHASES
 from domain.carbon.plan import plan
 from domain.carbon.tables import TABLES
@@ -350,4 +351,4 @@ def test_jobs__files_go_before_calculations_and_these_before_sums() -> None:
 
 def test_jobs__every_table_but_factor_versions__has_a_kind() -> None:
     tables = {t.table for t in TABLES} - {"factor_versions"}
-    assert set(KIND_OF) == tables | {FEED_ENTRIES, ASKED, INBOX_FILES}
+    assert set(KIND_OF) == tables | {*FEED_TABLES.values(), ASKED, INBOX_FILES}

@@ -8,6 +8,7 @@ from datetime import datetime
 import pytest
 
 from domain.carbon.feeds import FeedChange, FeedRead
+from domain.carbon.jobs import FEED_ENTRIES
 from domain.carbon.plan import plan
 from domain.carbon.report_state import ReportState, report_state
 from tests.unit.domain.carbon.world import (
@@ -177,7 +178,7 @@ def test_left_out_rows__of_one_institution__stay_noted_after_anothers_complete_f
 
 def test_refused_feed_entries__are_noted_once(world: World) -> None:
     refused = {"manual|main": {"entries": 2, "of": 3, "first": [], "units": "1"}}
-    world.feed_reads = {"plane|2025": FeedRead({}, refused), "train|2024": FeedRead({}, refused)}
+    world.feed_reads = {f"{FEED_ENTRIES}:{p}": FeedRead({}, refused) for p in ("plane|2025", "train|2024")}
     world.upload("plane", says="edited", source="manual", left_out=2)
     world.settle()
     assert world.report_state().notes == ("plane: 2 of 3 entries of manual|main are refused",)

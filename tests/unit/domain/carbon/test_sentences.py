@@ -78,7 +78,7 @@ def plans() -> Iterator[Plan]:
     yield world.plan
     unknown = replace(CHANGE, data_entry_type="zeppelin")
     yield plan(world.catalogue, replace(World.reported().observed, feed_changes=(CHANGE, unknown)))
-    reads = {PLANE: FeedRead({"manual|main": "1"}, {})}
+    reads = {CHANGE.key: FeedRead({"manual|main": "1"}, {})}
     yield plan(world.catalogue, replace(World.reported().observed, feed_changes=(CHANGE,), feed_reads=reads))
 
 
@@ -97,7 +97,7 @@ def test_sentences__of_plan_and_findings__are_those_of_the_file(write_sentences:
     ):
         lines += map(of_finding, findings(world.plan, [work], NOON, NOON))
     feeds = [source(NOON - timedelta(days=1), NOON, "HTTP 502\nremedy")]
-    reads = {PLANE: FeedRead({}, REFUSED)}
+    reads = {CHANGE.key: FeedRead({}, REFUSED)}
     lines += map(of_finding, findings(World.reported().plan, (), NOON, NOON, feeds, reads))
     lines += map(of_finding, (unknown_inbox_entries(["a", "b", "c", "d"]), not_indexed_uploads(2)))
     lines += map(
