@@ -109,7 +109,7 @@ def _upload(
 
 
 def _free_pipeline(carbon: CarbonService, work: Work) -> str | None:
-    """Return a pipeline that a person was told of with this work alone, and that no upload began yet."""
+    """Return a pipeline that a request gave to this work alone, and that no upload began yet."""
     names = carbon.ledger.pipelines.of([work.id]).get(work.id, ())
     if not names:
         return None
