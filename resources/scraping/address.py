@@ -7,16 +7,15 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from resources.http.client import Call, HttpClient
 from resources.scraping.errors import scrape_errors
-from resources.scraping.options import MOST_BYTES
 from resources.scraping.reference import Checkpoint
 from resources.scraping.source import Source
 
 
-def split_address(url: str) -> tuple[str, Call]:
+def split_address(url: str, most_bytes: int) -> tuple[str, Call]:
     """Return the folder of an address, and the call of its last part with the parameters in it."""
     parts = urlsplit(url)
     folder, _, last = parts.path.rpartition("/")
-    call = Call(last, dict(parse_qsl(parts.query, keep_blank_values=True)), most_bytes=MOST_BYTES)
+    call = Call(last, dict(parse_qsl(parts.query, keep_blank_values=True)), most_bytes=most_bytes)
     return urlunsplit((parts.scheme, parts.netloc, folder, "", "")), call
 
 

@@ -7,6 +7,9 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 MOST_BYTES = 64 * 2**20
+"""Of one answer, one JSON file, one line."""
+MOST_OF_A_FEED = 16 * 2**20
+"""feedparser takes about 2 s for each MiB that is not well-formed."""
 
 
 class Fields(BaseModel):

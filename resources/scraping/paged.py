@@ -17,7 +17,7 @@ from resources.http.client import MOST_PAGES, Call, HttpClient
 from resources.scraping.address import client_of, conditions, split_address, validators
 from resources.scraping.errors import ScrapeIncomplete
 from resources.scraping.fields import lookup, parse_reference
-from resources.scraping.options import PagedOptions
+from resources.scraping.options import MOST_BYTES, PagedOptions
 from resources.scraping.reference import Checkpoint, Read, Scrape, ScrapedReference
 from resources.scraping.source import Source
 
@@ -38,7 +38,7 @@ class PagedReader:
         self.source = source.name
         self._of = source
         self._options = PagedOptions.model_validate(source.options)
-        self._folder, self._call = split_address(source.url)
+        self._folder, self._call = split_address(source.url, MOST_BYTES)
 
     def fetch(self, since: Checkpoint) -> Scrape:
         call = self._first_call(since)

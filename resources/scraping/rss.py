@@ -19,7 +19,7 @@ from resources.http.client import HttpClient
 from resources.scraping.address import client_of, conditions, split_address, validators
 from resources.scraping.errors import BadScrape, scrape_errors
 from resources.scraping.fields import parse_id
-from resources.scraping.options import FeedOptions
+from resources.scraping.options import MOST_OF_A_FEED, FeedOptions
 from resources.scraping.reference import Checkpoint, Read, Scrape, ScrapedReference
 from resources.scraping.source import Source
 
@@ -35,7 +35,7 @@ class FeedReader:
         self.source = source.name
         self._of = source
         self._options = FeedOptions.model_validate(source.options)
-        self._folder, self._call = split_address(source.url)
+        self._folder, self._call = split_address(source.url, MOST_OF_A_FEED)
 
     def fetch(self, since: Checkpoint) -> Scrape:
         with closing(client_of(self._of, self._folder)) as http:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from domain.shared.error import PerennialError
-from resources.scraping import address
+from resources.scraping import paged, rss
 from resources.scraping.reference import NOTHING_READ, ScrapedReference
 from resources.scraping.source import Source, make_scraper
 from tests.integration.resources.http.wire_server import SECRET, Call, Reply, WireServer
@@ -117,7 +117,8 @@ def test_fetch__answer_that_is_not_what_the_options_say__is_a_bad_answer(server:
 
 @pytest.mark.parametrize("kind", ["paged", "rss"])
 def test_fetch__huge_answer__is_cut_off(server: WireServer, kind: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(address, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(paged, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(rss, "MOST_OF_A_FEED", 2**20)
     server.answer = lambda _: Reply(b" " * (2**20 + 1))
     assert failure(server, kind).reason_code == "scrape_bad_answer"
 
