@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MODULES: dict[str, str] = {
     "market": "orchestration.domains.market",
     "carbon": "orchestration.domains.carbon",
+    "references": "orchestration.domains.references",
 }
 """By name, the module whose `DOMAIN` it is; in the order in which people see them."""
 

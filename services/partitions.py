@@ -81,6 +81,13 @@ class Figures:
 
 
 @dataclass(frozen=True)
+class Series:
+    """Numbers in order, such as a number for each day: metadata that is shown as a chart with columns."""
+
+    values: Sequence[tuple[str, float]]
+
+
+@dataclass(frozen=True)
 class PartitionReport:
     """What happened to one partition in a run, for its event.
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import dagster as dg
 
-from assets.policies.charts import bar_chart
+from assets.policies.charts import bar_chart, column_chart
 from assets.policies.figures import figure_metadata, markdown_table
 from domain.shared.partition_words import reason_in_words
 from domain.shared.state import FIGURES
-from services.partitions import PartitionReport
+from services.partitions import PartitionReport, Series
 
 
 def report_metadata(report: PartitionReport, plot: str = "") -> dict[str, Any]:
@@ -26,7 +26,7 @@ def report_metadata(report: PartitionReport, plot: str = "") -> dict[str, Any]:
     if report.figures is not None:
         shown |= figure_metadata(report.figures, report.before.detail.get(FIGURES))
     for name, value in report.metadata.items():
-        shown[name] = dg.MetadataValue.md(markdown_table(value)) if isinstance(value, list) else value
+        shown[name] = _value(value)
         if name in _PLOTS and value:
             shown[f"{name}_plot"] = dg.MetadataValue.md(bar_chart(_points(value, *_PLOTS[name])))
     shown["version"] = str(report.version)
@@ -40,6 +40,12 @@ def report_metadata(report: PartitionReport, plot: str = "") -> dict[str, Any]:
     if report.snapshot_id is not None:
         shown["snapshot"] = str(report.snapshot_id)
     return shown
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, Series):
+        return dg.MetadataValue.md(column_chart(value.values) or "none")
+    return dg.MetadataValue.md(markdown_table(value)) if isinstance(value, list) else value
 
 
 def judged(report: PartitionReport) -> dict[str, Any]:

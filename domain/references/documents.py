@@ -40,6 +40,8 @@ class Reference:
     published_at: datetime | None
     payload: Mapping[str, Any]
     payload_hash: str
+    scrape_run_id: str = ""
+    """The scrape run that brought this content."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Protocol
 
 from domain.shared.health import Finding, Health
 from domain.shared.reasons import actions
@@ -12,6 +13,7 @@ from domain.shared.work import Work
 
 BY_HAND = "see `perennial work show ID`, correct the cause, then `perennial work retry ID`"
 _WAITS = {"queued": "a run is to do it", "running": "a run does it", "deferred": "tried, and put off"}
+WORK_WAITS = "work_waits"
 UNDER_WAY = ("queued", "deferred", "running")
 
 
@@ -44,6 +46,60 @@ def plan_findings(
         for key, row in latest.items()
         if row.status in UNDER_WAY or (row.status == "failed" and key not in judged)
     ]
+
+
+class Backlog(Protocol):
+    """The unfinished work of a tenant."""
+
+    @property
+    def due(self) -> int: ...
+    @property
+    def waiting(self) -> int: ...
+    @property
+    def running(self) -> int: ...
+    @property
+    def oldest(self) -> datetime | None: ...
+
+
+def pulled_findings(
+    domain: str, table: str, backlog: Mapping[str, Backlog], failed: Sequence[Work], now: datetime
+) -> list[Finding]:
+    """Return one finding for what each tenant of a pulled kind has under way, and one for each reason for
+    which its work failed: there may be thousands of either."""
+    found = [
+        Finding(
+            domain,
+            f"{table}:{tenant}",
+            "healing",
+            WORK_WAITS,
+            f"{one.waiting:,} wait, {one.running:,} are being worked on",
+            since=one.oldest,
+            next_attempt=now if one.due else None,
+            action=not_started(domain),
+        )
+        for tenant, one in backlog.items()
+    ]
+    by_reason: dict[tuple[str, str], list[Work]] = {}
+    for row in failed:
+        by_reason.setdefault((row.tenant, row.reason_code), []).append(row)
+    return found + [_failures(domain, table, tenant, rows) for (tenant, _), rows in by_reason.items()]
+
+
+def _failures(domain: str, table: str, tenant: str, rows: Sequence[Work]) -> Finding:
+    """The finding about work that failed for one reason. It names the newest, which comes first."""
+    newest = rows[0]
+    reason = f"{newest.key}: {(newest.error or newest.reason_code).splitlines()[0]}"
+    return Finding(
+        domain,
+        f"{table}:{tenant}",
+        "broken",
+        newest.reason_code,
+        reason if len(rows) == 1 else f"{len(rows):,} failed ({reason})",
+        since=min(row.finished_at or row.updated_at for row in rows),
+        action=actions(domain).get(newest.reason_code, BY_HAND).replace("ID", str(newest.id)),
+        work_id=newest.id,
+        attempts=newest.attempts,
+    )
 
 
 def _verdict_finding(

@@ -17,7 +17,7 @@ from resources.ledger.context import LedgerContext
 from resources.ledger.history import counts
 from resources.ledger.model import BY_A_PERSON, Backlog, Event
 from resources.ledger.rows import as_work, is_id, select_work
-from resources.ledger.schema import is_running, is_running_now, is_waiting, work, work_event
+from resources.ledger.schema import is_failed, is_running, is_running_now, is_waiting, work, work_event
 
 PURGE_BATCH = 5_000
 """Rows one transaction deletes, so that retention never holds up a heartbeat."""
@@ -112,6 +112,11 @@ class Queries(LedgerContext):
         """The waiting rows of a kind whose moment has not come."""
         later = and_(work.c.kind == kind, is_waiting(), work.c.not_before > self.clock())
         return self._rows(select_work().where(later).order_by(work.c.id))
+
+    def failed(self, kind: str, limit: int = 1_000) -> list[Work]:
+        """The newest failures of a kind that count: after which nothing was tried to the end."""
+        query = select_work().where(work.c.kind == kind, is_failed(), counts())
+        return self._rows(query.order_by(work.c.id.desc()).limit(limit))
 
     def requested_by_person(self, ids: Collection[int]) -> frozenset[int]:
         """Those of these rows that a person requested, by their history: a row has only its newest reason."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from domain.shared.work import RUNNING, STATUSES, WAITING
+from domain.shared.work import FAILED, RUNNING, STATUSES, WAITING
 from resources.database.schema import BigId, Json, UtcDateTime, listed, metadata, partial
 
 work = sa.Table(
@@ -61,6 +61,7 @@ sa.Index("ix_work_finished_at", work.c.finished_at, **partial("finished_at IS NO
 sa.Index(
     "ix_work_unfinished", work.c.kind, work.c.status, work.c.id, **partial("finished_at IS NULL")
 )  # every pass reads what is unfinished; what is finished grows with the years
+sa.Index("ix_work_failed", work.c.kind, work.c.id, **partial("status = 'failed'"))
 
 
 def is_waiting(rows: sa.FromClause = work) -> sa.ColumnElement[bool]:
@@ -70,6 +71,10 @@ def is_waiting(rows: sa.FromClause = work) -> sa.ColumnElement[bool]:
 
 def is_running(rows: sa.FromClause = work) -> sa.ColumnElement[bool]:
     return rows.c.status == sa.literal_column(f"'{RUNNING}'")
+
+
+def is_failed() -> sa.ColumnElement[bool]:
+    return work.c.status == sa.literal_column(f"'{FAILED}'")
 
 
 def is_running_now() -> sa.ColumnElement[bool]:

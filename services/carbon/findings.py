@@ -10,11 +10,11 @@ from domain.carbon.health import FEED_PATIENCE
 from domain.carbon.jobs import ALL_KINDS
 from domain.carbon.observed import Observed
 from domain.carbon.tables import DATA_ENTRIES, REPORTS, UNITS
-from domain.carbon.watchdog import Watch, watch
 from domain.shared.clock import machine_clock
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.freshness import SourceState, source_state
 from domain.shared.health import Finding, SourceFreshness
+from domain.shared.watchdog import Watch, watch
 from services.carbon.inbox import open_inbox
 from services.carbon.reindex import not_indexed, uploads_without_rows
 from services.carbon.service import CarbonService, freshness_of
@@ -66,7 +66,9 @@ def _replaced_files(carbon: CarbonService) -> Iterator[Finding]:
 
 def watch_carbon(carbon: CarbonService) -> Watch:
     """Whether everything uploaded is in the reports, and every application answers."""
-    return watch(find_problems(carbon), len(carbon.lake.partitions(REPORTS.name)), carbon.clock())
+    count = len(carbon.lake.partitions(REPORTS.name))
+    kept = f"{count:,} report{'' if count == 1 else 's'}"
+    return watch("carbon", find_problems(carbon), kept, carbon.clock())
 
 
 def source_states(carbon: CarbonService) -> list[tuple[SourceFreshness, SourceState]]:

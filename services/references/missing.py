@@ -54,16 +54,24 @@ def queue_documents(service: ReferencesService, source: str, seen: SourceSeen) -
     service.store.note_ingested(source, seen.documents_compared)
 
 
+def count_missing(service: ReferencesService, what: str, source: str) -> int:
+    """Count the newest contents of a source `without_handoff`, or handed over and `without_document`."""
+    params = {"again": False} if what == "without_document" else {}
+    return _found(service, what, source, params).num_rows
+
+
 def _contents(
-    service: ReferencesService, sql: str, source: str, params: dict[str, Any]
+    service: ReferencesService, what: str, source: str, params: dict[str, Any]
 ) -> Iterator[list[Content]]:
-    handed = service.store.handoffs.contents(source)
-    found: pa.Table = service.lake.query(
-        packaged(__file__, sql),
-        params={"source": source, **params},
-        extra={"handed": handed},
-        partitions={REFERENCES.name: [source], DOCUMENTS.name: [source]},
-    )
-    for batch in found.to_batches(max_chunksize=BATCH):
+    for batch in _found(service, what, source, params).to_batches(max_chunksize=BATCH):
         rows = (batch[name].to_pylist() for name in ("reference_id", "payload_hash", "scrape_run_id"))
         yield [Content(name, payload, source, scrape) for name, payload, scrape in zip(*rows, strict=True)]
+
+
+def _found(service: ReferencesService, what: str, source: str, params: dict[str, Any]) -> pa.Table:
+    return service.lake.query(
+        packaged(__file__, what),
+        params={"source": source, **params},
+        extra={"handed": service.store.handoffs.contents(source)},
+        partitions={REFERENCES.name: [source], DOCUMENTS.name: [source]},
+    )

@@ -13,8 +13,12 @@ from domain.shared.state import PartitionState
 from domain.shared.work import split_key
 from resources.ledger.lease import Lease
 from services.partitions import Attempt, Notify, PartitionReport
+from services.references.missing import count_missing
+from services.references.recording import per_day
 from services.references.service import ReferencesService
 from services.references.sync import SyncOutcome, sync
+
+WITHOUT_HANDOFF = "without_handoff"
 
 log = logging.getLogger(__name__)
 
@@ -61,17 +65,28 @@ def _synced(service: ReferencesService, lease: Lease, key: str, this: Attempt) -
     return PartitionReport(
         table=REFERENCES,
         partition=source,
-        outcome="committed" if outcome.stored + outcome.changed else "kept",
+        outcome="committed",  # also of what was there already: people look when a source was scraped last
         version=service.lake.version(REFERENCES.name, source),
         before=before,
         seconds=time.monotonic() - began,
         attempts=work.attempts + this.retry,
         reason=by,
-        metadata=_shown(outcome),
+        metadata=_shown(service, outcome),
     )
 
 
-def _shown(outcome: SyncOutcome) -> dict[str, object]:
+def _shown(service: ReferencesService, outcome: SyncOutcome) -> dict[str, object]:
     shown = outcome.as_json()
     notes = shown.pop("notes")
-    return {**shown, "notes": "; ".join(notes)} if notes else shown
+    if notes:
+        shown["notes"] = "; ".join(notes)
+    if outcome.handoff_available:
+        shown[WITHOUT_HANDOFF] = _without_handoff(service, outcome.source)
+    return {**shown, "references_per_day": per_day(service, REFERENCES, outcome.source)}
+
+
+def _without_handoff(service: ReferencesService, source: str) -> int:
+    """What the asset check says. Of a version that was handed over whole nothing needs to be counted."""
+    version = str(service.lake.version(REFERENCES.name, source))
+    handed = service.store.state_of(source).handed_version
+    return 0 if version == handed else count_missing(service, WITHOUT_HANDOFF, source)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from domain.references.documents import Ingest, clean
 from domain.references.handoffs import Content
 from domain.references.plan import Observed, SourceSeen, plan
 from domain.references.tables import DOCUMENTS, REFERENCES
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from resources.ledger.client import Ledger
     from resources.ledger.provenance import Provenance
 
-Ingest = Callable[[Mapping[str, object]], Mapping[str, object]]
-"""Makes a document of a reference."""
 Outcomes = Mapping[Content, str | Exception]
 """What became of contents: a reason code of a completed hand-off, or an error."""
 
@@ -55,7 +54,8 @@ class ReferencesService:
     lake: Lake
     ledger: Ledger
     scrapers: Mapping[str, Scraper]
-    ingest: Ingest | None = None
+    ingest: Ingest = clean
+    """Makes a document of a reference."""
     rules: Rules = Rules()
     target: HandoffTarget | None = None
     """Where contents are handed over to; the default makes work items of our own ledger."""

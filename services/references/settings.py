@@ -20,9 +20,9 @@ class ReferencesSettings(StorageSettings):
     references_sources: Annotated[str, AfterValidator(checked_place)] = setting(
         derived=_place,
         shown="`sandbox`: three sources to try; in production `none`",
-        example="/etc/perennial/sources.yaml",
+        example="none",
     )
-    """The [sources file](references.md#the-sources-file): which sources are scraped, and how."""
+    """The path of the [sources file](references.md#the-sources-file): which sources are scraped, and how."""
     references_tokens: Annotated[SecretStr, AfterValidator(checked_tokens)] = setting(
         SecretStr(""), shown="none", example="atlas=0123456789abcdef,herald=fedcba9876543210"
     )

@@ -18,7 +18,10 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    and_,
     case,
+    delete,
+    func,
     insert,
     select,
     update,
@@ -187,3 +190,10 @@ class ReferencesStore:
         query = select(*_RUN).where(scrape_run.c.source == source).order_by(scrape_run.c.id.desc())
         with reading(self.engine) as connection:
             return [ScrapeRun(*row) for row in connection.execute(query.limit(limit))]
+
+    def delete_scrape_runs(self, before: datetime) -> int:
+        """Delete the runs that ended before a moment, but the newest of each source; return how many."""
+        newest = select(func.max(scrape_run.c.id)).group_by(scrape_run.c.source)
+        old = and_(scrape_run.c.finished_at < before, scrape_run.c.id.not_in(newest))
+        with writing(self.engine) as connection:
+            return connection.execute(delete(scrape_run).where(old)).rowcount

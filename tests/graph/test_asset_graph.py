@@ -29,10 +29,14 @@ from orchestration.environments import load_settings
 from tests.graph.picture import PICTURE, UPDATE, definitions, draw
 
 WITHOUT_TABLE = {
-    *(dg.AssetKey(["ops", name]) for name in ("lake_maintenance", "run_retention", "upload_retention")),
+    *(
+        dg.AssetKey(["ops", name])
+        for name in ("lake_maintenance", "run_retention", "scrape_retention", "upload_retention")
+    ),
+    dg.AssetKey(["refs", "handoffs"]),
     *(dg.AssetKey(["carbon", name]) for name in (INBOX_FILES, *FEED_TABLES.values())),
 }
-"""Assets that write no table: upkeep, and what is read from applications and the inbox."""
+"""Assets that write no table: upkeep, hand-offs, and what is read from applications and the inbox."""
 
 
 def tables() -> tuple[Table, ...]:

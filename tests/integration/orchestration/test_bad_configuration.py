@@ -201,7 +201,7 @@ STATES = {
         ("status --json", "check market", "market heal", "work list"),
     ),
     "ledger: newer than the program": State(
-        sql(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"),
+        sql(f"UPDATE {VERSION_TABLE} SET version_num = '9999' WHERE version_num LIKE '0%'"),
         (LEDGER, "has schema 9999, newer than this program's"),
         ("status --json", "work retry 1"),
         code=2,

@@ -29,8 +29,8 @@ def _names(settings: Settings) -> tuple[set[str], set[str]]:
 
 def test_definitions__one_domain_is_on__have_only_its_assets(tmp_path: Path) -> None:
     assert _names(Settings(home=tmp_path)) == (
-        {"market", "carbon", "ops"},
-        {"market", "carbon", "work", "upkeep"},
+        {"market", "carbon", "refs", "ops"},
+        {"market", "carbon", "references", "work", "upkeep"},
     )
     assert _names(Settings(home=tmp_path, domains=("carbon",))) == (
         {"carbon", "ops"},

@@ -83,7 +83,7 @@ def test_require_domain__off__is_refused():
 
 OF_ONE_DOMAIN = re.compile(
     r"^((orchestration/(domains|cli|api)|sensors|services|assets)/"
-    rf"({'|'.join(MODULES)})(_\w+\.py|\.py|/)|resources/(tushare|database/migrations)/|orchestration/registry\.py$)"
+    rf"({'|'.join(MODULES)})(_\w+\.py|\.py|/)|resources/(tushare|scraping|sandbox|database/migrations)/|orchestration/registry\.py$)"
 )
 """What may name a domain: its folders, its modules of the command and the HTTP interface, migrations."""
 SHARED = ("orchestration", "sensors", "services", "resources", "assets")

@@ -23,3 +23,4 @@ CREATE TABLE source_state (
     ingested_version VARCHAR NOT NULL,
     CONSTRAINT pk_source_state PRIMARY KEY (source)
 );
+CREATE INDEX ix_work_failed ON work (kind, id) WHERE status = 'failed';

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,11 @@ from domain.references.tables import TABLES
 from resources.lake.client import Lake
 from resources.ledger.client import Ledger
 from services.references.service import ReferencesService, Rules
+from tests.databases import closed_afterwards
 from tests.integration.services.references.fake_source import FakeScraper
+from tests.integration.services.references.references_app import ReferencesApp
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 def lake_at(folder: Path) -> Lake:
@@ -37,3 +41,9 @@ def service(
     opened = ledger.with_kinds(kinds(backoff=timedelta(0)))
     (tmp_path / "lake").mkdir()
     return ReferencesService(lake_at(tmp_path / "lake"), opened, {scraper.source: scraper}, rules=Rules())
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[ReferencesApp]:
+    with closed_afterwards():
+        yield ReferencesApp(tmp_path / "home", f"sqlite:///{tmp_path}/ledger.db", NOW)

@@ -1,4 +1,4 @@
-"""The watchdog's one line on whether carbon's reports are current."""
+"""The watchdog's one line on whether a domain does its work, from its findings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from domain.shared.finding_groups import group
 from domain.shared.health import Finding
 
 PATIENCE = timedelta(hours=1)
-"""An upload is imported and its report made within minutes; what waits longer is a problem."""
+"""What is due is done within minutes; what waits longer is a problem."""
 
 
 @dataclass(frozen=True)
@@ -19,18 +19,18 @@ class Watch:
     line: str
     problems: tuple[str, ...]
     notes: tuple[str, ...]
-    """What an office should know and no alarm is worth: a locked year, results without a factor."""
+    """What people should know and no alarm is worth: a locked year, results without a factor."""
 
 
-def watch(found: Sequence[Finding], reports: int, now: datetime) -> Watch:
-    """Return whether everything uploaded is in the reports, and every application answers."""
+def watch(domain: str, found: Sequence[Finding], kept: str, now: datetime) -> Watch:
+    """Return whether nothing needs a person or waits for long. `kept`: what there is, such as "3 reports"."""
     late = [f for f in found if f.health in ("broken", "stale") or _waits_long(f, now)]
     problems = _lines(late)
     notes = _lines([f for f in found if f.health == "explained"])
     if problems:
-        return Watch(False, f"ALERT carbon: {'; '.join(problems)}", problems, notes)
+        return Watch(False, f"ALERT {domain}: {'; '.join(problems)}", problems, notes)
     waits = len(found) - len(late) - sum(f.health == "explained" for f in found)
-    line = f"OK carbon: {reports:,} report{'' if reports == 1 else 's'}, "
+    line = f"OK {domain}: {kept}, "
     line += f"{waits:,} pieces of work under way" if waits else "all current"
     return Watch(True, "; ".join((line, *(f"note: {note}" for note in notes))), (), notes)
 
