@@ -8,6 +8,7 @@ doing: access (`access.py`), limits (`limits.py`), query names (`parameters.py`)
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.metadata import version
 
 from fastapi import Depends, FastAPI, Request
@@ -26,16 +27,15 @@ from orchestration.api.parameters import require_known_names
 from orchestration.api.problem import answer_to
 from orchestration.api.recent import Recent
 from orchestration.health import overview
-from orchestration.registry import enabled
+from orchestration.registry import MODULES, enabled
 from orchestration.settings import Settings
 
-TAGS = [
-    {"name": "health", "description": "Whether this process lives and can work, and what is unhealthy."},
-    {
-        "name": "work",
-        "description": "Work items: what to do, how often it was tried, why it waits or failed.",
-    },
-]
+TAGS = {
+    "health": "Whether this process lives and can work, and what is unhealthy.",
+    "work": "Work items: what to do, how often it was tried, why it waits or failed.",
+    "pipelines": "What follows from one upload, scrape or request, under one id.",
+}
+"""What the routes of each tag are for. A domain's tag is its name, and its module says what it is."""
 
 
 def build_app(settings: Settings) -> FastAPI:
@@ -50,7 +50,7 @@ def build_app(settings: Settings) -> FastAPI:
         dependencies=[Depends(require_known_names)],
         generate_unique_id_function=operation_id,
         version=version("perennial"),
-        openapi_tags=TAGS,
+        openapi_tags=[{"name": name, "description": text} for name, text in _tags(settings).items()],
     )
     describe(app, needs_token=settings.api_has_token)
     clean = cleaner(settings)
@@ -75,3 +75,7 @@ def build_app(settings: Settings) -> FastAPI:
         if domain.routes is not None:
             app.include_router(domain.routes(settings))
     return app
+
+
+def _tags(settings: Settings) -> dict[str, str]:
+    return TAGS | {name: (import_module(MODULES[name]).__doc__ or "").strip() for name in settings.domains}

@@ -54,7 +54,7 @@ class Rate:
     """A token bucket per client: `rate` requests in a second, twice as many at once."""
 
     def __init__(self, rate: float, clock: Callable[[], float]) -> None:
-        self.rate, self.burst, self.clock = rate, 2 * rate, clock
+        self.rate, self.burst, self.clock = rate, max(1.0, 2 * rate), clock
         self.buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait(self, client: str) -> float:

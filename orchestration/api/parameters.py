@@ -45,4 +45,4 @@ def _is_list(annotation: Any) -> bool:
 
 
 def _error(name: str, message: str) -> dict[str, Any]:
-    return {"type": "query_name", "loc": ("query", name[:40]), "msg": message}
+    return {"type": "query_name", "loc": ("query", name), "msg": message}

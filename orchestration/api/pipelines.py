@@ -66,12 +66,12 @@ def routes(settings: Settings) -> APIRouter:
 
     @router.get("/pipelines", summary="The newest pipelines")
     def find(
-        domain: Annotated[str | None, Query(examples=["carbon"])] = None,
-        status: Annotated[Status | None, Query()] = None,
+        domain: Annotated[str | None, Query(description="Those of one domain.", examples=["carbon"])] = None,
+        status: Annotated[Status | None, Query(description="Those with this status.")] = None,
         before: Annotated[
             str | None, Query(pattern=ULID, description="Those older than this one: `more_before`.")
         ] = None,
-        limit: Annotated[int, Query(ge=1, le=MOST)] = 50,
+        limit: Annotated[int, Query(ge=1, le=MOST, description="Pipelines of a page.")] = 50,
     ) -> PipelinePage:
         """Of a status only part of what there is may be searched; `more_before` then goes on from there."""
         if domain is not None:
@@ -86,7 +86,7 @@ def routes(settings: Settings) -> APIRouter:
     def show(
         id: PipelineId,  # noqa: A002 - its name in the path
         limit: Annotated[int, Query(ge=1, le=MOST, description="Work items of the page.")] = 100,
-        offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+        offset: Annotated[int, Query(ge=0, le=10**9, description="Work items before the page.")] = 0,
     ) -> PipelineStory:
         with closing(PipelineReader(settings)) as reader:
             state = reader.states([id]).get(id)

@@ -69,10 +69,10 @@ def status_of(error: PerennialError) -> int:
 
 def answer_to(error: Exception, clean: Clean = str) -> Response | None:
     """Return the answer to a call that failed; None for a bug."""
-    if isinstance(error.__cause__, PerennialError | ClientDisconnect):
+    if isinstance(error, HTTPException) and isinstance(error.__cause__, PerennialError | ClientDisconnect):
         error = error.__cause__  # FastAPI wraps what is raised while it reads a body
     if isinstance(error, RequestValidationError):
-        return _invalid(error)
+        return _invalid(error, clean)
     if isinstance(error, ClientDisconnect):
         error = InvalidInput("the client closed the connection", reason_code="client_gone")
     if isinstance(error, HTTPException):
@@ -108,10 +108,14 @@ def problem(
     return Response(content, status, headers, media_type=MEDIA_TYPE)
 
 
-def _invalid(error: RequestValidationError) -> Response:
-    # What was sent is not repeated: it may be a secret in the wrong place.
+def _invalid(error: RequestValidationError, clean: Clean) -> Response:
+    # The value that was sent is not repeated: it may be a secret in the wrong place.
     errors = [
-        {"in": str(one["loc"][0]), "field": ".".join(map(str, one["loc"][1:])), "problem": one["msg"]}
+        {
+            "in": str(one["loc"][0]),
+            "field": clean(".".join(map(str, one["loc"][1:])))[:100],
+            "problem": clean(one["msg"]),
+        }
         for one in error.errors()
     ]
     detail = "; ".join(f"{one['field'] or one['in']}: {one['problem']}" for one in errors)

@@ -154,7 +154,9 @@ def routes(settings: Settings) -> APIRouter:
         key: Annotated[
             str | None, Query(description="The key's beginning.", examples=["daily_orders:2026-11"])
         ] = None,
-        reason_code: Annotated[str | None, Query(examples=["source_down"])] = None,
+        reason_code: Annotated[
+            str | None, Query(description="Why it is in its status.", examples=["source_down"])
+        ] = None,
         limit: Annotated[int, Query(ge=1, le=1000, description="Items of a page.")] = 50,
         cursor: Annotated[
             int | None, Query(ge=1, lt=2**63, description="`next_cursor` of the page before.", examples=[41])

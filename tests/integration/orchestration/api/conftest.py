@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import requests
-import uvicorn
 
-from orchestration.api.app import build_app
 from orchestration.services import open_ledger
 from orchestration.settings import Settings
 from resources.ledger.client import Ledger
+from tests.serving import serving as serve_of
 from tests.settings import make_settings
 
 TOKEN = "f00dfacecafe0123456789abcdef"
@@ -57,13 +54,7 @@ def api(settings: Settings) -> Iterator[Api]:
 
 @contextmanager
 def serving(settings: Settings) -> Iterator[Api]:
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(build_app(settings), log_level="warning"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    api = Api(f"http://127.0.0.1:{listener.getsockname()[1]}")
-    yield api
-    api.session.close()
-    server.should_exit = True
-    thread.join()
-    listener.close()
+    with serve_of(settings) as (address, _):
+        api = Api(address)
+        yield api
+        api.session.close()
