@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from domain.shared.error import InvalidInput
 from domain.shared.pipeline import Status
+from orchestration.api.work import EXAMPLE as WORK_EXAMPLE
 from orchestration.api.work import WorkItem, as_item
 from orchestration.pipelines import PipelineReader, PipelineState
 from orchestration.registry import require_domain
@@ -22,6 +23,16 @@ PipelineId = Annotated[
     str, Path(pattern=ULID, description="The id that a call answered.", examples=[EXAMPLE])
 ]
 MOST = 1_000
+EXAMPLE_PIPELINE: dict[str, Any] = {
+    "pipeline_id": EXAMPLE,
+    "status": "RUNNING",
+    "domains": ["orders"],
+    "created_at": "2026-11-17T11:00:00Z",
+    "started_at": "2026-11-17T11:00:01Z",
+    "finished_at": None,
+    "work": {"orders.ingest": {"completed": 1}, "orders.fill": {"deferred": 1}},
+    "view": None,
+}
 
 
 class Pipeline(BaseModel):
@@ -32,16 +43,16 @@ class Pipeline(BaseModel):
         description="NOT_STARTED; RUNNING: some of it waits, runs or was put off; SUCCESS; PARTIAL: it began"
         " well, and something of it failed, was called off or is kept back; FAILED. The last three are ends."
     )
-    domains: list[str] = Field(examples=[["carbon"]])
+    domains: list[str] = Field(examples=[["orders"]])
     created_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
     work: dict[str, dict[str, int]] = Field(
         description="By kind of work, how many work items have which status, each key's newest only.",
-        examples=[{"carbon.csv_ingest": {"completed": 1}, "carbon.emission_recalc": {"running": 1}}],
+        examples=[{"orders.ingest": {"completed": 1}, "orders.fill": {"running": 1}}],
     )
     view: dict[str, Any] | None = Field(
-        description="What its domain adds. Carbon: the file that was uploaded, and `phases` with the status"
+        description="What its domain adds, such as the file that was uploaded, and `phases` with the status"
         " of `data`, `emissions` and `aggregation`; after the last the report has its numbers.",
         examples=[{"file": "train.csv", "phases": {"data": "SUCCESS", "emissions": "RUNNING"}}],
     )
@@ -50,6 +61,9 @@ class Pipeline(BaseModel):
 class PipelineStory(Pipeline):
     """A pipeline with its work items, oldest first."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{**EXAMPLE_PIPELINE, "members": [WORK_EXAMPLE], "total": 2}]}
+    )
     members: list[WorkItem]
     total: int = Field(description="Work items there are, of which `members` is the page that was asked for.")
 
@@ -57,6 +71,9 @@ class PipelineStory(Pipeline):
 class PipelinePage(BaseModel):
     """Pipelines, newest first."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"pipelines": [EXAMPLE_PIPELINE], "more_before": EXAMPLE}]}
+    )
     pipelines: list[Pipeline]
     more_before: str | None = Field(description="`before` of the next page; null after the last one.")
 
@@ -66,7 +83,7 @@ def routes(settings: Settings) -> APIRouter:
 
     @router.get("/pipelines", summary="The newest pipelines")
     def find(
-        domain: Annotated[str | None, Query(description="Those of one domain.", examples=["carbon"])] = None,
+        domain: Annotated[str | None, Query(description="Those of one domain.", examples=["orders"])] = None,
         status: Annotated[Status | None, Query(description="Those with this status.")] = None,
         before: Annotated[
             str | None, Query(pattern=ULID, description="Those older than this one: `more_before`.")

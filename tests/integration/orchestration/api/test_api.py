@@ -129,7 +129,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"kind": "units", "institution": "a|b:c\x1b[2J"}, "the institution is 'a|b:c\\x1b[2J'"),
     ({"kind": "units", "name": "a\x1b[2J"}, "the file name is 'a\\x1b[2J'"),
     ({"kind": "units", "by": "x" * 201}, "200 characters"),
-    ({"kind": "units", "type": "\x1b"}, "the type is '\\x1b'"),
+    ({"kind": "units", "type": "\x1b", "name": "a.csv"}, "the type is '\\x1b'"),
     ({"kind": "data", "decimal": "dot"}, "decimal: Input should be 'point' or 'comma'"),
     ({"kind": "units", "instituion": "other"}, "instituion: no parameter of this call"),
     ({"kind": "units", "year": ["2024", "2025"]}, "year: given more than once"),

@@ -13,7 +13,7 @@ from orchestration.api.app import build_app
 from orchestration.settings import Settings
 from resources.ledger.client import Ledger
 from tests.command import said
-from tests.integration.orchestration.api.conftest import Api
+from tests.integration.orchestration.api.conftest import Api, serving
 from tests.settings import make_settings
 
 
@@ -90,12 +90,14 @@ def test_pages__that_load_scripts_of_other_hosts__are_not_served(api: Api) -> No
 
 
 def test_status__over_http__is_what_the_command_says(
-    api: Api, settings: Settings, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert ledger.running() == []
-    for variable, text in settings.environment().items():
+    stopped = make_settings(settings, now="2026-11-17T18:31")
+    for variable, text in stopped.environment().items():
         monkeypatch.setenv(variable, text)
-    there, here = api.get("/status").json(), said("status", "--json").json
+    with serving(stopped) as api:
+        there, here = api.get("/status").json(), said("status", "--json").json
     for moment in (there, here):
         assert moment.pop("checked_at")
     assert there == here
@@ -111,7 +113,8 @@ def test_status_command__is_called__imports_no_server() -> None:
     code = (
         "import sys; from orchestration.cli import main, status, work; import orchestration.health; "
         "import orchestration.domains.carbon, orchestration.domains.market; "
-        "print([name for name in ('fastapi', 'starlette', 'uvicorn', 'prometheus_client') if name in sys.modules])"
+        "servers = ('fastapi', 'starlette', 'uvicorn', 'prometheus_client'); "
+        "print([name for name in servers if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -134,7 +134,7 @@ def test_scopes__only_a_read_token_is_set__nobody_operates(settings: Settings) -
                 assert api.post("/work/1/retry").status_code == operates
 
 
-def test_access__open_paths__need_no_token_and_tell_no_address(api: httpx.Client, settings: Settings) -> None:
+def test_access__open_paths__need_no_token_and_name_no_address(api: httpx.Client, settings: Settings) -> None:
     nobody = {"Authorization": ""}
     assert api.get("/healthz", headers=nobody).json() == {"status": "alive"}
     assert "paths" in api.get("/openapi.json", headers=nobody).json()
@@ -173,7 +173,7 @@ def test_body__too_large__is_refused_before_and_while_it_is_read(api: httpx.Clie
     assert api.post("/order", json={"number": 1}).json() == {"number": 1}
 
 
-def test_rate__too_many_requests__are_told_when_to_come_again(settings: Settings) -> None:
+def test_rate__too_many_requests__are_refused_with_a_time_to_wait(settings: Settings) -> None:
     app = build_app(make_settings(settings, api_rate=0.1))
     with serving_app(app) as address, client(address) as api:
         answers = [api.get("/healthz") for _ in range(2)]
