@@ -20,9 +20,10 @@ WHAT: dict[str, tuple[str, str]] = {
     "queue": ("benchmarks.orchestration", "queue"),
     "ledger": ("benchmarks.ledger", "run"),
     "carbon": ("benchmarks.carbon", "run"),
+    "api": ("benchmarks.api", "run"),
     "scale": ("benchmarks.scale", "run"),
 }
-LONG = ("scale",)
+LONG = ("api", "scale")
 
 
 def main() -> None:

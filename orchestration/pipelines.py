@@ -83,9 +83,9 @@ class PipelineReader:
         """How many work items of each pipeline have which status: one query."""
         return self.ledger.pipelines.status_counts(ids)
 
-    def states(self, ids: Collection[str]) -> dict[str, PipelineState]:
+    def states(self, ids: Collection[str], counts: Counts | None = None) -> dict[str, PipelineState]:
         """Return what is known of these pipelines; those that nobody knows are not among them."""
-        counts = self.counts(ids)
+        counts = self.counts(ids) if counts is None else counts
         views = self._views(lambda domain: domain.pipelines(self._service(domain), ids))
         return {name: state_of(name, counts[name], views) for name in ids if counts[name] or name in views}
 

@@ -63,7 +63,7 @@ class LedgerReader:
         counts = self._pipelines.counts(ids)
         stamps = {name: _stamp(held["pipeline", name]) for name in ids}
         changed = [name for name in ids if stamps[name] not in ((counts[name], None), (counts[name], now))]
-        states = self._pipelines.states(changed) if changed else {}
+        states = self._pipelines.states(changed, counts) if changed else {}
         for name in changed:
             state = states.get(name)
             if state is None:
