@@ -29,7 +29,7 @@ GUIDES = (
     "docs/carbon.md",
     "docs/operations.md",
     "docs/monitoring.md",
-    "docs/http-api.md",
+    "docs/api.md",
     "docs/recovery.md",
 )
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md", "docs/glossary.md", *GUIDES)
