@@ -28,7 +28,8 @@ def routes(settings: Settings) -> APIRouter:
     ) -> Any:
         """The body is the file. It is checked whole before anything of it is imported; 422 lists its
         problems. The same file again is known, and the answer names the same upload, job and pipeline: a call
-        whose answer was lost may be repeated."""
+        whose answer was lost may be repeated. Units come first: data name them. Factors and data may come in
+        any order."""
         return taken(settings, response, said.file(kind, content, data_entry_type), said)
 
     @router.get("/carbon/uploads", summary="Uploads, newest first")

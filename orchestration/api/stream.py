@@ -119,8 +119,9 @@ def routes(hub: Hub) -> APIRouter:
     async def pipeline(
         watch: Annotated[Watch, Depends(watched_pipeline)], last_id: LastId = None
     ) -> AsyncIterable[Pipeline]:
-        """Server-sent events, each with an `id`: `state` whenever something changed, and `end` with the last
-        state, after which the stream closes. A slow client gets the newest state and not those between."""
+        """Server-sent events, each with an `id`: `state` at once and whenever something changed, and `end`
+        with the last state, after which the stream closes. `problem` (a Problem) says that the state cannot
+        be read now; the stream goes on. A slow client gets the newest state and not those between."""
         async for event in _events(watch, last_id):
             yield event  # type: ignore[misc]
 
