@@ -43,7 +43,8 @@ class SourceSeen:
 
     @property
     def is_readable(self) -> bool:
-        return not (self.references.version.unavailable or self.documents.version.unavailable)
+        """Whether its references can be compared with its documents. Corrupt documents are made again."""
+        return self.references.version.readable and not self.documents.version.unavailable
 
     @property
     def documents_compared(self) -> str:

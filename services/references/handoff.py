@@ -68,6 +68,10 @@ class JobQueue:
         return found | {wanted[row.key]: _job_failed(row) for row in report.refused}
 
     def _ready(self, contents: Sequence[Content]) -> frozenset[str]:
+        sources = sorted({one.source for one in contents})
+        versions = self.service.lake.versions(DOCUMENTS.name, sources)
+        # Corrupt documents are made again.
+        contents = [one for one in contents if not versions[one.source].corrupt]
         if not contents:
             return frozenset()
         names = ("reference_id", "payload_hash", "source")

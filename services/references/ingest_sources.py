@@ -44,7 +44,7 @@ def _after(service: ReferencesService, source: str, *, written: bool) -> Partiti
         outcome="earlier" if written else "kept",
         version=state.version,
         before=state,
-        metadata=_lacking(service, source),
+        metadata=_lacking(service, source) if state.version.readable else {},
     )
 
 

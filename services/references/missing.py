@@ -7,7 +7,6 @@ While versions are those that were compared last, nothing is read.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 
@@ -39,7 +38,7 @@ def queue_missing(service: ReferencesService, seen: Observed) -> bool:
 
 def queue_handoffs(service: ReferencesService, source: str, seen: SourceSeen) -> None:
     """Make the missing hand-offs of a source, and the missing work of those that there are."""
-    for contents in _contents(service, "without_handoff", source, {}):
+    for contents in _contents(service, "without_handoff", source):
         service.store.handoffs.put(contents, "")
     for rows in chunks(service.store.handoffs.unfinished(source), BATCH):
         enqueue_handoffs(service, rows)
@@ -49,29 +48,26 @@ def queue_handoffs(service: ReferencesService, source: str, seen: SourceSeen) ->
 def queue_documents(service: ReferencesService, source: str, seen: SourceSeen) -> None:
     """Queue ingestion for what has no document; for all of a source whose documents somebody changed."""
     again = not seen.documents.never_made and not seen.documents.untouched
-    for contents in _contents(service, "without_document", source, {"again": again}):
+    for contents in _contents(service, "handed_over" if again else "without_document", source):
         service.ledger.enqueue([job_request(one) for one in contents])
     service.store.note_ingested(source, seen.documents_compared)
 
 
 def count_missing(service: ReferencesService, what: str, source: str) -> int:
     """Count the newest contents of a source `without_handoff`, or handed over and `without_document`."""
-    params = {"again": False} if what == "without_document" else {}
-    return _found(service, what, source, params).num_rows
+    return _found(service, what, source).num_rows
 
 
-def _contents(
-    service: ReferencesService, what: str, source: str, params: dict[str, Any]
-) -> Iterator[list[Content]]:
-    for batch in _found(service, what, source, params).to_batches(max_chunksize=BATCH):
+def _contents(service: ReferencesService, what: str, source: str) -> Iterator[list[Content]]:
+    for batch in _found(service, what, source).to_batches(max_chunksize=BATCH):
         rows = (batch[name].to_pylist() for name in ("reference_id", "payload_hash", "scrape_run_id"))
         yield [Content(name, payload, source, scrape) for name, payload, scrape in zip(*rows, strict=True)]
 
 
-def _found(service: ReferencesService, what: str, source: str, params: dict[str, Any]) -> pa.Table:
+def _found(service: ReferencesService, what: str, source: str) -> pa.Table:
     return service.lake.query(
         packaged(__file__, what),
-        params={"source": source, **params},
+        params={"source": source},
         extra={"handed": service.store.handoffs.contents(source)},
         partitions={REFERENCES.name: [source], DOCUMENTS.name: [source]},
     )

@@ -157,6 +157,9 @@ class _Sync:
         return pa.Table.from_pylist(list(rows.values()), schema=REFERENCES.schema)
 
     def _beside_stored(self, rows: pa.Table) -> tuple[pa.Table, pa.ChunkedArray]:
+        if self.service.lake.version(REFERENCES.name, self.outcome.source).corrupt:
+            nothing = pa.chunked_array([pa.nulls(rows.num_rows, pa.string())])
+            return rows.append_column("stored_hash", nothing), nothing
         met = self.service.rows(packaged(__file__, "met"), REFERENCES, [self.outcome.source], {"met": rows})
         return met, met["stored_by"]
 

@@ -9,4 +9,4 @@ LEFT JOIN refs.documents AS made
   ON made.source = stored.source
   AND made.reference_id = stored.reference_id
   AND made.payload_hash = stored.payload_hash
-WHERE stored.source = $source AND ($again OR made.reference_id IS NULL)
+WHERE stored.source = $source AND made.reference_id IS NULL
