@@ -108,7 +108,7 @@ def _ports(settings: Settings) -> str:
     for host, port, address in ports:
         if listens(host, port):
             if address == api_address(settings) and serves_api(host, port):
-                return f"`perennial api` runs at {address}; `perennial up` wants another one, or 0"
+                return f"`perennial api` runs at {address}; `perennial up` wants another or 0"
             raise PerennialError(
                 f"another program listens at {address}", remedy=actions(SHARED)["port_in_use"]
             )

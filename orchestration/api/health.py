@@ -79,6 +79,7 @@ class Status(BaseModel):
 
 def routes(settings: Settings, seen: Recent[Overview]) -> APIRouter:
     router = APIRouter(tags=["health"])
+    rendered: tuple[Overview | None, str] = (None, "")
 
     @router.get("/healthz", summary="Whether this process lives")
     async def healthz() -> Alive:
@@ -105,6 +106,9 @@ def routes(settings: Settings, seen: Recent[Overview]) -> APIRouter:
 
         The answer may be a second old, or as old as four looks at everything take.
         """
-        return Response(as_document(seen.get().as_json()), media_type="application/json")
+        nonlocal rendered
+        if (found := seen.get()) is not rendered[0]:
+            rendered = found, as_document(found.as_json())
+        return Response(rendered[1], media_type="application/json")
 
     return router

@@ -46,6 +46,11 @@ def test_find__filters__show_the_newest_first(ledger):
     assert [row.key for row in ledger.find(kind=FILL)] == ["ab1", "a_2", "a_1"]
     assert [row.key for row in ledger.find(kind=FILL, key_prefix="a_")] == ["a_2", "a_1"], "_ is no wildcard"
     assert [row.key for row in ledger.find(limit=1)] == ["a_1"]
+    second = ledger.find(status="queued", limit=2)[-1]
+    assert [row.key for row in ledger.find(before=second.id)] == ["a_2", "a_1"]
+    assert [row.id for row in ledger.find(status="queued", before=second.id)] == sorted(
+        (row.id for row in ledger.find(before=second.id)), reverse=True
+    )
     assert (ledger.find(status="failed"), len(ledger.find(status=["queued", "failed"]))) == ([], 4)
     assert (ledger.get(2**60), ledger.get(2**70)) == (None, None)
 
