@@ -1,6 +1,7 @@
 """Chaos: the real command against a source that misbehaves, a machine that dies, and many copies of itself.
 
-    python -m tests.chaos faults|unsteady|kills|races|carbon [--seed N] [--rounds N] [--days N] [--only ROUND]
+    python -m tests.chaos faults|unsteady|kills|races|carbon|references
+        [--seed N] [--rounds N] [--days N] [--only ROUND]
 
 Every round fills an empty home through child processes of the command, disturbs them at random moments,
 heals, and then checks: each table has the rows of a home that was filled undisturbed, no key has two rows,
@@ -17,6 +18,8 @@ races   `--rounds` crowds: backfills, daily runs, healing and checks of overlapp
         with maintenance in the middle and readers throughout; one crowd more on Postgres, where there is one.
 carbon  `--rounds` times each, on SQLite and on Postgres where there is one: a crowd of uploads and healing at
         once; and twice as many series of one to four kills.
+references  `--rounds` syncs of changing content, each killed at a random moment, on SQLite and on Postgres
+        where there is one.
 
 Each round prints one line, the end one line of JSON; the exit code is 1 if anything is wrong. `--seed N
 --only NAME`, both printed, play a round again; moments are real time, so it hits nearly the same instruction.
@@ -28,12 +31,23 @@ import argparse
 import sys
 from collections.abc import Mapping
 
-from tests.chaos import carbon_kills, carbon_races, faults, full_disk, interrupts, kills, races, unsteady, up
+from tests.chaos import (
+    carbon_kills,
+    carbon_races,
+    faults,
+    full_disk,
+    interrupts,
+    kills,
+    races,
+    references_kills,
+    unsteady,
+    up,
+)
 from tests.chaos.carbon_home import carbon_homes
 from tests.chaos.market_checks import Baseline, baseline
 from tests.chaos.rounds import Round, fresh_seed, play_rounds
 
-ROUNDS = {"faults": 3, "unsteady": 3, "kills": 30, "races": 5, "carbon": 2}
+ROUNDS = {"faults": 3, "unsteady": 3, "kills": 30, "races": 5, "carbon": 2, "references": 20}
 DAYS = {"faults": 12, "unsteady": 49, "kills": 250, "races": 12}
 
 
@@ -51,6 +65,8 @@ def main() -> int:
     options = parser.parse_args()
     seed = fresh_seed() if options.seed is None else options.seed
     number = ROUNDS[options.what] if options.rounds is None else options.rounds
+    if options.what == "references":
+        return _play(options, references_kills.rounds(number), seed)
     if options.what == "carbon":
         with carbon_homes() as homes:
             rounds = carbon_races.rounds(homes, number) | carbon_kills.rounds(homes, 2 * number, seed)

@@ -8,7 +8,17 @@ from functools import partial
 
 import pytest
 
-from tests.chaos import carbon_kills, carbon_races, faults, full_disk, interrupts, kills, races, unsteady
+from tests.chaos import (
+    carbon_kills,
+    carbon_races,
+    faults,
+    full_disk,
+    interrupts,
+    kills,
+    races,
+    references_kills,
+    unsteady,
+)
 from tests.chaos.carbon_home import Homes, carbon_homes
 from tests.chaos.market_checks import Baseline, baseline
 from tests.chaos.rounds import fresh_seed, play_rounds
@@ -81,3 +91,11 @@ def test_uploads__many_at_once__leave_the_report_of_all_files(homes: Homes, post
 def test_upload__killed_at_random_moments__is_done_in_the_end(homes: Homes) -> None:
     series = partial(carbon_kills.series, homes, length=2)
     assert play_rounds("carbon", {"killed": series}, fresh_seed()) == 0
+
+
+def test_sync__killed_at_random_moments__loses_and_doubles_no_hand_off(postgres_database: str) -> None:
+    rounds = {
+        "kills": partial(references_kills.series, 4),
+        "kills-postgres": partial(references_kills.series, 4, database_url=postgres_database),
+    }
+    assert play_rounds("references", rounds, fresh_seed()) == 0

@@ -1,0 +1,51 @@
+"""Syncs of one source by processes at once: each ends well, and each content is handed over once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from sqlalchemy import func, select
+
+from services.reconcile import reconcile
+from services.references.handoff_store import ingestion_handoffs
+from services.references.reconcile import ReferencesReconciler
+from tests.integration.services.references.fake_source import FakeScraper
+from tests.integration.services.references.processes import Worker
+from tests.integration.services.references.worker import open_service
+
+REFERENCES = 400
+PROCESSES = 4
+COUNTS = ("queued", "completed", "failed", "skipped")
+
+
+def test_sync__four_processes_at_once__hand_each_content_over_once(tmp_path: Path, ledger_url: str):
+    service = open_service(tmp_path, ledger_url, FakeScraper())
+    service.ledger.migrate()
+    workers = [Worker(tmp_path, ledger_url, "sync", str(REFERENCES), "a") for _ in range(PROCESSES)]
+    for one in workers:
+        one.wait_until_ready()
+    for one in workers:
+        one.begin()
+    outcomes = [one.answer() for one in workers]
+    counted = Counter[str]()
+    for outcome in outcomes:
+        counts = {
+            name: outcome[f"handoff_{name}_count"] for name in ("queued", "completed", "failed", "skipped")
+        }
+        assert sum(counts.values()) == REFERENCES
+        counted += counts
+    assert counted["failed"] == 0
+    with service.ledger.engine.connect() as connection:
+        table = ingestion_handoffs.c
+        number, references = connection.execute(
+            select(func.count(), func.count(table.reference_id.distinct()))
+        ).one()
+    assert (number, references) == (REFERENCES, REFERENCES)
+    jobs = service.ledger.find("references.ingest", limit=None)
+    assert len({job.key for job in jobs}) == len(jobs) == REFERENCES
+    assert counted["completed"] <= REFERENCES
+    reconcile(ReferencesReconciler(service))
+    assert service.store.handoffs.counts("atlas") == {}
+    assert service.plan().verdicts[1].state == "healthy"
+    service.ledger.close()
