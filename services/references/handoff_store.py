@@ -130,6 +130,7 @@ class HandoffStore:
                 "status": QUEUED,
                 "reason_code": QUEUED_FROM_SCRAPE,
                 "scrape_run_id": insert.excluded.scrape_run_id,
+                "work_id": None,
                 "finished_at": None,
                 "updated_at": now,
             },
@@ -161,15 +162,21 @@ class HandoffStore:
             query = select(*_HANDOFF).where(wanted).order_by(ingestion_handoffs.c.id)
             return [Handoff(*row) for row in connection.execute(query)]
 
-    def superseded(self, handoffs: Collection[Handoff]) -> frozenset[int]:
+    def superseded(self, ids: Collection[int]) -> frozenset[int]:
         """Those whose reference has other content by now."""
-        newest = select(
-            ingestion_handoffs.c.reference_id, func.max(ingestion_handoffs.c.scrape_run_id)
-        ).group_by(ingestion_handoffs.c.reference_id)
+        newer = ingestion_handoffs.alias("newer")
+        this = ingestion_handoffs.c
+        query = select(this.id).where(
+            select(newer.c.id)
+            .where(
+                newer.c.reference_id == this.reference_id,
+                newer.c.payload_hash != this.payload_hash,
+                newer.c.scrape_run_id > this.scrape_run_id,
+            )
+            .exists()
+        )
         with self._reading() as connection:
-            names = {one.reference_id for one in handoffs}
-            last = dict(map(tuple, rows_in(connection, newest, ingestion_handoffs.c.reference_id, names)))
-        return frozenset(one.id for one in handoffs if last[one.reference_id] > one.scrape_run_id)
+            return frozenset(row[0] for row in rows_in(connection, query, this.id, ids))
 
     def begin(self, attempts: Mapping[int, tuple[int, int]]) -> None:
         """Note that these are being handed over: by hand-off, the work and the number of its attempt."""
@@ -189,13 +196,17 @@ class HandoffStore:
             with self._writing() as connection:
                 connection.execute(change, rows)
 
-    def end(self, ended: Mapping[int, Ended], works: Mapping[int, int]) -> None:
-        """Write how attempts ended, with the work that they belonged to."""
-        now = self.clock()
+    def end(self, ended: Mapping[int, Ended], works: Mapping[int, int], *, waiting: bool = False) -> None:
+        """Write how attempts ended, by the work they belonged to; not of what was queued again since.
+
+        `waiting`: these were never begun.
+        """
+        now, table = self.clock(), ingestion_handoffs.c
         names = ("status", "reason_code", "error", "finished_at", "work_id")
+        mine = table.status == QUEUED if waiting else table.work_id == bindparam("of_work")
         change = (
             update(ingestion_handoffs)
-            .where(ingestion_handoffs.c.id == bindparam("this"))
+            .where(table.id == bindparam("this"), mine)
             .values({name: bindparam(f"new_{name}") for name in names} | {"updated_at": now})
         )
         rows = [
@@ -206,6 +217,7 @@ class HandoffStore:
                 "new_error": None if one.error is None else cause_of(one.error).error,
                 "new_finished_at": now if one.status != QUEUED else None,
                 "new_work_id": works[number],
+                **({} if waiting else {"of_work": works[number]}),
             }
             for number, one in sorted(ended.items())
         ]
@@ -341,6 +353,7 @@ def _queue_again(connection: Connection, ids: Collection[int], scrape_run_id: st
         status=QUEUED,
         reason_code=QUEUED_FROM_SCRAPE,
         scrape_run_id=scrape_run_id,
+        work_id=None,
         finished_at=None,
         updated_at=now,
     )

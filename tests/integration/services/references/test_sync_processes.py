@@ -8,6 +8,7 @@ from pathlib import Path
 from sqlalchemy import func, select
 
 from services.reconcile import reconcile
+from services.references.handoff import drain_handoffs
 from services.references.handoff_store import ingestion_handoffs
 from services.references.reconcile import ReferencesReconciler
 from tests.integration.services.references.fake_source import FakeScraper
@@ -36,6 +37,7 @@ def test_sync__four_processes_at_once__hand_each_content_over_once(tmp_path: Pat
         assert sum(counts.values()) == REFERENCES
         counted += counts
     assert counted["failed"] == 0
+    drain_handoffs(service, "run-1", 30)  # what came back while another process had it
     with service.ledger.engine.connect() as connection:
         table = ingestion_handoffs.c
         number, references = connection.execute(
@@ -45,6 +47,8 @@ def test_sync__four_processes_at_once__hand_each_content_over_once(tmp_path: Pat
     jobs = service.ledger.find("references.ingest", limit=None)
     assert len({job.key for job in jobs}) == len(jobs) == REFERENCES
     assert counted["completed"] <= REFERENCES
+    _, rows = service.store.handoffs.page("atlas", "completed", None, REFERENCES, 0)
+    assert {row.reason_code for row in rows} <= {"ingestion_job_queued", "ingestion_job_already_active"}
     reconcile(ReferencesReconciler(service))
     assert service.store.handoffs.counts("atlas") == {}
     assert service.plan().verdicts[1].state == "healthy"
