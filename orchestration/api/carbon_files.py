@@ -7,12 +7,14 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query, Request, Response
 
+from domain.carbon.feeds import FeedKind
 from domain.shared.error import InvalidInput
 from domain.shared.names import fault_of_name
-from orchestration.api.carbon_models import AcceptedFile, Foreseen, accepted
+from orchestration.api.carbon_models import ACCEPTED, AcceptedFile, Foreseen, Requested, accepted, requested
 from orchestration.api.carbon_service import Name, QueryYear, opened
 from orchestration.api.limits import body_limit
 from orchestration.settings import Settings
+from services.carbon.pulls import request_pull
 from services.carbon.upload import upload
 from services.carbon.uploaded_file import LARGEST, File, FileKind
 from services.carbon.what_if import what_if
@@ -29,12 +31,20 @@ WRITE: dict[str, Any] = {
     "response_model": AcceptedFile,
     "responses": {
         200: {"model": Foreseen, "description": "With `what_if`: what it would change."},
-        409: {"description": "Its year is locked, or it has less than half of the rows that it replaces."},
+        409: {
+            "description": "Its year is locked, or it has less than half of the rows that it replaces; or "
+            "there is neither a file nor an application."
+        },
         415: {"description": "The body is a form or JSON: send the file itself."},
         422: {"description": "The file is refused, `problems` names its lines; or a parameter is wrong."},
     },
 }
 """What the routes that take a file have in common."""
+WRITE_OR_PULL = WRITE | {
+    "response_model": AcceptedFile | Requested,
+    "responses": WRITE["responses"] | {202: {"content": {"application/json": {"example": ACCEPTED}}}},
+}
+"""The same of routes that read an application where no file is given."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +98,11 @@ def said(
     return Said(year, name or "", institution or "main", who, decimal, accept_valid, replace, what_if)
 
 
-async def content(request: Request) -> bytes:
-    """The body. A form would be read as a file with strange lines, so that it is refused by its type."""
+async def content(request: Request) -> bytes | None:
+    """The body; None if there is none, which is no empty file.
+
+    A form would be read as a file with strange lines: it is refused by its type.
+    """
     given = request.headers.get("content-type", "").lower()
     if given.startswith(_NO_FILE):
         raise InvalidInput(
@@ -97,10 +110,10 @@ async def content(request: Request) -> bytes:
             reason_code="no_file",
             remedy="send the CSV or Parquet file itself as the body: curl --data-binary @FILE",
         )
-    return await request.body()
+    return await request.body() or (b"" if given else None)
 
 
-Content = Annotated[bytes, Depends(content)]
+Content = Annotated[bytes | None, Depends(content)]
 SaidOf = Annotated[Said, Depends(said)]
 QueryType = Annotated[
     str | None,
@@ -119,14 +132,37 @@ def takes_file(kind: FileKind, *, required: bool = True) -> dict[str, Any]:
     return body_limit(LARGEST) | {"requestBody": body}
 
 
-def taken(settings: Settings, response: Response, file: File, said: Said) -> AcceptedFile | Response:
+def taken(
+    settings: Settings,
+    response: Response,
+    said: Said,
+    kind: FileKind,
+    content: bytes | None,
+    data_entry_type: str | None,
+) -> AcceptedFile | Response:
     """Upload the file; or answer what it would change."""
+    file = said.file(kind, content or b"", data_entry_type)
+    valid, may_shrink = said.accept_valid, said.may_shrink
     with opened(settings, write=True) as carbon:
-        valid, may_shrink = said.accept_valid, said.may_shrink
         if said.what_if:
             found = what_if(carbon, file, accept_valid=valid, may_shrink=may_shrink).as_json()
-            content = Foreseen.model_validate(found).model_dump_json()
-            return Response(content, 200, media_type="application/json")
+            foreseen = Foreseen.model_validate(found).model_dump_json()
+            return Response(foreseen, 200, media_type="application/json")
         receipt = upload(carbon, file, accept_valid=valid, may_shrink=may_shrink)
-    response.headers["Location"] = f"/pipelines/{receipt.upload.pipeline_id}"
-    return accepted(receipt)
+    return accepted(response, receipt)
+
+
+def pulled(
+    settings: Settings, response: Response, said: Said, kind: FeedKind, data_entry_type: str | None = None
+) -> Requested:
+    """Request that the applications are read."""
+    with opened(settings, write=True) as carbon:
+        if said.what_if or not carbon.feeds:
+            raise InvalidInput(
+                "there is no file in the body" + ("" if said.what_if else ", and no application is set"),
+                reason_code="no_application",
+                remedy="send the file as the body; "
+                "or set PERENNIAL_CARBON_APP_URL or PERENNIAL_CARBON_API_URL",
+            )
+        found = request_pull(carbon, kind, said.year, data_entry_type, may_shrink=said.may_shrink)
+    return requested(response, found)

@@ -6,32 +6,36 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from services.carbon.pipelines import UploadPipeline
+from services.carbon.requests import Requested as RequestedWork
 from services.carbon.upload import Receipt
 from services.carbon.upload_store import Upload
 
 PIPELINE = "01K9Z8Q0V3M6T1W4X7Y2ABCDEF"
 
 
-class Job(BaseModel):
-    """A work item that a call requested."""
-
-    job_id: int = Field(description="For `GET /sync/jobs/{id}` and its stream.")
-    pipeline_id: str = Field(description="For `GET /pipelines/{id}` and its stream.")
-    key: str = Field(description="What it makes: `table:partition`.")
-
-
 class Requested(BaseModel):
     """What a call started."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {"job_id": 9, "pipeline_id": PIPELINE, "jobs": [9], "known_already": False}
+        }
+    )
+
     job_id: int | None = Field(
-        description="The first of its work items, for `GET /sync/jobs/{id}` and its stream. Null if there is "
-        "none yet (the lake cannot be read now) or no more (long done): then follow the pipeline."
+        description="The first of `jobs`, for `GET /sync/jobs/{id}` and its stream. Null if there is none "
+        "yet (the lake cannot be read now) or no more (long done): then follow the pipeline."
     )
     pipeline_id: str = Field(description="All that follows, for `GET /pipelines/{id}` and its stream.")
+    jobs: list[int] = Field(description="The work items that it begins with.")
+    known_already: bool = Field(
+        description="The same was requested before: the answer names that, and nothing was added."
+    )
 
 
 class FileProblem(BaseModel):
@@ -54,36 +58,38 @@ class Replaced(BaseModel):
     rows_after: int
 
 
+ACCEPTED: JsonDict = {
+    "job_id": 7,
+    "pipeline_id": PIPELINE,
+    "jobs": [7],
+    "upload_id": 3,
+    "file": "train.csv",
+    "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "kind": "data",
+    "type": "train",
+    "years": [2025],
+    "rows": 120,
+    "taken": 120,
+    "known_already": False,
+    "superseded": False,
+    "problem_count": 0,
+    "problems": [],
+    "warnings": [],
+    "replaced": [],
+    "fallbacks": [],
+    "notes": [],
+}
+
+
 class AcceptedFile(Requested):
     """A file that was accepted, and the work that imports it."""
 
     model_config = ConfigDict(
         json_schema_extra={
-            "example": {
-                "job_id": 7,
-                "pipeline_id": PIPELINE,
-                "jobs": [7],
-                "upload_id": 3,
-                "file": "train.csv",
-                "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-                "kind": "data",
-                "type": "train",
-                "years": [2025],
-                "rows": 120,
-                "taken": 120,
-                "known_already": False,
-                "superseded": False,
-                "problem_count": 0,
-                "problems": [],
-                "warnings": [],
-                "replaced": [],
-                "fallbacks": [],
-                "notes": [],
-            }
+            "example": ACCEPTED,
         }
     )
 
-    jobs: list[int] = Field(description="The work items that import it, one for each year.")
     upload_id: int = Field(description="For `GET /carbon/uploads/{id}`.")
     file: str
     sha256: str
@@ -92,7 +98,6 @@ class AcceptedFile(Requested):
     years: list[int]
     rows: int
     taken: int = Field(description="How many of its rows are good.")
-    known_already: bool = Field(description="The same file is in already: nothing was done.")
     superseded: bool = Field(description="It is in, and newer uploads supersede it.")
     problem_count: int
     problems: list[FileProblem] = Field(description="The first 100.")
@@ -223,7 +228,19 @@ class UploadStory(UploadRow):
     warnings: list[str]
 
 
-def accepted(receipt: Receipt) -> AcceptedFile:
+def requested(response: Response, found: RequestedWork) -> Requested:
+    response.headers["Location"] = f"/pipelines/{found.pipeline_id}"
+    jobs = [row.id for row in found.jobs]
+    return Requested(
+        job_id=next(iter(jobs), None),
+        pipeline_id=found.pipeline_id,
+        jobs=jobs,
+        known_already=found.known,
+    )
+
+
+def accepted(response: Response, receipt: Receipt) -> AcceptedFile:
+    response.headers["Location"] = f"/pipelines/{receipt.upload.pipeline_id}"
     said = receipt.as_json()
     ids = {
         "job_id": next(iter(receipt.jobs), None),

@@ -12,31 +12,13 @@ from pydantic.config import JsonDict
 
 from domain.carbon.catalogue import catalogue
 from domain.carbon.recalculation import ModuleStatus
-from orchestration.api.carbon_models import PIPELINE, Job, Requested
+from orchestration.api.carbon_models import Requested, requested
 from orchestration.api.carbon_service import TYPES, PathYear, QueryYear, opened
 from orchestration.settings import Settings
 from services.carbon.recalculation import find_stale_factors, recalculation_status
 from services.carbon.requests import ALL, request_recalculation
 
 _NAMES = [ALL, *(module.name for module in catalogue().modules), *TYPES]
-
-
-class Recalculation(Requested):
-    """The work items of a requested recalculation."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "job_id": 9,
-                "pipeline_id": PIPELINE,
-                "jobs": [{"job_id": 9, "pipeline_id": PIPELINE, "key": "data_entry_emissions:train|2025"}],
-                "known_already": False,
-            }
-        }
-    )
-
-    jobs: list[Job]
-    known_already: bool = Field(description="All of it waits or runs already: nothing was added.")
 
 
 class Part(BaseModel):
@@ -142,18 +124,14 @@ def routes(settings: Settings) -> APIRouter:
                 examples=["train"],
             ),
         ],
-    ) -> Recalculation:
+    ) -> Requested:
         """Whether it is due or not. What comes out the same changes nothing.
 
         What waits or runs already is not requested twice: the answer names its job and pipeline.
         """
         with opened(settings, write=True) as carbon:
             found = request_recalculation(carbon, year, [name])
-        jobs = [Job(job_id=row.id, pipeline_id=found.pipeline_id, key=row.key) for row in found.jobs]
-        response.headers["Location"] = f"/pipelines/{found.pipeline_id}"
-        return Recalculation(
-            job_id=jobs[0].job_id, pipeline_id=found.pipeline_id, jobs=jobs, known_already=found.known
-        )
+        return requested(response, found)
 
     @router.get("/factors/stale", summary="What is calculated with factors that changed")
     def stale() -> StaleFactors:

@@ -6,7 +6,16 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 
-from orchestration.api.carbon_files import WRITE, Content, QueryType, SaidOf, taken, takes_file
+from orchestration.api.carbon_files import (
+    WRITE,
+    WRITE_OR_PULL,
+    Content,
+    QueryType,
+    SaidOf,
+    pulled,
+    taken,
+    takes_file,
+)
 from orchestration.api.carbon_service import TYPES
 from orchestration.settings import Settings
 
@@ -22,13 +31,13 @@ def routes(settings: Settings) -> APIRouter:
 
         It takes the place of the file before of its type, year and institution. The same file again is known.
         """
-        return taken(settings, response, said.file("data", content, data_entry_type), said)
+        return taken(settings, response, said, "data", content, data_entry_type)
 
     @router.post(
         "/sync/factors/{type}",
-        summary="Upload emission factors of a type",
-        openapi_extra=takes_file("factors"),
-        **WRITE,
+        summary="Upload emission factors of a type, or pull them",
+        openapi_extra=takes_file("factors", required=False),
+        **WRITE_OR_PULL,
     )
     def factors(
         response: Response,
@@ -46,15 +55,27 @@ def routes(settings: Settings) -> APIRouter:
     ) -> Any:
         """The body is a file of factors. Exactly what they change is calculated anew, with the same pipeline.
 
-        Factors of the type that the file lacks are marked as stale, and still used.
+        Factors of the type that the file lacks are marked as stale, and still used. Without a body they are
+        read of the applications that are set: of `year`, or of all years that these listed last.
         """
-        return taken(settings, response, said.file("factors", content, name), said)
+        if content is None:
+            return pulled(settings, response, said, "factors", name)
+        return taken(settings, response, said, "factors", content, name)
 
     @router.post(
-        "/sync/units", summary="Upload organisational units", openapi_extra=takes_file("units"), **WRITE
+        "/sync/units",
+        summary="Upload organisational units, or pull them",
+        openapi_extra=takes_file("units", required=False),
+        **WRITE_OR_PULL,
     )
     def units(response: Response, content: Content, said: SaidOf) -> Any:
-        """The body is a file of units. It takes the place of the file before of its year and institution."""
-        return taken(settings, response, said.file("units", content, None), said)
+        """The body is a file of units. It takes the place of the file before of its year and institution.
+
+        Without a body they are read of the applications that are set: of `year`, or of all years that these
+        listed last.
+        """
+        if content is None:
+            return pulled(settings, response, said, "units")
+        return taken(settings, response, said, "units", content, None)
 
     return router

@@ -30,7 +30,7 @@ def routes(settings: Settings) -> APIRouter:
         problems. The same file again is known, and the answer names the same upload, job and pipeline: a call
         whose answer was lost may be repeated. Units come first: data name them. Factors and data may come in
         any order."""
-        return taken(settings, response, said.file(kind, content, data_entry_type), said)
+        return taken(settings, response, said, kind, content, data_entry_type)
 
     @router.get("/carbon/uploads", summary="Uploads, newest first")
     def uploads(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import csv
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from assets.policies.tags import PIPELINE
 from orchestration.build import build_definitions
 from orchestration.cli.runner import runner
 from orchestration.environments import load_settings
+from sandbox.carbon.application import Application, Place
+from sandbox.carbon.application import serving as application_serving
 from tests.integration.orchestration.api.conftest import TOKEN, Api, serving
 from tests.integration.services.carbon.carbon_app import (
     ELECTRICITY,
@@ -30,6 +33,7 @@ from tests.integration.services.market.market_app import quiet
 
 READ = "fedcba9876543210"
 NEWER = FACTORS.replace("8,g/km", "9,g/km")
+BIOLOGY = {"unit_id": "BIO", "name": "Biology", "parent_id": "SCI"}
 TRAIN_FACTORS = "country,value,unit\nCH,9,g/km\nworld,30,g/km\n"
 
 
@@ -168,6 +172,48 @@ def test_units__a_file__is_a_job_of_its_own(api: Api) -> None:
     assert job(api, found.json()["job_id"])["kind"] == "carbon.unit_sync"
 
 
+# Applications
+
+
+@pytest.fixture
+def beside(app: CarbonApp, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
+    """The API of an app beside which another application runs, that keeps units and factors."""
+    application = Application()
+    application.save(Place("", int(YEAR), kind="units"), [*csv.DictReader(io.StringIO(UNITS)), BIOLOGY])
+    rows = csv.DictReader(io.StringIO(TRAIN_FACTORS))
+    application.save(Place("train", int(YEAR), kind="factors"), list(rows))
+    with application_serving(application) as address:
+        monkeypatch.setenv("PERENNIAL_CARBON_APP_URL", address)
+        with serving(load_settings()) as api:
+            yield api
+
+
+def test_units_and_factors__without_a_body__are_pulled_as_jobs(beside: Api, app: CarbonApp) -> None:
+    for path, kind in (("/sync/units", "carbon.unit_sync"), ("/sync/factors/train", "carbon.factor_ingest")):
+        found = beside.post(path, year=YEAR)
+        assert found.status_code == 202, found.text
+        assert beside.post(path, year=YEAR).json() == found.json() | {"known_already": True}
+        number, name = found.json()["job_id"], found.json()["pipeline_id"]
+        assert (job(beside, number)["kind"], job(beside, number)["status"]) == (kind, "queued")
+        assert app.settle() == []
+        assert job(beside, number)["status"] == "completed"
+        assert beside.get(f"/pipelines/{name}").json()["status"] == "SUCCESS"
+    assert "BIO" in {row["unit_id"] for row in app.sql("SELECT unit_id FROM carbon.units")}
+    assert beside.get("/carbon/uploads?kind=factors").json()["total"] == 2
+
+
+def test_units__empty_file_beside_an_application__is_no_pull(beside: Api) -> None:
+    answer = beside.session.post(
+        f"{beside.address}/sync/units?year={YEAR}", headers={"Content-Type": "text/csv"}, timeout=30
+    )
+    assert (answer.status_code, answer.json()["code"]) == (422, "empty_file")
+
+
+def test_factors__not_listed_by_any_application__is_not_found(beside: Api) -> None:
+    answer = beside.post("/sync/factors/paper")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_in_feed")
+
+
 def test_what_if__newer_factors__says_their_effect_and_changes_nothing(api: Api, app: CarbonApp) -> None:
     answer = api.upload(NEWER.encode(), kind="factors", year=YEAR, what_if="true")
     assert answer.status_code == 200, answer.text
@@ -221,8 +267,8 @@ def test_recalculate__a_type_twice__is_one_job(api: Api, app: CarbonApp) -> None
 def test_recalculate__all__is_a_job_for_each_module_with_entries(api: Api, app: CarbonApp) -> None:
     found = api.post(f"/sync/recalculate-emissions/{YEAR}/all").json()
     modules = ("buildings", "purchases", "travel")
-    assert {one["key"] for one in found["jobs"]} == {f"asked_modules:{name}|{YEAR}" for name in modules}
-    assert {one["pipeline_id"] for one in found["jobs"]} == {found["pipeline_id"]}
+    keys = {job(api, number)["key"] for number in found["jobs"]}
+    assert keys == {f"asked_modules:{name}|{YEAR}" for name in modules}
     assert app.settle() == []
 
 
@@ -309,6 +355,7 @@ REFUSED: list[tuple[str, str, dict[str, str], int, str]] = [
     ("POST", "/sync/dispatch", {"type": "train"}, 422, "missing_column"),
     ("POST", "/sync/dispatch", {"type": "train", "yaer": YEAR}, 422, "invalid_request"),
     ("POST", "/sync/dispatch", {"type": "train", "year": "2049"}, 422, "no_units"),
+    ("POST", "/sync/dispatch", {"type": "zeppelin", "year": YEAR, "what_if": "true"}, 422, "unknown_type"),
     ("GET", "/carbon/uploads/77", {}, 404, "unknown_upload"),
     ("GET", "/carbon/uploads/x", {}, 422, "invalid_request"),
     ("GET", "/carbon/uploads", {"limit": "0"}, 422, "invalid_request"),
@@ -331,6 +378,14 @@ def test_call__wrong__names_the_fault_and_the_remedy_and_changes_nothing(api: Ap
         assert answer.json()["remedy"], path
         assert answer.headers["content-type"] == "application/problem+json"
     assert len(app.carbon.ledger.find(limit=None)) == before
+
+
+def test_units_and_factors__neither_body_nor_application__are_a_conflict(api: Api) -> None:
+    for path in ("/sync/units", "/sync/factors/train"):
+        answer = api.post(path, year=YEAR)
+        assert (answer.status_code, answer.json()["code"]) == (409, "no_application")
+        assert "PERENNIAL_CARBON_APP_URL" in answer.json()["remedy"]
+    assert api.post("/sync/dispatch", year=YEAR, type="train").json()["code"] == "empty_file"
 
 
 def test_body__a_form_or_json__is_refused_before_it_is_read_as_a_file(api: Api) -> None:
@@ -391,25 +446,25 @@ def test_quality__never_asked_source_and_failing_application__have_their_status(
     assert by_name["carbon.manual"]["last_success"] is None
 
 
-def test_openapi__every_carbon_route__has_a_summary_an_example_and_its_statuses(api: Api) -> None:
-    paths = api.get("/openapi.json").json()
-    schemas = paths["components"]["schemas"]
-    mine = {
-        (method, path): route
-        for path, of in paths["paths"].items()
-        for method, route in of.items()
-        if "carbon" in route["tags"] or path == "/quality/status"
-    }
-    assert len(mine) == 14
-    for (method, path), route in mine.items():
-        assert route["summary"], path
-        for status, answer in route["responses"].items():
-            assert answer["description"], (path, status)
-        if "templates" in path:
-            assert route["responses"]["200"]["content"]["text/csv"]["example"]
-            continue
-        kept = route["responses"]["202" if method == "post" else "200"]["content"]["application/json"]
-        name = kept["schema"]["$ref"].rpartition("/")[2]
-        assert "example" in schemas[name], name
-        if "requestBody" in route:
-            assert json.dumps(route["requestBody"]["content"]["text/csv"]["example"])
+DOCUMENTED = {
+    "/sync/dispatch": {"200", "202", "409", "415", "422"},
+    "/sync/factors/{type}": {"200", "202", "409", "415", "422"},
+    "/sync/units": {"200", "202", "409", "415", "422"},
+    "/carbon/uploads": {"200", "202", "409", "415", "422"},
+    "/sync/recalculate-emissions/{year}/{type}": {"202", "404", "409", "422"},
+}
+
+
+def test_openapi__every_write_of_carbon__documents_its_statuses_and_its_file(api: Api) -> None:
+    document = api.get("/openapi.json").json()
+    for path, statuses in DOCUMENTED.items():
+        route = document["paths"][path]["post"]
+        assert statuses <= route["responses"].keys(), path
+        if "415" in statuses:
+            assert route["requestBody"]["content"]["text/csv"]["example"]
+    [name] = [
+        one
+        for one in document["paths"]["/sync/factors/{type}"]["post"]["parameters"]
+        if one["name"] == "type"
+    ]
+    assert "train" in name["schema"]["enum"], "a client sees the types there are"
