@@ -52,6 +52,13 @@ def test_enqueue__waiting_row__takes_the_newer_request(ledger, clock):
     assert ledger.get(row.id) == updated
 
 
+def test_enqueue__request_without_params__keeps_those_of_the_waiting_one(ledger):
+    """A plan gives none: what a person accepted stays until it was done."""
+    ledger.enqueue([request(params={"may_shrink": True})])
+    (updated,) = ledger.enqueue([request(fingerprint="f2")]).updated
+    assert (updated.fingerprint, updated.params) == ("f2", {"may_shrink": True})
+
+
 def test_enqueue__deferred_row__keeps_its_backoff_and_reason(ledger, clock):
     ledger.enqueue([request()])
     with lease(ledger, "day") as held:

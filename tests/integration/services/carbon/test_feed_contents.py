@@ -33,6 +33,14 @@ def test_report__answer_to_an_earlier_poll__changes_nothing(store):
     assert store.feed_contents.all() == [replace(PLANE, version="2")]
 
 
+def test_report__entries_factors_and_units__are_kept_apart(store):
+    factors = replace(PLANE, kind="factors", version="7")
+    units = replace(PLANE, kind="units", data_entry_type="", version="8")
+    store.feed_contents.report([PLANE, factors, units], START)
+    store.feed_contents.mark_read(factors, "9")
+    assert set(store.feed_contents.all()) == {PLANE, replace(factors, version="9"), units}
+
+
 def test_mark_read__reported_meanwhile__stays_to_be_read(store):
     store.feed_contents.report([PLANE], START)
     store.feed_contents.mark_read(PLANE, "2")

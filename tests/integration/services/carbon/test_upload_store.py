@@ -51,6 +51,31 @@ def test_page__filters_and_offset__returns_the_total_and_newest_first(store):
     assert store.uploads.page(**everything | {"year": 2025, "accepted": True}) == (1, [first])
 
 
+def test_current__units_of_a_file_and_an_application__the_newest_counts(store):
+    """An institution has one tree; entries of both are added."""
+    units = {"kind": "units", "topic": "", "years": (2025,)}
+    for number, source in enumerate(("csv", "api", "manual")):
+        store.uploads.record(a_file(**units, source=source, pipeline_id=f"U{number}"))
+        store.uploads.record(a_file(source=source, years=(2025,), pipeline_id=f"E{number}"))
+    store.uploads.record(a_file(**units, institution="other", pipeline_id="U3"))
+    assert [one.pipeline_id for one in store.uploads.current()] == ["E0", "E1", "U2", "E2", "U3"]
+    newest = store.uploads.newest_of(a_file(**units))
+    assert newest is not None
+    assert newest.pipeline_id == "U2"
+
+
+def test_of_scope__factors_of_one_type__are_those_of_files_and_of_the_type(store):
+    for number, (topic, source) in enumerate((("", "csv"), ("train", "api"), ("plane", "api"))):
+        store.uploads.record(a_file(kind="factors", topic=topic, source=source, pipeline_id=f"P{number}"))
+    wanted = a_file(kind="factors", topic="train", source="api")
+    assert [one.pipeline_id for one in store.uploads.of_scope(wanted)] == ["P1", "P0"]
+    assert [one.pipeline_id for one in store.uploads.of_scope(replace(wanted, topic=""))] == ["P2", "P1", "P0"]
+    reading = store.uploads.newest_reading(replace(wanted, topic="plane"))
+    assert reading is not None
+    assert reading.pipeline_id == "P2"
+    assert store.uploads.newest_reading(replace(wanted, source="manual")) is None
+
+
 def test_record_again__deleted_upload__keeps_its_moment_and_is_added_once(store, clock):
     first = store.uploads.record(a_file())
     store.uploads.delete([first.id])
