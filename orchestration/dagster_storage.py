@@ -58,8 +58,15 @@ def _state(query: Query, events: Callable[[str], Sequence[Sequence[Any]]], clock
         signs = [sign for sign in (_utc(created), _utc(updated), _moment(events(run_id))) if sign]
         runs.append(UnfinishedRun(run_id, signs[0], max(signs)))
     now = _moment(query(clock)) if clock else None
-    beats = [datetime.fromtimestamp(json.loads(body)["timestamp"], UTC) for [body] in query(HEARTBEATS)]
+    beats = filter(None, (_heartbeat(body) for [body] in query(HEARTBEATS)))
     return DagsterState(max(beats, default=None), tuple(runs), _moment(query(NEWEST_RUN)), now)
+
+
+def _heartbeat(body: str | None) -> datetime | None:
+    """Return its moment; None if the row says none, as one that a daemon of another version wrote."""
+    with suppress(TypeError, ValueError, KeyError, OverflowError, OSError):
+        return datetime.fromtimestamp(json.loads(body or "")["timestamp"], UTC)
+    return None
 
 
 def _events(path: Path, run_id: str) -> Sequence[Sequence[Any]]:

@@ -86,6 +86,7 @@ def overview(settings: Settings) -> Overview:
     found += [_unobserved(error) for error in errors.values()]
     seen = observe_platform(settings, found)
     own = platform_health.findings(seen, machine_clock())
+    found = platform_health.without_killed(found, seen, now)
     found = [*own, *platform_health.with_causes(found, seen, own)]
     return Overview(sorted(found, key=lambda f: f.rank), now, daemon_runs=seen.daemon_runs)
 

@@ -19,6 +19,7 @@ from domain.shared.error import InfrastructureError, PerennialError
 from domain.shared.health import Finding
 from domain.shared.platform_health import LEFT, SILENT, FullFolder, Platform, UnfinishedRun
 from orchestration.dagster_storage import read_dagster
+from orchestration.presence import command_of, commands_folder, dead_commands
 from orchestration.registry import enabled
 from orchestration.services import open_ledger
 from orchestration.settings import Settings
@@ -52,7 +53,15 @@ def observe_platform(settings: Settings, found: Sequence[Finding]) -> Platform:
         newest_record=max(recorded, default=None),
         reference=state.now or (reference_time(settings) if codes.intersection(doubts) else None),
         late_codes=codes,
+        killed_runs=_killed_runs(settings, found),
     )
+
+
+def _killed_runs(settings: Settings, found: Sequence[Finding]) -> frozenset[str]:
+    """Return the runs among those of the findings whose commands were killed."""
+    runs = {finding.run_id for finding in found if finding.run_id}
+    dead = dead_commands(commands_folder(settings.home)) if runs else ()
+    return frozenset(run for run in runs if command_of(run) in dead)
 
 
 def _with_work(settings: Settings, runs: Sequence[UnfinishedRun]) -> Iterator[UnfinishedRun]:

@@ -63,6 +63,11 @@ def living_commands(folder: Path) -> frozenset[str]:
     return frozenset(path.name for path in folder.glob("[!.]*") if not _is_free(path))
 
 
+def dead_commands(folder: Path) -> frozenset[str]:
+    """Return the names of commands that were killed, and of which something may be left."""
+    return frozenset(path.name for path in folder.glob("[!.]*") if _is_free(path))
+
+
 def command_of(run_id: str) -> str:
     return run_id[-DIGITS:]
 

@@ -108,6 +108,13 @@ def _alive(process: int) -> bool:
 def _set_fault(options: argparse.Namespace) -> int:
     names = ("api", "kind", "day", "times", "rate", "seed", "keep", "seconds", "limit")
     rule = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    before = [one for one in _asked(options, "GET", "faults")["faults"] if one["api"] == options.api]
+    if before:
+        kinds = ", ".join(one["kind"] for one in before)
+        sys.stderr.write(
+            f"sandbox: {options.api} has {len(before)} already ({kinds}), looked at first and kept; "
+            f"`faults clear --api '{options.api}'` removes them\n"
+        )
     return _show(options, "POST", "faults", rule)
 
 
@@ -135,6 +142,12 @@ def _set_clock(options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace, method: str, path: str, body: Any = None) -> int:
     """Sends one control request and writes its answer to stdout."""
+    answer = _asked(options, method, path, body)
+    sys.stdout.write(json.dumps(answer, indent=2, ensure_ascii=False) + "\n")
+    return 0
+
+
+def _asked(options: argparse.Namespace, method: str, path: str, body: Any = None) -> dict[str, Any]:
     url = options.url.rstrip("/")
     if not url.startswith(("http://", "https://")):
         raise InvalidInput(f"{url!r} is not an http address", remedy="give --url http://127.0.0.1:8765")
@@ -142,7 +155,8 @@ def _show(options: argparse.Namespace, method: str, path: str, body: Any = None)
     request = urllib.request.Request(f"{url}/_sandbox/{path}", data=data, method=method)  # noqa: S310
     try:
         with urllib.request.urlopen(request, timeout=10) as reply:  # noqa: S310
-            answer = json.load(reply)
+            answer: dict[str, Any] = json.load(reply)
+            return answer
     except urllib.error.HTTPError as error:
         said = json.load(error)
         raise InvalidInput(str(said.get("error")), remedy=str(said.get("remedy", ""))) from None
@@ -151,16 +165,15 @@ def _show(options: argparse.Namespace, method: str, path: str, body: Any = None)
             f"no sandbox answers at {url}: {error}",
             remedy="`perennial up` runs one, and so does every command that fetches; or give --url",
         ) from None
-    sys.stdout.write(json.dumps(answer, indent=2, ensure_ascii=False) + "\n")
-    return 0
 
 
 # Arguments ------------------------------------------------------------------------------------
 
 
 def _parser() -> argparse.ArgumentParser:
+    # As people call it; `python -m sandbox` is how the command does.
     parser = argparse.ArgumentParser(
-        prog="python -m sandbox", description="A market that speaks Tushare's protocol."
+        prog="perennial sandbox", description="A market that speaks Tushare's protocol."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _serve_arguments(commands.add_parser("serve", help="run the server in the foreground"))

@@ -34,6 +34,10 @@ class Finding:
     """So far, of the work in the ledger."""
     caused_by: str | None = None
     """The subject of the finding that causes this one."""
+    run_id: str | None = None
+    """The run that does its work now."""
+    needs_run: bool = False
+    """Whether a daemon does what is needed; without one a person runs a command."""
 
     @property
     def rank(self) -> tuple[int, bool, str]:
@@ -43,6 +47,7 @@ class Finding:
         return {
             name: value.isoformat() if isinstance(value, datetime) else value
             for name, value in asdict(self).items()
+            if name != "needs_run"  # said by `action`
         }
 
 

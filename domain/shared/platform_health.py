@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from domain.shared.health import Finding, Health
 from domain.shared.reasons import SHARED, actions
-from domain.shared.work_findings import not_started
+from domain.shared.work_findings import lost
 
 PLATFORM = "platform"
 DAEMON, CLOCK, PORT = "daemon", "clock", "UI port"
@@ -67,6 +67,8 @@ class Platform:
     newest_record: datetime | None = None
     reference: datetime | None = None
     """The time by another clock, if one was asked."""
+    killed_runs: Collection[str] = frozenset()
+    """Runs of commands of this machine that were killed: their leases may hold for up to a minute more."""
     late_codes: Collection[str] = frozenset()
     """Reason codes of the domains that a machine whose clock is ahead meets, too."""
 
@@ -105,6 +107,16 @@ def clock_finding(seen: Platform, now: datetime) -> Finding | None:
     return None
 
 
+def without_killed(found: Iterable[Finding], seen: Platform, now: datetime) -> list[Finding]:
+    """Return findings of domains; what a killed command had is worked on by nobody."""
+    return [
+        lost(f, f"the command that had it was killed, in run {f.run_id}", now)
+        if f.run_id in seen.killed_runs
+        else f
+        for f in found
+    ]
+
+
 def with_causes(found: Iterable[Finding], seen: Platform, platform: Sequence[Finding]) -> list[Finding]:
     """Return findings of domains, each with the finding about the platform that causes it, and with what a
     person does about due work where no daemon does it."""
@@ -123,7 +135,7 @@ def with_causes(found: Iterable[Finding], seen: Platform, platform: Sequence[Fin
 
     def action(finding: Finding) -> str:
         by_hand = f"`perennial {finding.domain} heal`"
-        if finding.action == not_started(finding.domain):
+        if finding.needs_run:
             return "nothing" if seen.daemon_runs else f"{by_hand}, or `perennial up`"
         waits = not seen.daemon_runs and finding.health == "healing" and finding.next_attempt is not None
         return f"{finding.action}; no daemon runs: {by_hand}" if waits else finding.action

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
@@ -110,7 +111,8 @@ def _verdict_finding(
     machine_now: datetime,
     health: Mapping[str, Health],
 ) -> Finding:
-    code = verdict.reason_code
+    code, known = verdict.reason_code, actions(domain).get(verdict.reason_code)
+    needs_run = known is None and verdict.due
     # Of a partition that a person decided about, or has to, work that failed or waits says nothing.
     decided = verdict.state == "waiting" and health.get(code) in ("explained", "broken")
     if row is not None and row.status in (*UNDER_WAY, "failed") and not decided:
@@ -125,7 +127,8 @@ def _verdict_finding(
         reason=verdict.reason,
         since=verdict.since,
         next_attempt=now if verdict.due else verdict.next_attempt,
-        action=actions(domain).get(code, not_started(domain) if verdict.due else "nothing"),
+        action=known or (not_started(domain) if needs_run else "nothing"),
+        needs_run=needs_run,
     )
 
 
@@ -162,16 +165,13 @@ def _work_finding(
     if row.error and verdict and verdict.due and verdict.reason not in why:
         why = f"{why} ({verdict.reason})"
     next_attempt: datetime | None = row.not_before
+    known = actions(domain).get(code)
+    needs_run = known is None and health != "broken" and row.status != "running"
     otherwise = BY_HAND if health == "broken" else not_started(domain)
-    action = actions(domain).get(code, otherwise).replace("ID", str(row.id))
+    action = (known or otherwise).replace("ID", str(row.id))
     if row.status == "running":
         next_attempt, action = None, "nothing; it is being worked on"
-        if row.lease_until is not None and row.lease_until < machine_now:
-            code = "worker_lost"
-            ended = f"{row.lease_until:%Y-%m-%d %H:%M:%S} UTC"
-            why = f"the run that had it, {row.run_id}, shows no sign of life; its lease ended at {ended}"
-            next_attempt, action = now, not_started(domain)
-    return Finding(
+    found = Finding(
         domain=domain,
         subject=row.key,
         health=health,
@@ -182,6 +182,26 @@ def _work_finding(
         action=action,
         work_id=row.id,
         attempts=row.attempts,
+        run_id=row.run_id if row.status == "running" else None,
+        needs_run=needs_run,
+    )
+    if row.status == "running" and row.lease_until is not None and row.lease_until < machine_now:
+        ended = f"{row.lease_until:%Y-%m-%d %H:%M:%S} UTC"
+        why = f"the run that had it, {row.run_id}, shows no sign of life; its lease ended at {ended}"
+        return lost(found, why, now)
+    return found
+
+
+def lost(finding: Finding, reason: str, now: datetime) -> Finding:
+    """Return the finding about running work whose run is gone: another run is to do it."""
+    return replace(
+        finding,
+        reason_code="worker_lost",
+        reason=reason,
+        next_attempt=now,
+        action=not_started(finding.domain),
+        run_id=None,
+        needs_run=True,
     )
 
 

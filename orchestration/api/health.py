@@ -44,6 +44,7 @@ class FindingView(BaseModel):
     work_id: int | None
     attempts: int | None
     caused_by: str | None = Field(description="The subject of the finding that causes this one.")
+    run_id: str | None = Field(description="The run that does its work now.")
 
 
 class Status(BaseModel):

@@ -116,12 +116,12 @@ def _or_refused(
     upload_one: Callable[[Path], dict[str, Any]], path: Path, *, alone: bool, shown: bool
 ) -> dict[str, Any]:
     """What became of a file. One that is refused stops no other."""
-    from domain.shared.tabular.problems import FileRefused
+    from domain.shared.tabular.problems import FileRefused, count_of_problems
 
     try:
         return upload_one(path)
     except FileRefused as error:
-        say(f"refused: {path.name}: {error.total:,} problems; nothing of it was imported")
+        say(f"refused: {path.name}: {count_of_problems(error.total)}; nothing of it was imported")
         problems = [p.as_json() for p in error.problems]
         if shown:
             _table_of(problems, error.total)

@@ -17,6 +17,7 @@ from orchestration.domains.carbon import open_carbon
 from orchestration.environments import load_settings
 
 if TYPE_CHECKING:
+    from domain.shared.work import Work
     from services.carbon.pipelines import UploadPipeline
     from services.carbon.report import Report
     from services.carbon.service import CarbonService
@@ -151,23 +152,46 @@ def pipelines(
         if json:
             document({"pipelines": rows, "recalculating": changing})
             return
-        shown = [row | {"phases": ", ".join(f"{k} {v}" for k, v in row["phases"].items())} for row in rows]
-        _rows("pipelines", shown, json=False)
+        _rows("pipelines", [_in_three_lines(row) for row in rows], json=False)
         for module in changing:
             say(f"recalculating: {module}")
 
 
+def _in_three_lines(row: dict[str, Any]) -> dict[str, str]:
+    """Return a pipeline as cells of several lines: a terminal has 80 columns."""
+    seconds = "" if row["seconds"] is None else f"{row['seconds']:.3g} s"
+    file = [row["file"], f"{row['kind']} by {row['by']}", *filter(None, [row["reason"]])]
+    return {
+        "pipeline, uploaded (UTC)": f"{row['pipeline']}\n{row['uploaded']:%Y-%m-%d %H:%M:%S}",
+        "status": f"{row['status']}\n{seconds}",
+        "file": "\n".join(file),
+        "phases": "\n".join(f"{phase} {status}" for phase, status in row["phases"].items()),
+    }
+
+
 def _show_pipeline(found: UploadPipeline, *, json: bool) -> None:
-    columns = ("kind", "key", "status", "reason_code", "attempts", "started_at", "finished_at", "error")
-    work = [{"id": row.id} | {name: getattr(row, name) for name in columns} for row in found.work]
     if json:
+        columns = ("kind", "key", "status", "reason_code", "attempts", "started_at", "finished_at", "error")
+        work = [{"id": row.id} | {name: getattr(row, name) for name in columns} for row in found.work]
         document(found.as_json() | {"work": work, "problems": list(found.upload.problems)})
         return
     upload = found.upload
     answer(f"{upload.pipeline_id} {found.state.status}: {upload.name}, uploaded by {upload.uploaded_by}")
     if found.locked:
         answer(f"    {found.locked}")
-    _rows("work", work, json=False)
+    _rows("work", [_work_in_lines(row) for row in found.work], json=False)
+
+
+def _work_in_lines(row: Work) -> dict[str, Any]:
+    moments = [f"{at:%Y-%m-%d %H:%M:%S}" for at in (row.started_at, row.finished_at) if at]
+    return {
+        "id": row.id,
+        "work": f"{row.key}\n{row.kind}",
+        "status": "\n".join(filter(None, [row.status, row.reason_code])),
+        "tried": row.attempts,
+        "from, to (UTC)": "\n".join(moments),
+        "error": row.error,
+    }
 
 
 def _rows(name: str, rows: list[dict[str, Any]], *, json: bool) -> None:

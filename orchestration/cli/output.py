@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Sequence
 from datetime import date, datetime
+from shutil import get_terminal_size
 from typing import Annotated, Any
 
 import typer
@@ -61,7 +62,8 @@ def table(
         def on_broken_pipe(self) -> None:  # rich would end the program with a failure
             raise BrokenPipeError
 
-    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    # In a file and a pipe as wide as COLUMNS says.
+    console = Console(width=None if sys.stdout.isatty() else get_terminal_size((200, 24))[0], highlight=False)
     shown = Table(title=title or None, box=SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for column in columns:
         shown.add_column(column, overflow="fold")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from textwrap import wrap
+from zoneinfo import ZoneInfo
 
 from domain.shared.finding_groups import Group
 from domain.shared.printable import printable
@@ -16,6 +18,7 @@ WIDEST = 110
 EFFECTS = 3
 """So many kinds of effects are listed below their cause."""
 ALL = "perennial status --all"
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d)(?::\d\d)? (UTC|Asia/Shanghai)\b")
 
 
 @dataclass(frozen=True)
@@ -72,12 +75,12 @@ def _full(group: Group, width: int, now: datetime) -> Iterator[Line]:
     subjects = wrap(printable(f"{group.domain} {_subjects(group)}"), room, max_lines=2, placeholder=" …")
     yield Line(subjects[0], "bold", group.health)
     yield from (Line(INDENT + part, "bold") for part in subjects[1:])
-    reason = printable(f"{group.reason_code}: {group.reason}")
+    reason = printable(f"{group.reason_code}: {in_zone(group.reason)}")
     yield from (Line(INDENT + part) for part in wrap(reason, room, max_lines=3, placeholder=" …"))
     if times := _times(group, now):
         yield from (Line(INDENT + part, "dim") for part in wrap(times, room))
     if group.action and group.action != "nothing":
-        first, *others = wrap(f"> {printable(group.action)}", room, subsequent_indent="  ")
+        first, *others = wrap(f"> {printable(in_zone(group.action))}", room, subsequent_indent="  ")
         yield from (Line(INDENT + part, "green") for part in (first, *others))
     for effect in group.effects[:EFFECTS]:
         yield Line(
@@ -109,6 +112,13 @@ def _cut(text: str, room: int) -> str:
 def shown(moment: datetime) -> str:
     """Return a moment in the time zone of this machine, which `zone` names."""
     return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
+def in_zone(text: str) -> str:
+    """Return a sentence with its moments as `shown` shows them: one answer speaks of one time zone."""
+    return _MOMENT.sub(
+        lambda found: shown(datetime.fromisoformat(found[1]).replace(tzinfo=ZoneInfo(found[2]))), text
+    )
 
 
 def zone(now: datetime) -> str:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from domain.carbon.feeds import FeedChange
 from domain.shared.error import InvalidInput
 from domain.shared.names import LONGEST
-from domain.shared.tabular.problems import FileRefused
+from domain.shared.tabular.problems import FileRefused, count_of_problems
 from domain.shared.work import Work
 from services.carbon.replacements import WouldShrink
 from services.carbon.service import CarbonService
@@ -100,7 +100,7 @@ def _upload(
     try:
         return upload(carbon, file, accept_valid=of_entries, may_shrink=may_shrink, pipeline=pipeline)
     except FileRefused as error:
-        problems = f"{error.total:,} {'problem' if error.total == 1 else 'problems'}"
+        problems = count_of_problems(error.total)
         raise InvalidInput(
             f"{file.name} from {file.by}: {problems}: {'; '.join(map(str, error.problems[:_LISTED]))}",
             reason_code="entries_refused" if of_entries else "rows_refused",

@@ -12,7 +12,7 @@ from typing import cast
 
 from domain.carbon.inbox_folders import scope_of_folders
 from domain.carbon.jobs import FILE_INGEST, INBOX_FILES, PRIORITY
-from domain.shared.tabular.problems import FileRefused
+from domain.shared.tabular.problems import FileRefused, count_of_problems
 from services.carbon.service import CarbonService
 from services.carbon.upload import upload
 from services.carbon.uploaded_file import LARGEST, File, FileKind
@@ -45,7 +45,7 @@ def import_file(carbon: CarbonService, found: InboxFile) -> FileOutcome:
     except FileRefused as error:
         problems = "\n".join(map(str, error.problems))
         return FileOutcome(
-            False, "file_refused", f"{error.total:,} problems; nothing was imported\n{problems}"
+            False, "file_refused", f"{count_of_problems(error.total)}; nothing was imported\n{problems}"
         )
     report = "\n".join((receipt.summary, *receipt.notes))
     return FileOutcome(True, "already_known" if receipt.known else "imported", report)

@@ -21,6 +21,7 @@ from domain.carbon.reports import report_rows
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, year_of
 from domain.shared.compute import packaged, query
 from domain.shared.table import ABSENT
+from domain.shared.tabular.problems import count_of_problems
 from services.carbon.calculate import sums_of
 from services.carbon.fallbacks import gaps_of_file
 from services.carbon.replacements import Replacement, replacements
@@ -103,7 +104,8 @@ def what_if(
     effects: list[Effect] = []
     units: list[Effect] = []
     seen = carbon.observe()
-    notes = [f"{parsed.problem_count:,} problems; first {parsed.problems[0]}"] if parsed.problem_count else []
+    count = parsed.problem_count
+    notes = [f"{count_of_problems(count)}; first {parsed.problems[0]}"] if count else []
     for year in parsed.years:
         notes += _notes(carbon, seen, year)
         rows = parsed.frame.filter(pc.equal(parsed.frame.column("year"), year))

@@ -36,6 +36,10 @@ class Problem:
         return asdict(self)
 
 
+def count_of_problems(count: int) -> str:
+    return f"{count:,} problem{'' if count == 1 else 's'}"
+
+
 class FileRefused(InvalidInput):
     """The file was refused whole. `problems` are the first of `total`."""
 

@@ -128,3 +128,17 @@ def test_command__wrong_usage__ends_with_a_message(arguments: tuple[str, ...], c
     done = run(*arguments)
     assert done.returncode == code
     assert done.stderr
+
+
+def test_faults__set_twice__says_that_both_are_kept(start: Start) -> None:
+    _, port = start()
+    url = ("--url", f"http://127.0.0.1:{port}")
+    assert run("faults", "set", "daily", "http_503", *url).stderr == ""
+    assert run("faults", "set", "adj_factor", "http_503", *url).stderr == "", "of another api"
+    again = run("faults", "set", "daily", "day_quota", *url)
+    assert "daily has 1 already (http_503)" in again.stderr
+    assert [rule["kind"] for rule in json.loads(again.stdout)["faults"]] == ["http_503"] * 2 + ["day_quota"]
+
+
+def test_usage__of_the_sandbox__names_the_command_that_people_call() -> None:
+    assert "usage: perennial sandbox faults set" in run("faults", "set", "--help").stdout

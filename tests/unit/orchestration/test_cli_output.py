@@ -56,3 +56,15 @@ def test_table__word_wider_than_its_column__takes_several_lines(
     names = [f"{kind}_{'x' * 30}" for kind in ("first", "second")]
     table(["a", "b"], [names])
     assert "…" not in capsys.readouterr().out
+
+
+def test_table__not_on_a_terminal__is_as_wide_as_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    row = ("word " * 30,) * 2
+    monkeypatch.setenv("COLUMNS", "60")
+    table(["a", "b"], [row])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 60
+    monkeypatch.delenv("COLUMNS")
+    table(["a", "b"], [row])
+    assert max(map(len, capsys.readouterr().out.splitlines())) > 100

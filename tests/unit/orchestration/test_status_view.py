@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -73,3 +75,34 @@ def test_render__one_group__says_what_why_when_and_the_remedy() -> None:
         Line("          > set it", "green"),
         Line("          so healing: inputs_changed: coverage: 2026-11-17", "dim"),
     ]
+
+
+@pytest.fixture
+def in_new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_new_york")
+def test_render__reasons_with_times_of_other_zones__are_in_the_one_of_the_head() -> None:
+    finding = Finding(
+        "market",
+        "normalized_daily:2026-11-17",
+        "healing",
+        "worker_lost",
+        "due from 2026-11-17 18:30 Asia/Shanghai; its lease ended at 2026-11-20 11:59:00 UTC",
+        NOW - timedelta(days=1),
+        NOW + timedelta(hours=1),
+        action="ask again after 2026-11-21 18:30 Asia/Shanghai",
+    )
+    text = " ".join(
+        str(line).strip() for line in render(group([finding]), HEAD, Screen(110), NOW)[len(HEAD) :]
+    )
+    assert "due from 2026-11-17 05:30; its lease ended at 2026-11-20 06:59" in text
+    assert "since 2026-11-19 07:00, next attempt 2026-11-20 08:00" in text
+    assert "after 2026-11-21 05:30" in text
+    assert "UTC" not in text
+    assert "Shanghai" not in text

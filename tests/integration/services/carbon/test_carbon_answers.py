@@ -178,3 +178,21 @@ def test_of_several_files_one_that_a_lock_refuses_holds_no_other_back(app: Carbo
     assert [one.get("refused", False) for one in said.json["files"]] == [True, False]
     assert "is locked" in said.json["files"][0]["reason"]
     assert app.run("report", "2026").code == 0
+
+
+@pytest.mark.parametrize("width", ["80", "100"])
+def test_pipelines__on_a_small_terminal__breaks_no_word(
+    app: CarbonApp, monkeypatch: pytest.MonkeyPatch, width: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    shown = app.run("pipelines").out
+    found = app.run("pipelines", "--json").json["pipelines"]
+    for one in found:
+        assert one["pipeline"] in shown.split()
+        assert one["file"] in shown.split()
+    assert "aggregation SUCCESS" in shown
+    assert max(map(len, shown.splitlines())) <= int(width)
+    [work] = [
+        line for line in app.run("pipelines", found[0]["pipeline"]).out.splitlines() if "completed" in line
+    ][:1]
+    assert "data_entries:paper|2025" in work.split()

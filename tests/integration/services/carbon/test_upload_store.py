@@ -69,7 +69,11 @@ def test_of_scope__factors_of_one_type__are_those_of_files_and_of_the_type(store
         store.uploads.record(a_file(kind="factors", topic=topic, source=source, pipeline_id=f"P{number}"))
     wanted = a_file(kind="factors", topic="train", source="api")
     assert [one.pipeline_id for one in store.uploads.of_scope(wanted)] == ["P1", "P0"]
-    assert [one.pipeline_id for one in store.uploads.of_scope(replace(wanted, topic=""))] == ["P2", "P1", "P0"]
+    assert [one.pipeline_id for one in store.uploads.of_scope(replace(wanted, topic=""))] == [
+        "P2",
+        "P1",
+        "P0",
+    ]
     reading = store.uploads.newest_reading(replace(wanted, topic="plane"))
     assert reading is not None
     assert reading.pipeline_id == "P2"

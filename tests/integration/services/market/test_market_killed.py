@@ -83,7 +83,8 @@ def test_backfill__killed__shows_what_it_committed_and_the_next_does_the_rest(
     assert {f"{STUCK}:{day}" for day in SEPTEMBER} <= running
 
     finding = app.status()[f"{STUCK}:{SEPTEMBER[0]}"]
-    assert (finding["health"], finding["action"]) == ("healing", "nothing; it is being worked on")
+    assert (finding["health"], finding["reason_code"]) == ("healing", "worker_lost"), "before its lease ends"
+    assert "perennial market heal" in finding["action"]
     lease_runs_out(app)
     finding = app.status()[f"{STUCK}:{SEPTEMBER[0]}"]
     assert finding["reason_code"] == "worker_lost"

@@ -41,6 +41,7 @@ def test_as_json__finding__has_every_field_and_moments_as_text() -> None:
             "work_id": 7,
             "attempts": None,
             "caused_by": None,
+            "run_id": None,
         }
     )
 

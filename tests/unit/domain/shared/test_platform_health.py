@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from domain.shared.health import Finding, Health, needs_person, summary
-from domain.shared.platform_health import FullFolder, Platform, UnfinishedRun, findings, with_causes
+from domain.shared.platform_health import (
+    FullFolder,
+    Platform,
+    UnfinishedRun,
+    findings,
+    with_causes,
+    without_killed,
+)
 from domain.shared.work_findings import not_started
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -97,7 +105,7 @@ def test_with_causes__findings_of_the_platform__come_before_those_of_partitions(
 
 
 def test_with_causes__no_daemon__names_the_command() -> None:
-    due = healing("missing", action=not_started("market"))
+    due = healing("missing", action=not_started("market"), needs_run=True)
     assert caused(Platform(daemon_runs=True), due).action == "nothing"
     assert caused(Platform(), due).action == "`perennial market heal`, or `perennial up`"
     waits = healing(action="nothing, unless it lasts")
@@ -109,3 +117,12 @@ def test_summary__no_daemon_and_work_waits__does_not_promise_an_attempt() -> Non
     assert not needs_person([healing()])
     assert summary([healing()]).startswith("1 healing: no action needed, next attempt ")
     assert summary([healing()], alone=True).startswith("1 healing: no daemon runs here")
+
+
+def test_without_killed__run_of_a_killed_command__is_worked_on_by_nobody() -> None:
+    killed = healing(run_id="run-1", action="nothing; it is being worked on")
+    lives = replace(killed, run_id="run-2")
+    dead, other = without_killed([killed, lives], Platform(killed_runs={"run-1"}), NOW)
+    assert (dead.health, dead.reason_code, dead.next_attempt) == ("healing", "worker_lost", NOW)
+    assert caused(Platform(), dead).action == "`perennial market heal`, or `perennial up`"
+    assert other == lives
