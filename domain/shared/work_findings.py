@@ -77,6 +77,7 @@ def pulled_findings(
             since=one.oldest,
             next_attempt=now if one.due else None,
             action=not_started(domain),
+            needs_run=True,
         )
         for tenant, one in backlog.items()
     ]
