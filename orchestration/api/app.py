@@ -2,7 +2,7 @@
 
 It has no logic of its own: an endpoint is a plain `def` that opens its service, calls the function that the
 command calls, and answers with a pydantic model of its module. What happens around every route, without its
-doing: access (`access.py`), limits (`limits.py`), query names (`parameters.py`), errors as problems
+doing: access (`access.py`), limits (`limits.py`), parameters (`parameters.py`), errors as problems
 (`problem.py`), request id, headers and log (`frame.py`).
 """
 
@@ -21,9 +21,9 @@ from domain.shared.error import PerennialError
 from orchestration.api import health, metrics, pipelines, quality, stream, work
 from orchestration.api.access import Access
 from orchestration.api.description import describe, operation_id
-from orchestration.api.frame import Frame, cleaner
+from orchestration.api.frame import Calls, Frame, cleaner
 from orchestration.api.limits import Limits
-from orchestration.api.parameters import require_known_names
+from orchestration.api.parameters import require_good_parameters
 from orchestration.api.problem import answer_to
 from orchestration.api.recent import Recent
 from orchestration.health import overview
@@ -47,7 +47,7 @@ def build_app(settings: Settings) -> FastAPI:
         redoc_url=None,
         # A client that does not follow a redirect would lose its upload without an error.
         redirect_slashes=False,
-        dependencies=[Depends(require_known_names)],
+        dependencies=[Depends(require_good_parameters)],
         generate_unique_id_function=operation_id,
         version=version("perennial"),
         openapi_tags=[{"name": name, "description": text} for name, text in _tags(settings).items()],
@@ -57,7 +57,8 @@ def build_app(settings: Settings) -> FastAPI:
     # The last one added is the outermost.
     app.add_middleware(Access, settings=settings)
     app.add_middleware(Limits, rate=settings.api_rate)
-    app.add_middleware(Frame, clean=clean)
+    calls = Calls()
+    app.add_middleware(Frame, clean=clean, calls=calls)
 
     def answer(_: Request, error: Exception) -> Response:
         return answer_to(error, clean) or Response(status_code=500)
@@ -66,7 +67,7 @@ def build_app(settings: Settings) -> FastAPI:
         app.add_exception_handler(kind, answer)
     seen = Recent(lambda: overview(settings))
     app.include_router(health.routes(settings, seen))
-    app.include_router(metrics.routes(settings, seen))
+    app.include_router(metrics.routes(settings, seen, calls.registry))
     for part in (work, pipelines, quality):
         app.include_router(part.routes(settings))
     app.state.hub = stream.open_hub(settings)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+from prometheus_client import CollectorRegistry, Histogram
 from pydantic import SecretStr
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
@@ -35,26 +36,48 @@ _ROUTINE = (*OPEN_PATHS, "/metrics")
 _GIVEN_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
+class Calls:
+    """How many calls there were, and how long they took, for `/metrics`. Streams are not counted."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._seconds = Histogram(
+            "perennial_http_request_duration_seconds",
+            "Calls of the HTTP API, by route and status.",
+            ("method", "route", "status"),
+            buckets=(0.005, 0.02, 0.1, 0.5, 2, 10),
+            registry=self.registry,
+        )
+
+    def add(self, scope: Scope, status: int, seconds: float) -> None:
+        # By route: the paths that callers send are without end.
+        route = getattr(scope.get("route"), "path_format", "none")
+        method = scope["method"] if route != "none" else "any"
+        self._seconds.labels(method, route, str(status)).observe(seconds)
+
+
 class Frame:
     """The outermost part: no error leaves it, and no secret."""
 
-    def __init__(self, app: ASGIApp, clean: Clean) -> None:
+    def __init__(self, app: ASGIApp, clean: Clean, calls: Calls) -> None:
         self.app = app
         self.clean = clean
+        self.calls = calls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        begun, status = time.perf_counter(), 0
+        begun, status, streams = time.perf_counter(), 0, False
         given = Headers(scope=scope).get(REQUEST_ID, "")
         call = given if _GIVEN_ID.fullmatch(given) else uuid4().hex
 
         async def send_framed(message: Message) -> None:
-            nonlocal status
+            nonlocal status, streams
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
+                streams = headers.get("content-type", "").startswith("text/event-stream")
                 headers[REQUEST_ID] = call
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
@@ -67,7 +90,10 @@ class Frame:
             if not status:
                 await answer(scope, receive, send_framed)
         finally:
-            self._log(scope, status, time.perf_counter() - begun, call)
+            seconds = time.perf_counter() - begun
+            self._log(scope, status, seconds, call)
+            if not streams:
+                self.calls.add(scope, status, seconds)
 
     def _answer(self, error: Exception, call: str) -> Response:
         if known := answer_to(error, self.clean):

@@ -38,10 +38,10 @@ _EXAMPLE = 'perennial_work{kind="orders.fill",status="queued"} 3.0'
 Rows = Iterable[tuple[Sequence[str], float]]
 
 
-def routes(settings: Settings, seen: Recent[Overview]) -> APIRouter:
+def routes(settings: Settings, seen: Recent[Overview], calls: CollectorRegistry) -> APIRouter:
+    """`calls` has what is counted of the calls of this process."""
     router = APIRouter(tags=["health"])
-    registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
+    ProcessCollector(registry=calls)
     platform = PlatformCollector(settings, seen)
 
     @router.get(
@@ -52,7 +52,7 @@ def routes(settings: Settings, seen: Recent[Overview]) -> APIRouter:
     )
     def metrics() -> Response:
         """Counters begin with this process. 503 while the ledger cannot be read."""
-        text = b"".join(map(generate_latest, (registry, _Kept(list(platform.collect())))))
+        text = b"".join(map(generate_latest, (calls, _Kept(list(platform.collect())))))
         return Response(text, media_type=CONTENT_TYPE_LATEST)
 
     return router

@@ -1,10 +1,12 @@
-"""Refuses query names that a route does not have, or that are given twice.
+"""Refuses query names that a route does not have, names that are given twice, and NUL characters.
 
 A misspelt name would otherwise be ignored: `instituion=other` would replace the data of `main`.
+Postgres takes no text with a NUL in it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, get_args, get_origin
 
 from fastapi import Request
@@ -13,23 +15,29 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.params import Query
 from fastapi.routing import APIRoute
 
+_NUL = "holds a NUL character"
 
-async def require_known_names(request: Request) -> None:
+
+async def require_good_parameters(request: Request) -> None:
     """A dependency of every route."""
     route = request.scope.get("route")
-    if not isinstance(route, APIRoute) or not request.url.query:
-        return
-    known = _query_names(route)
-    given = [name for name, _ in request.query_params.multi_items()]
-    one_each = f"one each of {', '.join(known)}" if known else "this call has no query parameters"
-    errors: list[dict[str, Any]] = []
-    for name in dict.fromkeys(given):
-        if name not in known:
-            errors.append(_error(name, f"no parameter of this call: {one_each}"))
-        elif given.count(name) > 1 and not known[name]:
-            errors.append(_error(name, "given more than once"))
+    given = request.query_params.multi_items() if request.url.query else []
+    errors = [_error("path", name, _NUL) for name, value in request.path_params.items() if "\0" in str(value)]
+    errors += [_error("query", name, _NUL) for name, value in given if "\0" in name + value]
+    if given and isinstance(route, APIRoute):
+        errors += _wrong_names(route, [name for name, _ in given])
     if errors:
         raise RequestValidationError(errors)
+
+
+def _wrong_names(route: APIRoute, given: list[str]) -> Iterator[dict[str, Any]]:
+    known = _query_names(route)
+    one_each = f"one each of {', '.join(known)}" if known else "this call has no query parameters"
+    for name in dict.fromkeys(given):
+        if name not in known:
+            yield _error("query", name, f"no parameter of this call: {one_each}")
+        elif given.count(name) > 1 and not known[name]:
+            yield _error("query", name, "given more than once")
 
 
 def _query_names(route: APIRoute) -> dict[str, bool]:
@@ -44,5 +52,5 @@ def _is_list(annotation: Any) -> bool:
     )
 
 
-def _error(name: str, message: str) -> dict[str, Any]:
-    return {"type": "query_name", "loc": ("query", name), "msg": message}
+def _error(place: str, name: str, message: str) -> dict[str, Any]:
+    return {"type": "parameter", "loc": (place, name), "msg": message}

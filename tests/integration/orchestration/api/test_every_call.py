@@ -98,6 +98,13 @@ def test_problem__of_every_sort__has_its_status_and_code(api: httpx.Client) -> N
     )
     require_problem(api.get(f"/value?number=1&{PLANTED}=1"), 422, "invalid_request")
     require_problem(api.get("/source"), 503, "source_down")
+    for path, place in (("/work?key=a%00b", "query"), ("/pipelines/a%00b", "path"), ("/work?%00=1", "query")):
+        problem = require_problem(api.get(path), 422, "invalid_request")
+        assert problem["errors"][0] | {"field": ""} == {
+            "in": place,
+            "field": "",
+            "problem": "holds a NUL character",
+        }
 
 
 def test_bug__in_an_endpoint__is_in_the_log_only_and_without_secrets(

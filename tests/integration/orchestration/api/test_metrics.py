@@ -122,6 +122,12 @@ def test_metrics__over_http__are_what_prometheus_parses(api: Api, ledger: Ledger
     families = {family.name: family for family in text_string_to_metric_families(answer.text)}
     assert families["perennial_work"].samples[0].labels == {"kind": KIND, "status": "queued"}
     assert "process_resident_memory_bytes" in families
+    api.get("/nowhere/77")
+    api.get("/work/77")
+    text = api.get("/metrics").text
+    for labels in ('method="GET",route="/work/{id}",status="404"', 'method="any",route="none",status="404"'):
+        assert f"perennial_http_request_duration_seconds_count{{{labels}}} 1.0" in text
+    assert "77" not in [part for part in text.split('"') if part.isdigit()]
 
 
 def test_metrics__no_ledger__is_a_problem_with_its_reason(api: Api) -> None:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from domain.carbon.jobs import AGGREGATION
 from domain.shared.work import STATUSES, WorkRequest
 from orchestration.api.work import EXAMPLE, Status, WorkItem
+from orchestration.settings import Settings
 from resources.ledger.client import Ledger
-from tests.integration.orchestration.api.conftest import Api
+from tests.integration.orchestration.api.conftest import TOKEN, Api
+from tests.settings import make_settings
+
+
+@pytest.fixture
+def settings(tmp_path: Path, ledger_url: str) -> Settings:
+    """On SQLite and on a real Postgres."""
+    return make_settings(home=tmp_path / "home", source="sandbox", api_token=TOKEN, database_url=ledger_url)
 
 
 @pytest.fixture
@@ -95,7 +105,7 @@ def test_retry__of_work_of_a_pipeline__names_the_pipeline(api: Api, ledger: Ledg
 
 
 def test_work__unknown__is_not_found(api: Api, ledger: Ledger) -> None:
-    assert ledger.get(77) is None
+    assert ledger.get(10**9) is None
     for method, path in (("GET", ""), ("POST", "/retry"), ("POST", "/cancel")):
-        answer = api.session.request(method, f"{api.address}/work/77{path}", timeout=30)
+        answer = api.session.request(method, f"{api.address}/work/{10**9}{path}", timeout=30)
         assert (answer.status_code, answer.json()["code"]) == (404, "unknown_work")
