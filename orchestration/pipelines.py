@@ -154,7 +154,9 @@ def state_of(pipeline_id: str, counts: Sequence[StatusCount], views: Views) -> P
             counting[one.status] += one.counting
             work.setdefault(one.kind, {})[one.status] = one.counting
     started = min((one.started_at for one in counts if one.started_at), default=None)
-    status: Status = (view or {}).get("status") or status_of(counting, begun=started is not None)
+    status: Status = status_of(counting, begun=started is not None)
+    if view is not None:  # what its domain began and left without work is done
+        status = view.get("status") or (status if counts else "SUCCESS")
     finished = max((one.finished_at for one in counts if one.finished_at), default=None)
     return PipelineState(
         pipeline_id,

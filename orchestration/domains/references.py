@@ -62,6 +62,7 @@ DOMAIN = Domain(
     findings=function("services.references.findings:find_problems"),
     watch=function("services.references.findings:watch_references"),
     checks=constant("services.references.findings:CHECKS"),
+    pipelines=function("services.references.pipelines:view_pipelines"),
     begin="perennial references sync --all",
     commands=constant("orchestration.cli.references:app"),
     demo=function("orchestration.cli.references_demo:show_references"),

@@ -5,7 +5,7 @@ Hand-offs have a module of their own: their tables may be taken away.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -31,7 +31,7 @@ from domain.shared.clock import Clock
 from domain.shared.table import ABSENT
 from resources.database.engine import reading, writing
 from resources.database.schema import Json, UtcDateTime, metadata
-from resources.database.statements import insert_into
+from resources.database.statements import insert_into, rows_in
 from resources.scraping.reference import Checkpoint
 from services.references.handoff_store import HandoffStore
 
@@ -189,6 +189,18 @@ class ReferencesStore:
         """The newest scrape runs of a source, newest first."""
         query = select(*_RUN).where(scrape_run.c.source == source).order_by(scrape_run.c.id.desc())
         with reading(self.engine) as connection:
+            return [ScrapeRun(*row) for row in connection.execute(query.limit(limit))]
+
+    def find_runs(
+        self, ids: Collection[str] | None = None, *, before: str | None = None, limit: int = 100
+    ) -> list[ScrapeRun]:
+        """These scrape runs, or the newest of all sources, newest first."""
+        query = select(*_RUN).order_by(scrape_run.c.id.desc())
+        if before is not None:
+            query = query.where(scrape_run.c.id < before)
+        with reading(self.engine) as connection:
+            if ids is not None:
+                return [ScrapeRun(*row) for row in rows_in(connection, query, scrape_run.c.id, ids)]
             return [ScrapeRun(*row) for row in connection.execute(query.limit(limit))]
 
     def delete_scrape_runs(self, before: datetime) -> int:
