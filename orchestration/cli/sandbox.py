@@ -65,25 +65,26 @@ def break_day(
         )
     how = next(name for name, given in chosen.items() if given)
     settings = load_settings()
-    name = _breakable(settings, table)
+    name, domain = _breakable(settings, table)
     properties = Reader(settings).location.properties
     for day in days or (None,):
         key, done = break_partition(properties, name, how, day)
         answer(f"{name} {key}: {done}")
-    domain, state = name.partition(".")[0], BREAKS[how][1]
+    state = BREAKS[how][1]
     say(
         f"next: `perennial plan {domain} --due` says {state}; `perennial up` heals it by itself within "
         f"a minute, `perennial {domain} heal` at once"
     )
 
 
-def _breakable(settings: Settings, given: str | None) -> str:
-    """The table to break. Refuses one of a domain whose source is real, or that has data of a real source."""
-    made_up = {d.name: found for d in registry.enabled(settings) if (found := d.sandbox(settings))}
+def _breakable(settings: Settings, given: str | None) -> tuple[str, str]:
+    """The table to break, and its domain. Refuses one of a domain whose source is real, or whose data is."""
+    domains = {domain.namespace: domain for domain in registry.enabled(settings)}
+    made_up = {name: found for name, domain in domains.items() if (found := domain.sandbox(settings))}
     usual = next((found.table for found in made_up.values()), "")
     name = registry.table_name(settings, given) if given else usual
-    domain = name.partition(".")[0]
-    if domain not in made_up:
+    namespace = name.partition(".")[0]
+    if namespace not in made_up:
         raise InvalidInput(
             "only a lake that is filled from the sandbox may be broken" + (f", not {name}" if name else ""),
             reason_code="not_the_sandbox",
@@ -91,8 +92,8 @@ def _breakable(settings: Settings, given: str | None) -> str:
             if made_up
             else "set PERENNIAL_SOURCE=sandbox and a PERENNIAL_HOME of its own",
         )
-    registry.find_domain(domain).open(settings)
-    return name
+    domains[namespace].open(settings)
+    return name, domains[namespace].name
 
 
 def _address(given: list[str]) -> list[str]:

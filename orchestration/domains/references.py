@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orchestration.domain import Domain, constant, function
+from orchestration.domain import Domain, Sandbox, constant, function
+from orchestration.sandboxes import home_sandbox
 from orchestration.services import settings_of
 from orchestration.settings import Settings
 
@@ -25,6 +26,14 @@ def open_references(settings: Settings, *, write: bool = False) -> ReferencesSer
     from services.references.opening import open_service
 
     return open_service(references_settings(settings), write=write)
+
+
+def _sandbox(settings: Settings) -> Sandbox | None:
+    from services.references.sources import SANDBOX
+
+    if references_settings(settings).references_sources != SANDBOX:
+        return None
+    return home_sandbox(settings, f"{DOMAIN.namespace}.references")
 
 
 def _definitions(settings: Settings) -> dg.Definitions:
@@ -66,4 +75,5 @@ DOMAIN = Domain(
     begin="perennial references sync --all",
     commands=constant("orchestration.cli.references:app"),
     demo=function("orchestration.cli.references_demo:show_references"),
+    sandbox=_sandbox,
 )

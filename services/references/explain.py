@@ -117,9 +117,9 @@ def _scrapes(service: ReferencesService, handoffs: Sequence[Handoff]) -> Iterato
 
 def _scrape_step(handoff: Handoff, run: ScrapeRun, event: str, times: int) -> Step:
     content = handoff.payload_hash[:SHOWN]
-    text = f"a scrape requested by {run.requested_by} met content {content}"
+    text = f"scraped ({run.requested_by}): content {content}"
     if event == "met_again":
-        text += f" again, the newest of {times:,} that did"
+        text += f" again, the newest of {times:,} scrapes that met it"
     return Step(
         run.started_at, "scrape", event, run.reason_code, handoff.payload_hash, text, scrape_run_id=run.id
     )
@@ -167,7 +167,7 @@ def _stored_step(reference: dict[str, Any]) -> Step:
         "met",
         "",
         payload_hash,
-        f"a scrape met content {payload_hash[:SHOWN]}",
+        f"scraped: content {payload_hash[:SHOWN]}",
         scrape_run_id=reference["scrape_run_id"],
     )
 
