@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from domain.shared.health import Finding, SourceFreshness
     from domain.shared.table import Table
     from domain.shared.verdict import Plan
+    from domain.shared.watchdog import Watch
     from domain.shared.work import Kind
     from orchestration.settings import Settings
     from services.settings import StorageSettings
@@ -34,15 +35,6 @@ class Service(Protocol):
     @property
     def clock(self) -> Callable[[], datetime]: ...
     def plan(self) -> Plan: ...
-
-
-class Watch(Protocol):
-    """The answer of a watchdog, a dataclass: one line for cron."""
-
-    @property
-    def ok(self) -> bool: ...
-    @property
-    def line(self) -> str: ...
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ from datetime import UTC, date, datetime
 from domain.market.catalogue import catalogue
 from domain.market.completeness import STOCK_LIST_MISSING
 from domain.market.freshness import freshness
-from domain.market.history import ranges
 from domain.market.plan import EARLY, EXPLAINED
 from domain.market.tables import DERIVED
-from domain.market.trading import TradingCalendar
+from domain.market.trading import TradingCalendar, ranges
 from domain.shared.health import ORDER, Finding, Health, SourceFreshness
 from domain.shared.reasons import actions
 from domain.shared.verdict import INPUT_MISSING, UNAVAILABLE, Plan
@@ -133,7 +132,7 @@ def _never_fetched(
     for day in sorted(lacking):
         by_tables.setdefault(tuple(lacking[day]), []).append(day)
     for tables, days in by_tables.items():
-        for run in ranges(calendar, days):
+        for run in ranges(days, lambda before, after: not calendar.follow(before, after)):
             yield finding(tables, run)
 
 

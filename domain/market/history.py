@@ -5,7 +5,7 @@ A first sight of thousands of days from records and versions alone; the plan jud
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -109,15 +109,3 @@ def earlier(
     begin = max(first, min(firsts.values(), default=end))
     found = {t: tuple(d for d in calendar.between(begin, own) if d < own) for t, own in firsts.items()}
     return {table: missing for table, missing in found.items() if missing}
-
-
-def ranges(calendar: TradingCalendar, days: Sequence[date]) -> Iterator[tuple[date, ...]]:
-    """Yield the days in runs between which no trading day lies. They are sorted and open."""
-    run: list[date] = []
-    for day in days:
-        if run and len(calendar.between(run[-1], day)) > 2:
-            yield tuple(run)
-            run = []
-        run.append(day)
-    if run:
-        yield tuple(run)

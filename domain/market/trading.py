@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -42,10 +42,26 @@ class TradingCalendar:
         """Open days from `first` to `last`, both included."""
         return self.open_days[bisect_left(self.open_days, first) : bisect_right(self.open_days, last)]
 
+    def follow(self, before: date, after: date) -> bool:
+        """Whether both are open, and no open day lies between."""
+        return len(self.between(before, after)) == 2
+
     def newest(self, count: int, last: date) -> tuple[date, ...]:
         """The `count` newest open days that are not after `last`."""
         high = bisect_right(self.open_days, last)
         return self.open_days[max(0, high - count) : high]
+
+
+def ranges(days: Iterable[date], parted: Callable[[date, date], object]) -> Iterator[tuple[date, ...]]:
+    """Yield sorted days in ranges: one ends where its last day is parted from the next."""
+    found: list[date] = []
+    for day in days:
+        if found and parted(found[-1], day):
+            yield tuple(found)
+            found = []
+        found.append(day)
+    if found:
+        yield tuple(found)
 
 
 def shanghai(moment: datetime) -> datetime:

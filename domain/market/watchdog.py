@@ -15,6 +15,7 @@ from domain.market.trading import due_at, newest_published, published_at, shangh
 from domain.shared.health import SourceFreshness
 from domain.shared.table import ABSENT
 from domain.shared.verdict import Plan, Verdict
+from domain.shared.watchdog import Watch
 
 LATE = timedelta(hours=2)
 """After its publication a day that was never fetched is late."""
@@ -24,11 +25,8 @@ ROUTINE = ("daily_refresh", "revised")
 
 
 @dataclass(frozen=True)
-class Watch:
-    ok: bool
-    line: str
-    latest_day: date | None
-    problems: tuple[str, ...]
+class MarketWatch(Watch):
+    latest_day: date | None = None
 
 
 def watch(
@@ -39,7 +37,7 @@ def watch(
     now: datetime,
     rules: Rules,
     explained: Collection[str] = (),
-) -> Watch:
+) -> MarketWatch:
     """Healthy if no day of any age is late or not as it should be and every source has answered lately.
 
     `explained` are the partitions that a person has called off.
@@ -57,10 +55,11 @@ def watch(
         if fresh.status != "healthy":
             problems.append(f"{source.source}: {fresh.reason.splitlines()[0]}")
     if problems or newest is None or latest is None:
-        return Watch(False, f"ALERT market: {'; '.join(problems)}", latest, tuple(problems))
+        alert = f"ALERT market: {'; '.join(problems)}"
+        return MarketWatch(False, alert, tuple(problems), latest_day=latest)
     behind = len(seen.calendar.between(latest, newest)) - 1
     line = f"newest day {latest} is complete, {behind} trading days behind; all sources answered"
-    return Watch(True, f"OK market: {line}", latest, ())
+    return MarketWatch(True, f"OK market: {line}", latest_day=latest)
 
 
 def _calendar(seen: Observed, now: datetime) -> Iterable[str]:

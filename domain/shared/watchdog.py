@@ -17,8 +17,8 @@ PATIENCE = timedelta(hours=1)
 class Watch:
     ok: bool
     line: str
-    problems: tuple[str, ...]
-    notes: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     """What people should know and no alarm is worth: a locked year, results without a factor."""
 
 

@@ -16,7 +16,8 @@ from orchestration.registry import enabled, find_domain
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from orchestration.domain import Domain, Watch
+    from domain.shared.watchdog import Watch
+    from orchestration.domain import Domain
     from orchestration.settings import Settings
 
 
@@ -41,7 +42,7 @@ def _watched(domain: Domain, watch: Callable[[Any], Watch], settings: Settings) 
     from orchestration.health import is_fresh, not_started
 
     try:
-        return asdict(watch(domain.open(settings)))  # type: ignore[call-overload]
+        return asdict(watch(domain.open(settings)))
     except PerennialError as error:
         fresh = error.reason_code == "ledger_schema" and is_fresh(settings)
         message = not_started(settings) if fresh else error.message

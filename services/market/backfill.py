@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from domain.market.completeness import THINNER
 from domain.market.plan import EXPLAINED, FILL, needs_work
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
-from domain.market.trading import newest_published, shanghai
+from domain.market.trading import newest_published, ranges, shanghai
 from domain.shared.error import InvalidInput
 from services.market.days import require_years
 
@@ -180,10 +180,8 @@ def _run_spans(market: MarketService, run: RunTables, tables: Sequence[str], day
 def spans(needed: Sequence[date], calendar: TradingCalendar) -> list[tuple[date, date]]:
     """The first and last day of each run that it takes to have all of these days, which are sorted."""
     far = {pair: apart for pair in pairwise(needed) if (apart := len(calendar.between(*pair)) - 1) > FAR}
-    parted = sorted(sorted(far, key=lambda pair: far[pair], reverse=True)[: RUNS - 1])
-    firsts = [needed[0], *(after for _, after in parted)]
-    lasts = [*(before for before, _ in parted), needed[-1]]
-    return list(zip(firsts, lasts, strict=True))
+    widest = set(sorted(far, key=lambda pair: far[pair], reverse=True)[: RUNS - 1])
+    return [(run[0], run[-1]) for run in ranges(needed, lambda *pair: pair in widest)]
 
 
 def check_range(market: MarketService, request: BackfillRequest) -> None:

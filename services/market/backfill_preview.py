@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from domain.market.plan import needs_work
-from domain.market.trading import TradingCalendar
+from domain.market.trading import TradingCalendar, ranges
 from services.market.backfill import BackfillRequest, check_range, days_asked, tables_asked, years_asked
 from services.market.fetch import calls_for
 
@@ -80,8 +80,8 @@ class Preview:
             day: tuple((one.table, one.why) for one in group)
             for day, group in groupby(sorted(self.needed), key=lambda one: one.day)
         }
-        for alike, group in groupby(self.days, key=lambda day: by_day.get(day, ())):
-            days = list(group)
+        for days in ranges(self.days, lambda before, after: by_day.get(before) != by_day.get(after)):
+            alike = by_day.get(days[0], ())
             # What derives from a day follows it.
             shown = [one for one in alike if one[0] in self.fetched] or alike
             for why in dict.fromkeys(why for _, why in shown):

@@ -10,7 +10,7 @@ from domain.market.freshness import freshness
 from domain.market.observed import Observed
 from domain.market.plan import FILL, REFRESH
 from domain.market.trading import shanghai
-from domain.market.watchdog import Watch, watch
+from domain.market.watchdog import MarketWatch, watch
 from domain.shared.clock import machine_clock
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.freshness import SourceState
@@ -43,7 +43,7 @@ def _findings(market: MarketService, seen: Observed, plan: Plan, now: datetime) 
     )
 
 
-def watch_market(market: MarketService) -> Watch:
+def watch_market(market: MarketService) -> MarketWatch:
     """Whether no day of any age is late or wrong, and the sources answer."""
     now = market.clock()
     seen = market.observe(now)

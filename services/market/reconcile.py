@@ -14,6 +14,7 @@ from domain.market.derived import ADJUSTED_FROM, derivable
 from domain.market.observed import Observed
 from domain.market.plan import FILL, REFRESH, take
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, DERIVED, REVISIONS
+from domain.market.trading import ranges
 from domain.shared.verdict import Plan, Verdict
 from domain.shared.work import DEFERRED, WAITING, Work, split_key
 from resources.ledger.client import Ledger
@@ -112,13 +113,13 @@ class MarketReconciler(Reconciler):
         for row in self.ledger.current((FILL,)):
             if row.status in WAITING and row.not_before <= now and row.partition not in near:
                 tables[row.partition].add(row.table)
-        calendar, found, later = self.market.calendar(), dict[str, str](), ""
-        for day in sorted(tables, reverse=True):
-            apart = calendar.between(date.fromisoformat(day), date.fromisoformat(later or day))
-            follows = later and len(apart) == 2 and tables[day] == tables[later]
-            found[day] = found[later] if follows else day
-            later = day
-        return found
+        calendar = self.market.calendar()
+
+        def parted(before: date, after: date) -> bool:
+            return not calendar.follow(before, after) or tables[f"{before}"] != tables[f"{after}"]
+
+        days = map(date.fromisoformat, sorted(tables))
+        return {f"{day}": f"{run[-1]}" for run in ranges(days, parted) for day in run}
 
     def _days_under_way(self, unfinished: Unfinished) -> set[str]:
         """The days whose run was dispatched and has not ended: not those of a backfill or a click."""

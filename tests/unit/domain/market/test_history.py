@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from domain.market.history import Recorded, Records, differing, earlier, holes, judged_tables, ranges
+from domain.market.history import Recorded, Records, differing, earlier, holes, judged_tables
+from domain.market.trading import ranges
 from tests.unit.domain.market.world import ADJUSTED, CATALOGUE, COVERED, DAILY, days, trading_calendar
 
 PRICES, FACTORS = "normalized_daily", "normalized_adj_factor"
@@ -124,4 +125,5 @@ def test_earlier__days_before_the_first_of_a_table__are_those_since_the_first_of
 
 def test_ranges__a_weekend_between__is_one_run() -> None:
     missing = days("2026-03-05", "2026-03-06", "2026-03-09", "2026-03-11")
-    assert list(ranges(trading_calendar(), missing)) == [missing[:3], missing[3:]]
+    found = ranges(missing, lambda *pair: not trading_calendar().follow(*pair))
+    assert list(found) == [missing[:3], missing[3:]]

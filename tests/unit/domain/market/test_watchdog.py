@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from domain.market.trading import TradingCalendar
-from domain.market.watchdog import Watch, watch
+from domain.market.watchdog import MarketWatch, watch
 from domain.shared.health import SourceFreshness
 from domain.shared.table import ABSENT, ALL, Version
 from tests.unit.domain.market.world import CATALOGUE, DAILY, STOCKS, TUESDAY, Market, content, shanghai_time
@@ -19,7 +19,7 @@ ROWS = "1,000 rows expected"
 EVENING = "2026-11-17 20:00"
 
 
-def watched(market: Market, *sources: SourceFreshness) -> Watch:
+def watched(market: Market, *sources: SourceFreshness) -> MarketWatch:
     return watch(market.catalogue, market.plan, market.observed, sources, market.now, market.rules)
 
 
