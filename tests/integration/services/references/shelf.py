@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +17,7 @@ from resources.scraping.errors import ScrapeDown
 from resources.scraping.reference import Checkpoint, Read, Scrape, ScrapedReference
 from resources.scraping.source import Source
 
+PATIENCE = 120
 PUBLISHED = datetime(2026, 11, 1, tzinfo=UTC)
 
 
@@ -56,6 +60,12 @@ def _read(held: Any) -> Read:
 def ingest(reference: Reference) -> Document:
     """An ingest function that fails as the text says."""
     text = str(reference.payload["text"])
+    word, _, path = text.partition(":")
+    if word in ("kill", "hang") and not Path(path).exists():
+        Path(path).touch()
+        if word == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        threading.Event().wait(PATIENCE)
     if "busy" in text:
         raise ScrapeDown("the parser is busy")
     if "wrong" in text:
