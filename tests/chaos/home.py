@@ -90,6 +90,7 @@ class Home:
                 tushare_calls_per_minute=100_000,
                 tushare_retry_delays=(0.0, 0.0, 0.0),
                 tushare_timeout_seconds=timeout,
+                references_sources="none",
             )
             if database_url:
                 made = make_settings(

@@ -79,6 +79,7 @@ class CarbonApp:
         self.home = folder / "home"
         patch.setenv("PERENNIAL_HOME", str(self.home))
         patch.setenv("PERENNIAL_SOURCE", "sandbox")
+        patch.setenv("PERENNIAL_REFERENCES_SOURCES", "none")  # else they are due too
         for name in ("TUSHARE_TOKEN", "TUSHARE_URL", "DAGSTER_HOME", "PERENNIAL_NOW"):
             patch.delenv(name, raising=False)
 

@@ -66,6 +66,7 @@ class MarketApp:
         self.server: SandboxServer | None = None
         patch.setenv("PERENNIAL_HOME", str(home))
         patch.setenv("PERENNIAL_SOURCE", "sandbox")
+        patch.setenv("PERENNIAL_REFERENCES_SOURCES", "none")  # else they are due too
         patch.setenv("TUSHARE_URL", f"http://127.0.0.1:{port}")
         patch.setenv("TUSHARE_RETRY_DELAYS", "0,0,0")
         patch.setenv("PERENNIAL_MARKET_START", "2024-01-01")  # Dagster lists the partitions in every run
