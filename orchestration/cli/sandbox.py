@@ -23,7 +23,7 @@ PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_optio
 
 @app.command(context_settings=PASS_ON)
 def serve(context: typer.Context) -> None:
-    """Serve the sandbox: a market, sources to scrape (see `perennial sandbox serve --help`)."""
+    """Serve the sandbox of every source (see `perennial sandbox serve --help`)."""
     raise typer.Exit(_sandbox("serve", *context.args))
 
 
