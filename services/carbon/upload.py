@@ -143,8 +143,11 @@ def _store(
     if file.kind == "units":
         refuse_taken_units(carbon, file.name, file.institution, rows)
     # Before any lock of its years: a file that is known changes nothing.
-    if receipt := _known(carbon, wanted, rows):
-        return replace(receipt, jobs=_jobs_of(carbon, receipt.upload))
+    newest = carbon.store.uploads.newest_of(wanted)
+    if newest and (receipt := _known(carbon, wanted, rows, newest)):
+        # Of two that upload it at once, the second may come before its work is enqueued.
+        jobs = _jobs_of(carbon, receipt.upload) or _enqueue(carbon, receipt.upload)
+        return replace(receipt, jobs=jobs)
     carbon.refuse_locked(wanted.years)
     _refuse_older(carbon, wanted, rows)
     replaced = tuple(replacements(carbon, wanted, rows))
@@ -159,16 +162,16 @@ def _store(
         refuse_shrinking(file.name, replaced)
     gaps = tuple(gaps_of_file(carbon, wanted.topic, rows)) if file.kind == "data" else ()
     carbon.staging.keep(wanted.pipeline_id, file.content, rows)
-    kept = carbon.store.uploads.record(wanted)
+    kept = carbon.store.uploads.record_after(wanted, newest)
+    if kept is None:  # another upload of the scope came between: it may be this very file
+        carbon.staging.remove(wanted.pipeline_id)
+        return _store(carbon, file, wanted, rows, may_shrink=may_shrink, together=together)
     write_note(carbon.staging, kept)
     return Receipt(kept, known=False, jobs=_enqueue(carbon, kept), replaced=replaced, gaps=gaps)
 
 
-def _known(carbon: CarbonService, wanted: Upload, rows: pa.Table) -> Receipt | None:
+def _known(carbon: CarbonService, wanted: Upload, rows: pa.Table, newest: Upload) -> Receipt | None:
     """Recognize the newest upload of the scope, and the one that an inbox file has become."""
-    newest = carbon.store.uploads.newest_of(wanted)
-    if newest is None:
-        return None
     same = (newest.sha256, newest.years, newest.taken) == (wanted.sha256, wanted.years, wanted.taken)
     # The same bytes have other rows where they are read with another decimal mark.
     if same and carbon.staging.holds(newest.pipeline_id, rows):

@@ -144,6 +144,20 @@ _SCOPE = (
     *(upload.c[name] for name in ("kind", "topic", "institution")),
     case((upload.c.kind == "units", ""), else_=upload.c.source),
 )
+
+
+def _of_scope(one: Upload) -> list[ColumnElement[bool]]:
+    same = [column == word for column, word in zip(_SCOPE, one.scope, strict=True)]
+    if one.kind != "factors":
+        return same
+    return [*same[:1], *([upload.c.topic.in_(("", one.topic))] if one.topic else [])]
+
+
+def _accepted_of_years(one: Upload) -> tuple[ColumnElement[bool], ...]:
+    years = select(upload_year.c.upload_id).where(upload_year.c.year.in_(one.years))
+    return upload.c.accepted.is_(True), upload.c.id.in_(years)
+
+
 _COLUMNS = tuple(column.name for column in upload.columns)
 _CURRENT = tuple(field.name for field in fields(CurrentUpload) if field.name != "years")
 
@@ -156,6 +170,15 @@ class Uploads:
     def record(self, one: Upload) -> Upload:
         """Add an upload; return it with its number and moment."""
         with writing(self.engine) as connection:
+            return self._insert(connection, one)
+
+    def record_after(self, one: Upload, newest: Upload | None) -> Upload | None:
+        """Add an upload; None if its scope has a newer one than `newest` by now."""
+        found = select(func.max(upload.c.id)).where(*_of_scope(one), *_accepted_of_years(one))
+        with writing(self.engine) as connection:
+            lock_name(connection, "upload")
+            if connection.execute(found).scalar() != (newest.id if newest else None):
+                return None
             return self._insert(connection, one)
 
     def record_again(self, one: Upload) -> Upload | None:
@@ -228,19 +251,12 @@ class Uploads:
 
         Of factors of one type also those that may have others.
         """
-        same = [column == word for column, word in zip(_SCOPE, one.scope, strict=True)]
-        if one.kind == "factors":
-            same = [*same[:1], *([upload.c.topic.in_(("", one.topic))] if one.topic else [])]
-        return self._of_years(one, *same, limit=limit)
+        return self.find(*_of_scope(one), *_accepted_of_years(one), limit=limit)
 
     def newest_reading(self, one: Upload) -> Upload | None:
         """Return the newest upload of factors of the same type, institution and application."""
         same = [upload.c[name] == getattr(one, name) for name in ("kind", "topic", "institution", "source")]
-        return next(iter(self._of_years(one, *same, limit=1)), None)
-
-    def _of_years(self, one: Upload, *same: ColumnElement[bool], limit: int | None) -> list[Upload]:
-        years = select(upload_year.c.upload_id).where(upload_year.c.year.in_(one.years))
-        return self.find(*same, upload.c.id.in_(years), accepted=True, limit=limit)
+        return next(iter(self.find(*same, *_accepted_of_years(one), limit=1)), None)
 
     def newest_of(self, one: Upload) -> Upload | None:
         return next(iter(self.of_scope(one, limit=1)), None)

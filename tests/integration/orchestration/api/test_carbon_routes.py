@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,29 @@ def test_dispatch__same_file_again__names_the_same_job_and_pipeline(api: Api, ap
     for name in ("job_id", "pipeline_id", "upload_id", "jobs"):
         assert first[name] == again.json()[name] == later[name], name
     assert app.due() == set()
+
+
+def test_dispatch__same_file_by_many_at_once__is_one_upload_and_one_job(api: Api, app: CarbonApp) -> None:
+    content = (TRAIN + "PHY,5000,1,CH\n").encode()
+    before = api.get("/carbon/uploads").json()["total"]
+
+    def dispatch(_: int) -> dict[str, Any]:
+        found: dict[str, Any] = api.post("/sync/dispatch", content, type="train", year=YEAR).json()
+        return found
+
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(dispatch, range(8)))
+    assert api.get("/carbon/uploads").json()["total"] == before + 1
+    assert len({(one["job_id"], one["pipeline_id"], one["upload_id"]) for one in found}) == 1
+    assert found[0]["job_id"] is not None
+    assert [one["known_already"] for one in found].count(False) == 1
+
+
+def test_recalculate__by_many_at_once__is_one_job(api: Api) -> None:
+    path = f"/sync/recalculate-emissions/{YEAR}/train"
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: api.post(path).json()["job_id"], range(8)))
+    assert len(set(found)) == 1
 
 
 def test_dispatch__next_tick_of_the_sensor__starts_its_run(api: Api, app: CarbonApp) -> None:

@@ -80,6 +80,23 @@ def test_of_scope__factors_of_one_type__are_those_of_files_and_of_the_type(store
     assert store.uploads.newest_reading(replace(wanted, source="manual")) is None
 
 
+def test_record_after__newer_upload_of_the_scope__adds_nothing(store):
+    first = store.uploads.record_after(a_file(), None)
+    assert first is not None
+    assert store.uploads.record_after(a_file(pipeline_id="P2"), None) is None
+    other = store.uploads.record_after(a_file(topic="train", pipeline_id="P3"), None)
+    second = store.uploads.record_after(a_file(pipeline_id="P4"), first)
+    assert store.uploads.find() == [second, other, first]
+
+
+def test_record_after__many_at_once__one_is_added(store, open_store):
+    stores = [open_store() for _ in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda one: one.uploads.record_after(a_file(), None), stores))
+    assert len([one for one in found if one is not None]) == 1
+    assert len(store.uploads.find()) == 1
+
+
 def test_record_again__deleted_upload__keeps_its_moment_and_is_added_once(store, clock):
     first = store.uploads.record(a_file())
     store.uploads.delete([first.id])
