@@ -65,7 +65,8 @@ class Received:
 class HttpClient:
     """One service. Thread-safe.
 
-    `secret` is sent as a bearer token, or as `secret_field` of every JSON payload. Sessions are pooled: a
+    `secret` is sent as a bearer token, as the header `secret_header`, or as `secret_field` of every JSON
+    payload. Sessions are pooled: a
     call takes the most recently used one and a successful call gives it back with its connection open, so
     there are as many connections as concurrent calls.
     """
@@ -77,6 +78,7 @@ class HttpClient:
         errors: ErrorTypes,
         secret: str = "",
         secret_field: str | None = None,
+        secret_header: str | None = None,
         clock: Clock = machine_clock,
     ) -> None:
         self._url = url.rstrip("/")
@@ -85,6 +87,7 @@ class HttpClient:
         self._redactor = Redactor(secret)
         self.clean = self._redactor.clean
         self._secret_field = secret_field
+        self._secret_header = secret_header
         self._clock = clock
         self._idle: deque[requests.Session] = deque()
 
@@ -191,7 +194,9 @@ class HttpClient:
             fields = {self._secret_field: secret} if self._secret_field else {}
             payload = orjson.dumps({**fields, **payload}, default=str)
             headers["Content-Type"] = "application/json"
-        if secret and not self._secret_field:
+        if secret and self._secret_header:
+            headers[self._secret_header] = secret
+        elif secret and not self._secret_field:
             headers["Authorization"] = f"Bearer {secret}"
         try:
             return session.request(

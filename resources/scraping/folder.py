@@ -60,7 +60,7 @@ class FolderReader:
         # A file that is still written may have begun before the newest complete one.
         until = min(max(file.arrived_ns for file in new), min(waiting, default=now_ns) - 1)
         new.sort(key=lambda file: (file.arrived_ns, file.path), reverse=True)
-        notes = [f"{len(waiting)} files are still written and wait"] if waiting else []
+        notes = [f"{_counted(len(waiting), 'file')} still written to: read later"] if waiting else []
         return Scrape(self._read(new, Checkpoint(cursor=str(until))), notes=notes, source=self.source)
 
     def _files(self) -> list[_File]:
@@ -89,7 +89,7 @@ class FolderReader:
             seen |= own
         if refused:
             raise BadScrape(
-                f"{len(refused)} files of {self.source} cannot be used: {'; '.join(refused[:3])}",
+                f"{_counted(len(refused), 'file')} of {self.source} cannot be used: {'; '.join(refused[:3])}",
                 remedy=f"correct or remove them in {self._root}",
             )
         return checkpoint
@@ -125,6 +125,10 @@ class FolderReader:
 
     def _unreadable(self, path: Path, error: OSError) -> ScrapeFolderUnreadable:
         return ScrapeFolderUnreadable(f"{path} of {self.source} cannot be read: {error.strerror or error}")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _below(root: Path) -> Iterator[_File]:

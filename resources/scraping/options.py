@@ -23,7 +23,18 @@ class Fields(BaseModel):
     published: str = "published_at"
 
 
-class PagedOptions(Fields):
+class HttpOptions(BaseModel):
+    """Any source that is read over HTTP."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    timeout: float = Field(30, gt=0, le=600)
+    """Seconds to wait for the next bytes of an answer."""
+    token_header: str = Field("", pattern=r"^[A-Za-z0-9-]*$")
+    """The header with the token, such as X-Api-Key; empty: it is a bearer token."""
+
+
+class PagedOptions(Fields, HttpOptions):
     """A JSON answer in pages."""
 
     style: Literal["page", "cursor"] = "page"
@@ -56,10 +67,8 @@ class PagedOptions(Fields):
         return self
 
 
-class FeedOptions(BaseModel):
+class FeedOptions(HttpOptions):
     """An RSS or Atom feed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: Literal["id", "link"] = "id"
     """What identifies an entry: its guid (else its link), or its link."""

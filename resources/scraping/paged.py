@@ -38,11 +38,11 @@ class PagedReader:
         self.source = source.name
         self._of = source
         self._options = PagedOptions.model_validate(source.options)
-        self._folder, self._call = split_address(source.url, MOST_BYTES)
+        self._folder, self._call = split_address(source.url, self._options, MOST_BYTES)
 
     def fetch(self, since: Checkpoint) -> Scrape:
         call = self._first_call(since)
-        http = client_of(self._of, self._folder)
+        http = client_of(self._of, self._folder, self._options)
         with closing(http):
             answer = http.receive_json(replace(call, headers=conditions(since)), self._page_of(call, 0))
         if answer is None:

@@ -76,7 +76,9 @@ class Scrape:
         with closing(self._read) as read:
             checkpoint = yield from self._without_repeats(read, repeated)
         if repeated:
-            self.notes.append(f"{len(repeated):,} references came more than once (first: {repeated[0]})")
+            self.notes.append(
+                f"references that came more than once: {len(repeated):,} (first: {repeated[0]})"
+            )
         self._checkpoint = checkpoint
 
     def _without_repeats(self, read: Read, repeated: list[str]) -> Read:

@@ -35,10 +35,10 @@ class FeedReader:
         self.source = source.name
         self._of = source
         self._options = FeedOptions.model_validate(source.options)
-        self._folder, self._call = split_address(source.url, MOST_OF_A_FEED)
+        self._folder, self._call = split_address(source.url, self._options, MOST_OF_A_FEED)
 
     def fetch(self, since: Checkpoint) -> Scrape:
-        with closing(client_of(self._of, self._folder)) as http:
+        with closing(client_of(self._of, self._folder, self._options)) as http:
             answer = http.receive(replace(self._call, headers=conditions(since)))
         if answer.unchanged:
             return Scrape(None, since)

@@ -181,3 +181,19 @@ def test_fetch__last_modified_only__asks_with_it(server: WireServer):
     first = scraper.fetch(NOTHING_READ, full=False)
     assert len(list(first)) == 1
     assert scraper.fetch(first.checkpoint(), full=False).unchanged
+
+
+@pytest.mark.parametrize("kind", ["paged", "rss"])
+def test_fetch__source_that_falls_silent__is_down_after_the_timeout(server: WireServer, kind: str):
+    server.answer = lambda _: Reply(b"[" * 100, sent=10, then="stall")
+    error = failure(server, kind, timeout=0.3)
+    assert (error.reason_code, "0.3 s" in error.message) == ("scrape_down", True)
+
+
+@pytest.mark.parametrize("kind", ["paged", "rss"])
+def test_fetch__token_header__has_the_token_and_nothing_else_has(server: WireServer, kind: str):
+    server.answer = lambda _: Reply(b"{}")
+    failure(server, kind, token_header="X-Api-Key")
+    [call] = server.calls
+    assert call.headers["X-Api-Key"] == SECRET
+    assert call.headers["Authorization"] is None

@@ -76,7 +76,7 @@ def test_fetch__file_that_is_written_while_another_was_renamed__is_read_later(tm
     os.utime(tmp_path / "done.json", ns=(old, old))
     scrape = reader(tmp_path, seconds=0).fetch(NOTHING_READ)
     assert [one.id for one in scrape] == ["2"]
-    assert scrape.notes == ["1 files are still written and wait"]
+    assert scrape.notes == ["1 file still written to: read later"]
     assert "1" in read(tmp_path, scrape.checkpoint())[0]
 
 

@@ -35,7 +35,7 @@ def test_checkpoint__source_read_by_half__is_refused():
 def test_iterate__reference_comes_twice__is_given_once_and_noted():
     scrape = Scrape(read(reference("1"), reference("2"), reference("1")))
     assert [one.id for one in scrape] == ["1", "2"]
-    assert scrape.notes == ["1 references came more than once (first: 1)"]
+    assert scrape.notes == ["references that came more than once: 1 (first: 1)"]
 
 
 def test_iterate__one_id_with_two_contents__is_an_error():
