@@ -212,4 +212,4 @@ def _queued(ledger: Ledger, work: Work) -> Queued:
 
 
 def as_item(work: Work) -> WorkItem:
-    return WorkItem(**asdict(work) | {"params": dict(work.params)})
+    return WorkItem.model_validate(work, from_attributes=True)
