@@ -11,7 +11,20 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from datetime import datetime
 
-from sqlalchemy import Column, Connection, Engine, Index, Integer, String, Table, Text, insert, select, update
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    Index,
+    Integer,
+    String,
+    Table,
+    Text,
+    delete,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from domain.carbon.feeds import FeedChange
@@ -199,6 +212,12 @@ class FeedContents:
         )
         with writing(self.engine) as connection:
             connection.execute(upsert, rows)
+
+    def forget_unlisted(self, source: str, asked_at: datetime) -> None:
+        """Delete what the answer to a poll of `asked_at`, once it is kept, did not list."""
+        unlisted = (feed_content.c.source == source, feed_content.c.reported_at < asked_at)
+        with writing(self.engine) as connection:
+            connection.execute(delete(feed_content).where(*unlisted))
 
     def mark_read(self, reported: FeedChange, version: str) -> None:
         """The scope was read, and is this version by now; a version reported meanwhile stays to be read."""

@@ -289,6 +289,9 @@ def test_poll__unknown_type__is_a_finding(beside: CarbonApp, application: Applic
     application.save(Place("zeppelin", 2025), [journey("a", 100)])
     assert poll_and_ingest(beside) == []
     assert findings()[f"pulled_entries:zeppelin|{YEAR}"][:2] == ("broken", "unknown_type")
+    application.edits.clear()
+    assert poll_and_ingest(beside) == []
+    assert findings() == {}, "the application left it out"
 
 
 def test_doctor__applications__asks_each(beside: CarbonApp, application: Application) -> None:
