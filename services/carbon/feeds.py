@@ -69,7 +69,7 @@ def poll_feeds(carbon: CarbonService) -> list[PollOutcome]:
         changes = [one for one in held if one.year in carbon.years]
         # Noted with a moment before the call: what changed during it is newer.
         carbon.store.feed_contents.report([FeedChange(*astuple(one)) for one in changes], asked_at)
-        carbon.store.feed_contents.forget_unlisted(origin, asked_at)
+        carbon.store.feed_contents.delete_gone(origin, asked_at)
         carbon.ledger.freshness.succeeded(source, rows_latest=len(changes), rows_today=None)
         found.append(PollOutcome(origin, len(changes), outside=len(held) - len(changes)))
     return found

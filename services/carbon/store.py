@@ -213,7 +213,7 @@ class FeedContents:
         with writing(self.engine) as connection:
             connection.execute(upsert, rows)
 
-    def forget_unlisted(self, source: str, asked_at: datetime) -> None:
+    def delete_gone(self, source: str, asked_at: datetime) -> None:
         """Delete what the answer to a poll of `asked_at`, once it is kept, did not list."""
         unlisted = (feed_content.c.source == source, feed_content.c.reported_at < asked_at)
         with writing(self.engine) as connection:

@@ -33,13 +33,13 @@ def test_report__answer_to_an_earlier_poll__changes_nothing(store):
     assert store.feed_contents.all() == [replace(PLANE, version="2")]
 
 
-def test_forget_unlisted__older_reports_of_the_source__are_gone(store):
+def test_delete_gone__older_reports_of_the_source__are_gone(store):
     api, later = replace(PLANE, source="api"), START + timedelta(seconds=30)
     store.feed_contents.report([PLANE, replace(PLANE, year=2024), api], START)
     store.feed_contents.report([PLANE], later)
-    store.feed_contents.forget_unlisted("manual", START)
+    store.feed_contents.delete_gone("manual", START)
     assert len(store.feed_contents.all()) == 3, "an earlier poll forgets nothing of a later one"
-    store.feed_contents.forget_unlisted("manual", later)
+    store.feed_contents.delete_gone("manual", later)
     assert set(store.feed_contents.all()) == {PLANE, api}
 
 
