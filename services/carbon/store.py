@@ -215,9 +215,9 @@ class FeedContents:
 
     def delete_gone(self, source: str, asked_at: datetime) -> None:
         """Delete what the answer to a poll of `asked_at`, once it is kept, did not list."""
-        unlisted = (feed_content.c.source == source, feed_content.c.reported_at < asked_at)
+        gone = (feed_content.c.source == source, feed_content.c.reported_at < asked_at)
         with writing(self.engine) as connection:
-            connection.execute(delete(feed_content).where(*unlisted))
+            connection.execute(delete(feed_content).where(*gone))
 
     def mark_read(self, reported: FeedChange, version: str) -> None:
         """The scope was read, and is this version by now; a version reported meanwhile stays to be read."""
