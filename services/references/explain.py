@@ -70,7 +70,8 @@ def explain(service: ReferencesService, reference_id: str) -> Story:
         )
     steps = [*_scrapes(service, handoffs), *_attempts(service, handoffs), *_jobs(service, reference_id)]
     if not available and reference is not None:
-        steps.append(_stored_step(reference))
+        seen = reference["seen_at"], reference["payload_hash"], reference["scrape_run_id"]
+        steps.insert(0, _first_sight(*seen))
     if document is not None:
         steps.append(_document_step(document))
     return Story(
@@ -113,6 +114,8 @@ def _scrapes(service: ReferencesService, handoffs: Sequence[Handoff]) -> Iterato
         for name in dict.fromkeys([*names[:1], *names[-1:]]):
             if run := service.store.scrape_run(name):
                 yield _scrape_step(handoff, run, "met" if name == names[0] else "met_again", len(names))
+            elif name == names[0]:  # retention has deleted the run
+                yield _first_sight(handoff.created_at, handoff.payload_hash, name)
 
 
 def _scrape_step(handoff: Handoff, run: ScrapeRun, event: str, times: int) -> Step:
@@ -159,17 +162,9 @@ def _events(service: ReferencesService, work: Work, what: str, payload_hash: str
         )
 
 
-def _stored_step(reference: dict[str, Any]) -> Step:
-    payload_hash = reference["payload_hash"]
-    return Step(
-        reference["seen_at"],
-        "scrape",
-        "met",
-        "",
-        payload_hash,
-        f"scraped: content {payload_hash[:SHOWN]}",
-        scrape_run_id=reference["scrape_run_id"],
-    )
+def _first_sight(at: datetime, payload_hash: str, scrape_run_id: str) -> Step:
+    text = f"scraped: content {payload_hash[:SHOWN]}"
+    return Step(at, "scrape", "met", "", payload_hash, text, scrape_run_id=scrape_run_id)
 
 
 def _document_step(document: dict[str, Any]) -> Step:

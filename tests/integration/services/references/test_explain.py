@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from domain.shared.error import InvalidInput, TransientResourceError
+from resources.database.migrate import take_branch_away
 from services.references.explain import Story, explain
 from services.references.service import ReferencesService
 from services.references.sync import sync
@@ -66,6 +69,34 @@ def test_explain__changed_content__has_a_hand_off_for_each(service: ReferencesSe
     assert new.payload_hash == story.reference["payload_hash"] != old.payload_hash
     met = [(s.event, s.payload_hash) for s in story.steps if s.what == "scrape"]
     assert met == [("met", old.payload_hash), ("met", new.payload_hash), ("met_again", new.payload_hash)]
+
+
+def test_explain__runs_that_retention_deleted__still_begins_with_a_scrape(
+    service: ReferencesService, scraper: FakeScraper
+):
+    scraper.put(a="one")
+    number = sync(service, "atlas", by="test").scrape_run_id
+    sync(service, "atlas", by="test", full=True)
+    assert service.store.delete_scrape_runs(service.clock() + timedelta(days=1)) == 1
+    first = explain(service, "atlas:a").steps[0]
+    assert (first.what, first.event, first.scrape_run_id) == ("scrape", "met", number)
+
+
+@pytest.mark.parametrize("by_hand_off", [True, False])
+def test_explain__without_the_history_of_hand_offs__tells_the_rest(
+    service: ReferencesService, scraper: FakeScraper, by_hand_off: bool
+):
+    scraper.put(a="one")
+    if by_hand_off:
+        sync(service, "atlas", by="test")
+    take_branch_away(service.ledger.engine, "handoffs")
+    if not by_hand_off:
+        sync(service, "atlas", by="test")
+    story = explain(service, "atlas:a")
+    assert story.handoffs == ()
+    assert "handoffs" in story.notes[0]
+    assert codes(story, "job") == (["ingestion_job_queued"] if by_hand_off else [])
+    assert story.steps[0].what == "scrape"
 
 
 def test_explain__as_json__is_plain(service: ReferencesService, scraper: FakeScraper):
