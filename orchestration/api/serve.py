@@ -17,9 +17,11 @@ def serve(settings: Settings) -> None:
 
     require_token(settings)
     logging.getLogger("perennial.api").setLevel(settings.log_level)
+    server = ApiServer(build_app(settings))
+    # Only now: who can connect is answered within moments.
     with listening(settings.api_host, settings.api_port) as listener:
         say(f"listening on http://{settings.api_host}:{listener.getsockname()[1]}")
-        ApiServer(build_app(settings)).run(sockets=[listener])
+        server.run(sockets=[listener])
 
 
 def require_token(settings: Settings) -> None:

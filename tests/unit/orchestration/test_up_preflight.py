@@ -44,7 +44,11 @@ def test_run_up__ports_in_use__names_each_setting_before_anything_starts(tmp_pat
 
 def test_run_up__source_is_elsewhere__does_not_need_the_port_of_the_sandbox(tmp_path: Path, busy_port: int):
     settings = make_settings(
-        home=tmp_path, ui_port=busy_port, sandbox_port=busy_port, tushare_url="http://exchange.invalid:1"
+        home=tmp_path,
+        domains=("market",),
+        ui_port=busy_port,
+        sandbox_port=busy_port,
+        tushare_url="http://exchange.invalid:1",
     )
     with pytest.raises(PerennialError) as caught:
         run_up(settings)

@@ -79,6 +79,7 @@ def test_api__its_own_process__answers_logs_and_stops(settings: Settings, tmp_pa
 
 def test_doctor__an_api_runs__does_not_call_it_another_program(settings: Settings, tmp_path: Path) -> None:
     with running(settings, tmp_path / "api.log") as (_, port):
+        assert requests.get(f"http://127.0.0.1:{port}/healthz", timeout=30).ok
         assert serves_api("127.0.0.1", port)
         where = f"127.0.0.1:{port} (PERENNIAL_API_PORT)"
         found = f"`perennial api` runs at {where}; `perennial up` wants another or 0"
