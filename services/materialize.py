@@ -1,8 +1,9 @@
 """How partitions of a lake table are written: lease, build, commit, event, record, complete.
 
-Every writer of a lake table goes through `Materialization`. A kill between any two of these steps leaves work
-that the next reconcile finds and does again, to the same content. The event comes before the record: a
-recorded partition is healthy, and nobody would report it later.
+Every writer of whole partitions goes through `Materialization`; who adds rows to a partition takes the same
+steps. A kill between any two of these steps leaves work that the next reconcile finds and does again, to the
+same content. The event comes before the record: a recorded partition is healthy, and nobody would report it
+later.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from sqlalchemy import (
     UniqueConstraint,
     and_,
     bindparam,
+    delete,
     func,
     literal_column,
     or_,
@@ -258,6 +259,16 @@ class HandoffStore:
             for number, name in rows_in(connection, order, handoff_scrape.c.handoff_id, ids):
                 found[number].append(name)
         return found
+
+    def forget_scrape(self, scrape_run_id: str) -> None:
+        """Forget which contents a scrape met, but those that it met first or last."""
+        other = handoff_scrape.alias("other")
+        same = other.c.handoff_id == handoff_scrape.c.handoff_id
+        before = select(other.c.handoff_id).where(same, other.c.scrape_run_id < scrape_run_id).exists()
+        after = select(other.c.handoff_id).where(same, other.c.scrape_run_id > scrape_run_id).exists()
+        between = and_(handoff_scrape.c.scrape_run_id == scrape_run_id, before, after)
+        with self._writing() as connection:
+            connection.execute(delete(handoff_scrape).where(between))
 
     def contents(self, source: str) -> pa.Table:
         """All of a source: reference, hash, scrape run and status."""

@@ -204,8 +204,17 @@ class ReferencesStore:
             return [ScrapeRun(*row) for row in connection.execute(query.limit(limit))]
 
     def delete_scrape_runs(self, before: datetime) -> int:
-        """Delete the runs that ended before a moment, but the newest of each source; return how many."""
+        """Delete the runs that ended before a moment, but the newest of each source; return how many.
+
+        One by one: a run may have met a million contents.
+        """
         newest = select(func.max(scrape_run.c.id)).group_by(scrape_run.c.source)
         old = and_(scrape_run.c.finished_at < before, scrape_run.c.id.not_in(newest))
-        with writing(self.engine) as connection:
-            return connection.execute(delete(scrape_run).where(old)).rowcount
+        with reading(self.engine) as connection:
+            names = connection.execute(select(scrape_run.c.id).where(old)).scalars().all()
+        for name in names:
+            if self.handoffs.available:
+                self.handoffs.forget_scrape(name)
+            with writing(self.engine) as connection:
+                connection.execute(delete(scrape_run).where(scrape_run.c.id == name))
+        return len(names)

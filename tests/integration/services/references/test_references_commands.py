@@ -165,3 +165,6 @@ def test_retention__old_scrape_runs__are_deleted_but_the_newest(shelves: Referen
     assert store.delete_scrape_runs(now) == 0
     assert store.delete_scrape_runs(now + timedelta(seconds=1)) == 2
     assert [run.id for run in store.scrape_runs("east")] == [newest]
+    met = store.handoffs.scrapes([1, 2, 3])
+    assert {len(runs) for runs in met.values()} == {2}, "the first and the last that met a content"
+    assert {runs[-1] for runs in met.values()} == {newest}
