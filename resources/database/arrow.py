@@ -9,12 +9,19 @@ import pyarrow as pa
 from sqlalchemy import Boolean, DateTime, Engine, Integer, Table, select
 from sqlalchemy.types import JSON, TypeDecorator, TypeEngine
 
-from resources.database.engine import reading
+from domain.shared.error import InvalidInput
+from resources.database.engine import has_branch, reading
 
 
 def read_arrow(engine: Engine, table: Table) -> pa.Table:
-    """The whole table, JSON columns as text."""
+    """The whole table, JSON columns as text. A table of an optional branch names it in its `info`."""
     with reading(engine) as connection:
+        if (branch := table.info.get("branch")) and not has_branch(connection, branch):
+            raise InvalidInput(
+                f"there is no table {table.name}: {branch} were taken away",
+                reason_code="branch_taken_away",
+                remedy=f"`perennial migrate --up {branch}` brings them back, empty",
+            )
         rows = connection.execute(select(table)).all()
     columns = list(zip(*rows, strict=True)) or [()] * len(table.columns)
     arrays = [_array(column.type, values) for column, values in zip(table.columns, columns, strict=True)]

@@ -71,6 +71,7 @@ ingestion_handoffs = Table(
     UniqueConstraint("reference_id", "payload_hash"),
     CheckConstraint("status IN ('queued', 'running', 'completed', 'failed')", name="status"),
     sqlite_autoincrement=True,
+    info={"branch": BRANCH},
 )
 Index("ix_ingestion_handoffs_source_id", ingestion_handoffs.c.source, ingestion_handoffs.c.id)
 Index(
@@ -86,6 +87,7 @@ handoff_scrape = Table(
     metadata,
     Column("scrape_run_id", String, primary_key=True),
     Column("handoff_id", BigId, ForeignKey("ingestion_handoffs.id", ondelete="CASCADE"), primary_key=True),
+    info={"branch": BRANCH},
 )
 Index("ix_handoff_scrape_handoff_id", handoff_scrape.c.handoff_id)
 

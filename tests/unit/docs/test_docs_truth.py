@@ -227,7 +227,7 @@ NOT_MET = {
     *("classification", "unit_mismatch", "missing", "unknown_unit_id", "no_report", "nothing_found"),
     *("already_locked", "not_locked", "year_busy", "no_reason", "ambiguous_unit", "too_long"),
     *("formula", "control_character"),
-    *("unknown_pipeline", "unit_taken", "no_entries", "unknown_branch"),
+    *("unknown_pipeline", "unit_taken", "no_entries", "unknown_branch", "branch_taken_away"),
     *("unknown_upload", "no_file", "not_acceptable"),
     *("unknown_reference", "invalid_filter"),
 }

@@ -138,6 +138,15 @@ def test_sql__references_and_the_history_of_handoffs__are_tables():
 
 
 @pytest.mark.usefixtures("healed")
+def test_sql__history_of_handoffs_was_taken_away__says_so_with_the_remedy():
+    said("migrate", "--down", "handoffs")
+    refused = said("sql", "SELECT * FROM refs.handoff")
+    assert refused.code == 2
+    assert "`perennial migrate --up handoffs`" in refused.err
+    assert said("sql", "SELECT count(*) FROM refs.documents").code == 0
+
+
+@pytest.mark.usefixtures("healed")
 def test_work__job_is_retried_by_a_person__is_done_by_the_next_heal(
     shelves: ReferencesApp, monkeypatch: pytest.MonkeyPatch
 ):
