@@ -225,3 +225,12 @@ def test_serve__streams_are_open__stops_at_once(settings: Settings, ledger: Ledg
             stopping = time.monotonic()
         assert time.monotonic() - stopping < 3
         assert next(following, None) is None, "it ended in order"
+
+
+def test_stream__ledger_is_away__is_refused_as_every_call(settings: Settings) -> None:
+    away = make_settings(settings, database_url="postgresql://perennial@127.0.0.1:1/ledger")
+    with serving(away) as (address, hub), httpx.Client(base_url=address, timeout=30) as client:
+        for path in (f"/pipelines/{UNKNOWN}/stream", f"/pipelines/{UNKNOWN}", "/sync/jobs/1/stream"):
+            answer = client.get(path)
+            assert (answer.status_code, answer.json()["code"]) == (503, "ledger_unavailable"), path
+        until(lambda: hub.listening == 0)
