@@ -20,10 +20,11 @@ WHAT: dict[str, tuple[str, str]] = {
     "queue": ("benchmarks.orchestration", "queue"),
     "ledger": ("benchmarks.ledger", "run"),
     "carbon": ("benchmarks.carbon", "run"),
+    "references": ("benchmarks.references", "run"),
     "api": ("benchmarks.api", "run"),
     "scale": ("benchmarks.scale", "run"),
 }
-LONG = ("api", "scale")
+LONG = ("references", "api", "scale")
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ def run() -> dict[str, float]:
                 urls = [
                     f"sqlite:///{folder}/{processes}-{age}.db"
                     if kind == "sqlite"
-                    else _database(server, f"bench_{processes}_{age}")
+                    else new_database(server, f"bench_{processes}_{age}")
                     for age in AGES
                 ]
                 young, old = (_speed(url, processes, age) for url, age in zip(urls, AGES, strict=True))
@@ -40,7 +40,7 @@ def run() -> dict[str, float]:
     return ratios
 
 
-def _database(server: Server, name: str) -> str:
+def new_database(server: Server, name: str) -> str:
     engine = create_engine(server.url("postgres"), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         connection.exec_driver_sql(f"CREATE DATABASE {name}")
