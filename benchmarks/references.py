@@ -103,9 +103,8 @@ def _drained(kind: str, service: ReferencesService, a_run: float) -> dict[str, f
     took = time.perf_counter() - began
     assert sum(done.values()) == DRAINED, done
     each = a_run * DRAINED
-    print(
-        f"{kind}: {DRAINED:,} hand-offs in one run in {took:.1f} s, {DRAINED / took:,.0f}/s; a run each {each:,.0f} s"
-    )
+    speed = f"{took:.1f} s in one run ({DRAINED / took:,.0f}/s), {each:,.0f} s in a run each"
+    print(f"{kind}: {DRAINED:,} hand-offs, {speed}")
     return {f"references_run_each_over_drain_{kind}": each / took}
 
 

@@ -74,6 +74,7 @@ DOMAIN = Domain(
     pipelines=function("services.references.pipelines:view_pipelines"),
     begin="perennial references sync --all",
     commands=constant("orchestration.cli.references:app"),
+    routes=function("orchestration.api.references:routes"),
     demo=function("orchestration.cli.references_demo:show_references"),
     sandbox=_sandbox,
 )

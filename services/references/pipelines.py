@@ -6,6 +6,8 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from domain.shared.pipeline import Status
+
 if TYPE_CHECKING:
     from services.references.service import ReferencesService
     from services.references.store import ScrapeRun
@@ -36,7 +38,15 @@ def _view(run: ScrapeRun, now: datetime) -> dict[str, Any]:
         "counts": dict(run.counts),
         "reason": run.error or run.reason_code,
     }
-    if run.status == "completed":  # then its hand-offs and their jobs decide
-        return view
-    alive = run.status == "running" and now - run.started_at < LONGEST
-    return view | {"status": "RUNNING" if alive else "FAILED"}
+    status = _status(run, now)
+    return view | {"status": status} if status else view
+
+
+def _status(run: ScrapeRun, now: datetime) -> Status | None:
+    """None where its hand-offs and their jobs decide."""
+    if run.status == "running" and now - run.started_at < LONGEST:
+        return "RUNNING"
+    handed = any(run.counts.get(f"handoff_{name}_count") for name in ("queued", "completed", "failed"))
+    if run.status == "completed":
+        return None if handed else "SUCCESS"
+    return "PARTIAL" if handed else "FAILED"
