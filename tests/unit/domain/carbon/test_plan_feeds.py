@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from domain.carbon.feeds import FeedChange, FeedRead, changes_to_read
+from domain.carbon.feeds import FEED_TABLES, FeedChange, FeedRead, changes_to_read
 from domain.carbon.jobs import FEED_ENTRIES
 from domain.carbon.plan import plan
 from domain.shared.verdict import Verdict
@@ -103,3 +103,47 @@ def test_plan__unavailable_change__report_waits(world: World) -> None:
 def test_changes_to_read__several_scopes__sorted() -> None:
     places = [replace(PLANE, institution=name) for name in ("c", "a", "b")]
     assert [one.institution for one in changes_to_read(places, READ, "")] == ["a", "b", "c"]
+
+
+UNITS_2025 = FeedChange("api", "main", "", 2025, "1", "units")
+PLANE_FACTORS = replace(PLANE, kind="factors")
+
+
+def feed_verdicts(world: World, *changes: FeedChange, **more: object) -> dict[str, Verdict]:
+    seen = replace(world.observed, feed_changes=changes, **more)  # type: ignore[arg-type]
+    return {v.key: v for v in plan(world.catalogue, seen).verdicts if v.table in FEED_TABLES.values()}
+
+
+def test_plan__units_factors_and_entries__are_work_of_their_kinds(world: World) -> None:
+    found = feed_verdicts(world, PLANE, PLANE_FACTORS, UNITS_2025)
+    assert {key: v.request.kind for key, v in found.items() if v.request} == {
+        "pulled_units:2025": "carbon.unit_sync",
+        "pulled_factors:plane|2025": "carbon.factor_ingest",
+        "pulled_entries:plane|2025": "carbon.api_ingest",
+    }
+    assert list(found) == [UNITS_2025.key, PLANE_FACTORS.key, PLANE.key], "entries are checked against units"
+
+
+def test_plan__factors_read__entries_of_the_same_scope_are_still_due(world: World) -> None:
+    found = feed_verdicts(world, PLANE, PLANE_FACTORS, feed_reads={PLANE_FACTORS.key: READ})
+    assert {key: v.due for key, v in found.items()} == {PLANE_FACTORS.key: False, PLANE.key: True}
+
+
+def test_plan__factors_of_an_unknown_type__wait(world: World) -> None:
+    [verdict] = feed_verdicts(world, replace(PLANE_FACTORS, data_entry_type="zeppelin")).values()
+    assert (verdict.state, verdict.reason_code) == ("waiting", "unknown_type")
+
+
+def test_plan__units_changed_in_a_locked_year__are_not_read(world: World) -> None:
+    world.locked[2025] = "published"
+    [verdict] = feed_verdicts(world, UNITS_2025).values()
+    assert (verdict.state, verdict.reason_code) == ("waiting", "year_locked")
+
+
+def test_plan__units_changed__report_waits_for_them(world: World) -> None:
+    world.upload("train", says="corrected")
+    for table in (ENTRIES, MASSES):
+        world.work(world.verdict(table, "train|2025"))
+    seen = replace(world.observed, feed_changes=[UNITS_2025])
+    verdicts = {v.key: v.state for v in plan(world.catalogue, seen).verdicts}
+    assert verdicts[f"{REPORT}:2025"] == "waiting"

@@ -77,7 +77,10 @@ def plans() -> Iterator[Plan]:
     world.work(world.verdict(ENTRIES, PLANE))
     yield world.plan
     unknown = replace(CHANGE, data_entry_type="zeppelin")
-    yield plan(world.catalogue, replace(World.reported().observed, feed_changes=(CHANGE, unknown)))
+    others = (replace(CHANGE, kind="factors"), replace(CHANGE, kind="units", data_entry_type=""))
+    yield plan(world.catalogue, replace(World.reported().observed, feed_changes=(CHANGE, unknown, *others)))
+    unknown = replace(unknown, kind="factors")
+    yield plan(world.catalogue, replace(World.reported().observed, feed_changes=(unknown,)))
     reads = {CHANGE.key: FeedRead({"manual|main": "1"}, {})}
     yield plan(world.catalogue, replace(World.reported().observed, feed_changes=(CHANGE,), feed_reads=reads))
 
