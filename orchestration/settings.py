@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Literal, Self, TypeVar
@@ -78,6 +79,11 @@ class Settings(StorageSettings):
     @property
     def api_has_token(self) -> bool:
         return bool(self.api_token) or bool(self.api_read_token)
+
+    def problems(self, now: datetime) -> Iterator[str]:
+        yield from super().problems(now)
+        if self.api_read_token and self.api_read_token == self.api_token:
+            yield "PERENNIAL_API_READ_TOKEN: PERENNIAL_API_TOKEN is the same and may operate. Set another"
 
     @classmethod
     def read(cls, text: Mapping[str, str]) -> Self:

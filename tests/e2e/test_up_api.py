@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 import requests
 
 from tests.e2e.running import Running
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 def test_up__is_up__serves_the_http_api_and_logs_its_calls(first_up: Running) -> None:

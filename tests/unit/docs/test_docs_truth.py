@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -208,6 +209,19 @@ def words_of_the_code() -> frozenset[str]:
 
 def test_reasons_yaml__every_code__is_one_the_code_gives():
     assert sorted(reasons_listed() - words_of_the_code()) == []
+
+
+def test_statuses_of_the_http_api__every_code__is_one_the_code_gives():
+    from orchestration.api import problem
+
+    raised = Counter(
+        node.value
+        for package in PACKAGES
+        for file in (PROJECT_ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+    assert [code for code in problem.STATUS if raised[code] < 2] == [], "only the table itself names them"
 
 
 NOT_MET = {

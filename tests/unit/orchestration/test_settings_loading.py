@@ -243,3 +243,10 @@ def test_child_environment__foreign_and_left_over_variables__keeps_the_foreign(
     assert environment["LANG"] == "C.UTF-8"
     assert environment["DAGSTER_HOME"] == "/somewhere/dagster"
     assert {"PERENNIAL_NOW", "TUSHARE_TOKEN"}.isdisjoint(environment)
+
+
+def test_load_settings__one_token_for_reading_and_operating__is_refused(tmp_path: Path):
+    tokens = {"PERENNIAL_API_TOKEN": "0123456789abcdef", "PERENNIAL_API_READ_TOKEN": "0123456789abcdef"}
+    with pytest.raises(InvalidInput, match="PERENNIAL_API_READ_TOKEN") as caught:
+        load_settings(tokens, home=tmp_path)
+    assert "0123456789abcdef" not in caught.value.message
