@@ -46,10 +46,11 @@ def _definitions(settings: Settings) -> dg.Definitions:
     from services.resource import resource_text
 
     group = references_settings(settings)
-    assets = references_assets(list(open_sources(group)))
+    sources = list(open_sources(group))
+    assets = references_assets(sources)
     return dg.Definitions(
         assets=assets,
-        sensors=[references_sensor(dg.AssetSelection.assets(*assets))],
+        sensors=[references_sensor(dg.AssetSelection.assets(*assets), sources)],
         resources={"refs_service": ReferencesResource(settings=resource_text(group, type(group)))},
     )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,6 +20,7 @@ from domain.shared.table import Table
 from domain.shared.verdict import Plan
 from resources.scraping.reference import Scraper
 from services.partitions import state_of
+from services.references.sources import Only
 from services.references.store import ReferencesStore, SourceState
 
 if TYPE_CHECKING:
@@ -71,6 +72,10 @@ class ReferencesService:
     @property
     def provenance(self) -> Provenance:
         return self.ledger.provenance
+
+    def of_sources(self, names: Iterable[str]) -> ReferencesService:
+        """The same service, of these sources only."""
+        return replace(self, scrapers=Only(self.scrapers, frozenset(names)))
 
     def scraper(self, source: str) -> Scraper:
         """The scraper of a source; raises where there is none."""

@@ -135,6 +135,25 @@ class Sources(Mapping[str, "Scraper"]):
         return self.scheduled[name].source.fingerprint()
 
 
+@dataclass(frozen=True)
+class Only(Mapping[str, "Scraper"]):
+    """The scrapers of some sources, as far as there are any."""
+
+    scrapers: Mapping[str, Scraper]
+    names: frozenset[str]
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self.scrapers if name in self.names)
+
+    def __getitem__(self, name: str) -> Scraper:
+        if name not in self.names:
+            raise KeyError(name)
+        return self.scrapers[name]
+
+
 def checked_place(given: str) -> str:
     """Return `sandbox`, `none`, or the absolute path of a sources file that can be used."""
     if given.lower() in (SANDBOX, NONE):
