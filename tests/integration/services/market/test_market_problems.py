@@ -136,7 +136,7 @@ def clock_set_back(app: MarketApp) -> None:
 
 def migration_missing(app: MarketApp) -> None:
     with contextlib.closing(sqlite3.connect(app.home / "ledger.db")) as connection:
-        connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '0001'")
+        connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '0001' WHERE version_num LIKE '0%'")
         connection.commit()
 
 
