@@ -9,8 +9,10 @@ from domain.references.jobs import HANDOFF, HANDOFFS, INGEST, SCRAPE
 from domain.references.plan import Observed
 from domain.references.tables import DOCUMENTS, REFERENCES
 from domain.shared.verdict import Plan
+from domain.shared.work import WAITING, Work
 from resources.ledger.client import Ledger
-from services.reconcile import Pull, Reconciler
+from resources.ledger.model import Dispatch
+from services.reconcile import Pull, Reconciler, Unfinished
 from services.references.missing import queue_missing
 from services.references.service import ReferencesService
 
@@ -39,3 +41,18 @@ class ReferencesReconciler(Reconciler):
 
     def plan_of(self, seen: Observed, refused: Collection[str]) -> Plan:  # noqa: ARG002
         return self.references.plan_of(seen)
+
+    def withdraw(self, plan: Plan, rows: Sequence[Work], unfinished: Unfinished) -> None:  # noqa: ARG002
+        """Scrapes of sources that are not set any more."""
+        gone = [row for row in rows if row.status in WAITING and not self._has_partition(row)]
+        if obsolete := [row for row in gone if row.dispatch_id not in unfinished.dispatches]:
+            self.ledger.supersede(obsolete)
+
+    def dispatch(self, plan: Plan, unfinished: Unfinished, at_once: int) -> list[Dispatch]:  # noqa: ARG002
+        return self.ledger.dispatch(
+            SCRAPE, limit=at_once, busy=unfinished.dispatches, only=self._has_partition
+        )
+
+    def _has_partition(self, row: Work) -> bool:
+        """Whether Dagster has it: a run of another one would fail the tick with all its runs."""
+        return row.partition in self.references.scrapers

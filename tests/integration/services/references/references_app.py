@@ -41,11 +41,15 @@ class ReferencesApp:
     def __post_init__(self) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
         self.shelves = {name: Shelf(self.home / f"{name}.json") for name in self.sources}
+        self.set_sources(*self.sources)
+
+    def set_sources(self, *names: str) -> None:
+        """Write the sources file: these of the shelves."""
         entries = [
-            {"name": name, "kind": f"{HERE}:make", "url": str(shelf.path)}
-            for name, shelf in self.shelves.items()
+            {"name": name, "kind": f"{HERE}:make", "url": str(self.shelves[name].path)} for name in names
         ]
         (self.home / "sources.yaml").write_text(yaml.safe_dump({"sources": entries}))
+        self.__dict__.pop("service", None)
 
     @property
     def settings(self) -> Settings:

@@ -150,3 +150,16 @@ def test_pass__source_is_due_again__scrapes_it_for_nothing(app: ReferencesApp):
     assert app.marks() == commits, "an unchanged source commits nothing"
     newest = shown(app.events("references")[0])
     assert (newest["reason"], newest["stored"], newest["changed"]) == ("scrape due", 0, False)
+
+
+def test_pass__source_was_removed_while_its_scrape_waited__starts_and_reports_none_of_it(app: ReferencesApp):
+    """A run for a partition that is not there would fail the tick with the runs of all sources."""
+    app.shelves["east"].holds(numbered(range(2)))
+    app.shelves["west"].holds({}, fault="down")
+    app.heal()
+    [deferred] = app.service.ledger.find("references.scrape", key_prefix="references:west")
+    assert deferred.status == "deferred"
+    app.set_sources("east")
+    assert app.starts() == ()
+    assert app.service.ledger.get(deferred.id).status == "superseded"  # type: ignore[union-attr]
+    assert find_problems(app.service) == []

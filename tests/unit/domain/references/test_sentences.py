@@ -23,6 +23,8 @@ SOUND = SourceSeen(
     references=WHOLE, documents=WHOLE, scraped_at=NOON - timedelta(minutes=5), handed_version=str(THREE)
 )
 
+SET = Observed({"atlas": SOUND, "herald": SOUND}, now=NOON)
+
 
 @dataclass(frozen=True)
 class Held:
@@ -66,6 +68,7 @@ def lines() -> Iterator[str]:
             [_failed(INGEST, ingest_key(f"atlas:{n}"), "unreadable") for n in range(1200)],
         ),
     ]
+    yield from map(of_finding, findings(plan(SET), (), NOON, NOON, pulled))
     yield from map(of_finding, findings(plan(Observed()), (), NOON, NOON, pulled))
 
 
@@ -81,7 +84,7 @@ def test_findings__work_of_pulled_kinds__is_one_for_each_reason():
     held = {"atlas": Held(5, 7, 2, CREATED), "herald": Held(0, 1, 0, CREATED)}
     failed = [_failed(INGEST, ingest_key(f"atlas:{n}"), "unreadable") for n in range(3)]
     failed += [_failed(INGEST, ingest_key("atlas:9"), "permanent_error")]
-    found = findings(plan(Observed()), (), NOON, NOON, [Pulled(DOCUMENTS.table, held, failed)])
+    found = findings(plan(SET), (), NOON, NOON, [Pulled(DOCUMENTS.table, held, failed)])
     assert [(f.subject, f.health, f.reason_code, f.next_attempt) for f in found] == [
         ("documents:atlas", "broken", "unreadable", None),
         ("documents:atlas", "broken", "permanent_error", None),
@@ -89,3 +92,13 @@ def test_findings__work_of_pulled_kinds__is_one_for_each_reason():
         ("documents:herald", "healing", "work_waits", None),
     ]
     assert found[0].work_id == 7
+
+
+def test_findings__source_is_not_set_any_more__only_say_what_waits():
+    held = {"atlas": Held(5, 7, 2, CREATED)}
+    failed = [_failed(INGEST, ingest_key("atlas:1"), "unreadable")]
+    scrape = row("failed", scrape_key("atlas"), SCRAPE, reason_code="scrape_token")
+    found = findings(plan(Observed()), [scrape], NOON, NOON, [Pulled(DOCUMENTS.table, held, failed)])
+    assert [(f.subject, f.health, f.reason_code) for f in found] == [
+        ("documents:atlas", "explained", "source_removed")
+    ]
