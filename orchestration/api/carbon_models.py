@@ -29,7 +29,7 @@ class Requested(BaseModel):
 
     job_id: int | None = Field(
         description="The first of `jobs`, for `GET /sync/jobs/{id}` and its stream. Null if there is none "
-        "yet (the lake cannot be read now) or no more (long done): then follow the pipeline."
+        "yet (the lake cannot be read now) or no more (a newer file came, or long done): follow the pipeline."
     )
     pipeline_id: str = Field(description="All that follows, for `GET /pipelines/{id}` and its stream.")
     jobs: list[int] = Field(description="The work items that it begins with.")

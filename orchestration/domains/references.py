@@ -70,6 +70,7 @@ DOMAIN = Domain(
     definitions=_definitions,
     retention=constant("assets.references.retention:RETENTION"),
     findings=function("services.references.findings:find_problems"),
+    sources=function("services.references.findings:source_states"),
     watch=function("services.references.findings:watch_references"),
     checks=constant("services.references.findings:CHECKS"),
     pipelines=function("services.references.pipelines:view_pipelines"),

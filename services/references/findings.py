@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from domain.references.health import Pulled, findings
@@ -9,12 +10,17 @@ from domain.references.jobs import HANDOFF, HANDOFFS, INGEST, SCRAPE
 from domain.references.tables import DOCUMENTS
 from domain.shared.clock import machine_clock
 from domain.shared.error import PerennialError, TransientResourceError
-from domain.shared.health import Finding
+from domain.shared.freshness import SourceState, source_state
+from domain.shared.health import Finding, SourceFreshness
 from domain.shared.watchdog import Watch, watch
 from resources.scraping.reference import NOTHING_READ
+from services.references.sync import freshness_of
 
 if TYPE_CHECKING:
     from services.references.service import ReferencesService
+
+SILENT_BEYOND = timedelta(days=7)
+"""A source that did not answer for longer is in error."""
 
 
 def find_problems(references: ReferencesService) -> list[Finding]:
@@ -32,6 +38,18 @@ def watch_references(references: ReferencesService) -> Watch:
     count = len(references.scrapers)
     kept = f"{count:,} source{'' if count == 1 else 's'}"
     return watch("references", find_problems(references), kept, references.clock())
+
+
+def source_states(references: ReferencesService) -> list[tuple[SourceFreshness, SourceState]]:
+    """When every source last answered and last failed; it is stale once a scrape is a whole period late."""
+    known = {row.source: row for row in references.ledger.freshness.all("references")}
+    now, found = references.clock(), []
+    for name in sorted(references.scrapers):
+        row = known.get(freshness_of(name)) or SourceFreshness(freshness_of(name))
+        age = now - row.last_success if row.last_success else None
+        stale_from = 2 * references.rules.every(name)
+        found.append((row, source_state(row, age, stale_from, max(SILENT_BEYOND, stale_from))))
+    return found
 
 
 def check_sources(references: ReferencesService) -> str | None:
