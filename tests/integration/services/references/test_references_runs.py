@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -12,6 +13,7 @@ from domain.references.jobs import HANDOFF, INGEST
 from orchestration.instance import open_instance
 from services.references import handoff, ingest
 from services.references.findings import find_problems
+from tests.integration.services.references.conftest import NOW
 from tests.integration.services.references.references_app import ReferencesApp, of
 from tests.integration.services.references.shelf import numbered
 
@@ -163,3 +165,16 @@ def test_pass__source_was_removed_while_its_scrape_waited__starts_and_reports_no
     assert app.starts() == ()
     assert app.service.ledger.get(deferred.id).status == "superseded"  # type: ignore[union-attr]
     assert find_problems(app.service) == []
+
+
+def test_heal__on_either_database__ends_in_documents(
+    tmp_path: Path, ledger_url: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("PERENNIAL_DATABASE_URL", ledger_url)  # Dagster hands a secret on by its name
+    app = ReferencesApp(tmp_path / "home", ledger_url, NOW, ("east",))
+    app.shelves["east"].holds(numbered(range(3)))
+    app.store_without_handoffs("east")
+    app.heal()
+    assert len(app.texts()) == 3
+    assert find_problems(app.service) == []
+    app.service.ledger.close()
