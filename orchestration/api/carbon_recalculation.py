@@ -15,6 +15,7 @@ from domain.carbon.recalculation import ModuleStatus
 from orchestration.api.carbon_models import Requested, requested
 from orchestration.api.carbon_service import TYPES, PathYear, QueryYear, opened
 from orchestration.settings import Settings
+from services.carbon.explain import stale_factors
 from services.carbon.recalculation import find_stale_factors, recalculation_status
 from services.carbon.requests import ALL, request_recalculation
 
@@ -50,15 +51,51 @@ _PART: JsonDict = {
 }
 
 
-class StaleFactors(BaseModel):
-    """What is calculated with factors that changed since."""
+class Factor(BaseModel):
+    """A factor that the newest file of its type lacks. It is still used."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"types": [_PART], "years": []}})
+    year: int
+    data_entry_type: str
+    emission_type: str
+    classification: str = Field(description="What it is for: JSON.")
+    value: float
+    unit: str
+    entries: int = Field(description="How many are calculated with it.")
+    tonnes: float = Field(description="What they cause.")
+    file: str | None = Field(description="The file that has its value.")
+    line: int | None
+    uploaded_at: datetime | None
+    uploaded_by: str | None
+
+
+_FACTOR: JsonDict = {
+    "year": 2025,
+    "data_entry_type": "train",
+    "emission_type": "train",
+    "classification": '{"country":"CH"}',
+    "value": 0.008,
+    "unit": "kg/km",
+    "entries": 12,
+    "tonnes": 0.016,
+    "file": "factors-2025.csv",
+    "line": 2,
+    "uploaded_at": "2026-11-18T12:00:00Z",
+    "uploaded_by": "api: anna",
+}
+
+
+class StaleFactors(BaseModel):
+    """What is calculated with factors that changed since, and the factors that the newest files lack."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"types": [_PART], "years": [], "factors": [_FACTOR]}}
+    )
 
     types: list[Part] = Field(description="Types that were calculated with other factors than there are now.")
     years: list[Part] = Field(
         description="Years whose newest factors are not imported yet: which types they change is not known."
     )
+    factors: list[Factor] = Field(description="Factors that the newest file of their type lacks.")
 
 
 class Module(BaseModel):
@@ -133,12 +170,15 @@ def routes(settings: Settings) -> APIRouter:
             found = request_recalculation(carbon, year, [name])
         return requested(response, found)
 
-    @router.get("/factors/stale", summary="What is calculated with factors that changed")
-    def stale() -> StaleFactors:
-        """It is calculated anew by itself, unless its year is locked or its work failed: `state` and
-        `job_status` say so."""
+    @router.get("/factors/stale", summary="What is calculated with factors that changed, or are in no file")
+    def stale(year: Annotated[QueryYear, Query(description="Only this year.")] = None) -> StaleFactors:
+        """What changed is calculated anew by itself, unless its year is locked or its work failed: `state`
+        and `job_status` say so."""
         with opened(settings) as carbon:
-            return StaleFactors.model_validate(asdict(find_stale_factors(carbon)))
+            found = asdict(find_stale_factors(carbon)) | {"factors": stale_factors(carbon, year)}
+        return StaleFactors.model_validate(
+            {name: [one for one in rows if year in (None, one["year"])] for name, rows in found.items()}
+        )
 
     @router.get("/recalculation-status", summary="How current the numbers of each module are")
     def status(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,8 @@ from assets.policies.tags import PIPELINE
 from orchestration.build import build_definitions
 from orchestration.cli.runner import runner
 from orchestration.environments import load_settings
+from orchestration.settings import Settings
+from resources.ledger.client import Ledger
 from sandbox.carbon.application import Application, Place
 from sandbox.carbon.application import serving as application_serving
 from tests.integration.orchestration.api.conftest import TOKEN, Api, serving
@@ -32,6 +35,7 @@ from tests.integration.services.carbon.carbon_app import (
 )
 from tests.integration.services.market.market_app import quiet
 
+NOTHING_STALE: dict[str, list[Any]] = {"types": [], "years": [], "factors": []}
 READ = "fedcba9876543210"
 NEWER = FACTORS.replace("8,g/km", "9,g/km")
 BIOLOGY = {"unit_id": "BIO", "name": "Biology", "parent_id": "SCI"}
@@ -299,7 +303,7 @@ def test_recalculate__all__is_a_job_for_each_module_with_entries(api: Api, app: 
 def test_stale_and_status__newer_factors__name_the_type_until_it_is_calculated(
     api: Api, app: CarbonApp
 ) -> None:
-    assert api.get("/factors/stale").json() == {"types": [], "years": []}
+    assert api.get("/factors/stale").json() == NOTHING_STALE
     found = api.upload(NEWER.encode(), kind="factors", year=YEAR).json()
     [year] = api.get("/factors/stale").json()["years"]
     assert (year["year"], year["job_id"], year["job_status"]) == (int(YEAR), found["job_id"], "queued")
@@ -312,8 +316,28 @@ def test_stale_and_status__newer_factors__name_the_type_until_it_is_calculated(
     [travel] = [m for m in api.get("/recalculation-status").json()["modules"] if m["module"] == "travel"]
     assert (travel["status"], travel["recalculating"]) == ("recalculating", True)
     assert app.settle() == []
-    assert api.get("/factors/stale").json() == {"types": [], "years": []}
+    assert api.get("/factors/stale").json() == NOTHING_STALE
     assert api.get("/recalculation-status?year=2024").json() == {"modules": []}
+
+
+def test_stale__a_factor_that_the_newest_file_lacks__is_named_with_what_it_causes(
+    api: Api, app: CarbonApp
+) -> None:
+    api.post("/sync/factors/train", b"country,value,unit\nworld,30,g/km\n", year=YEAR)
+    assert app.settle() == []
+    [factor] = api.get(f"/factors/stale?year={YEAR}").json()["factors"]
+    assert json.loads(factor["classification"]) == {"country": "CH"}
+    assert (factor["file"], factor["line"], factor["entries"]) == ("factors.csv", 2, 1)
+    assert api.get("/factors/stale?year=2024").json() == NOTHING_STALE
+
+
+def test_reads__nothing_uploaded_yet__are_empty(settings: Settings, ledger: Ledger) -> None:
+    assert ledger.get(1) is None
+    with serving(settings) as api:
+        assert api.get("/factors/stale").json() == NOTHING_STALE
+        assert api.get("/recalculation-status").json() == {"modules": []}
+        assert api.get("/carbon/reports").json() == {"reports": []}
+        assert api.get("/carbon/uploads").json() == {"total": 0, "items": []}
 
 
 # Reports
@@ -387,7 +411,7 @@ REFUSED: list[tuple[str, str, dict[str, str], int, str]] = [
     ("GET", "/carbon/templates/zeppelin", {}, 422, "unknown_type"),
     ("GET", "/carbon/reports/soon", {}, 422, "invalid_request"),
     ("GET", "/recalculation-status", {"year": "soon"}, 422, "invalid_request"),
-    ("GET", "/factors/stale", {"year": YEAR}, 422, "invalid_request"),
+    ("GET", "/factors/stale", {"year": "soon"}, 422, "invalid_request"),
 ]
 
 
