@@ -28,6 +28,8 @@ from orchestration.settings import PROJECT_ROOT
 GUIDES = (
     "docs/guide.md",
     "docs/carbon.md",
+    "docs/feeds.md",
+    "docs/references.md",
     "docs/operations.md",
     "docs/monitoring.md",
     "docs/api.md",
