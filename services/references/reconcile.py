@@ -42,10 +42,19 @@ class ReferencesReconciler(Reconciler):
     def plan_of(self, seen: Observed, refused: Collection[str]) -> Plan:  # noqa: ARG002
         return self.references.plan_of(seen)
 
-    def withdraw(self, plan: Plan, rows: Sequence[Work], unfinished: Unfinished) -> None:  # noqa: ARG002
-        """Scrapes of sources that are not set any more."""
-        gone = [row for row in rows if row.status in WAITING and not self._has_partition(row)]
-        if obsolete := [row for row in gone if row.dispatch_id not in unfinished.dispatches]:
+    def withdraw(self, plan: Plan, rows: Sequence[Work], unfinished: Unfinished) -> None:
+        """Withdraw scrapes of sources that are not set any more, and those that somebody else did meanwhile,
+        unless a person asked for them."""
+        wanted = {v.key for v in plan.verdicts if v.due or v.blocked}
+        waiting = [
+            row
+            for row in rows
+            if row.status in WAITING
+            and row.key not in wanted
+            and row.dispatch_id not in unfinished.dispatches
+        ]
+        asked = self.ledger.requested_by_person([row.id for row in waiting]) if waiting else ()
+        if obsolete := [r for r in waiting if r.id not in asked or not self._has_partition(r)]:
             self.ledger.supersede(obsolete)
 
     def dispatch(self, plan: Plan, unfinished: Unfinished, at_once: int) -> list[Dispatch]:  # noqa: ARG002

@@ -156,6 +156,12 @@ class ReferencesStore:
         with writing(self.engine) as connection:
             connection.execute(update(scrape_run).where(scrape_run.c.id == scrape_run_id).values(failed))
 
+    def forget_checkpoint(self, source: str) -> None:
+        """Have the whole source read again, soon: nobody knows what of it is stored."""
+        values = {"etag": "", "last_modified": "", "cursor": "", "scraped_at": None}
+        with writing(self.engine) as connection:
+            connection.execute(update(source_state).where(source_state.c.source == source).values(values))
+
     def state_of(self, source: str) -> SourceState:
         return self.states().get(source, SourceState(source))
 

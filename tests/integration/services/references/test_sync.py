@@ -253,3 +253,53 @@ def test_reconcile__document_is_missing__queues_its_job_again(
     reconcile(ReferencesReconciler(service))
     jobs = service.ledger.find("references.ingest", status="queued")
     assert "documents:atlas:b" in {job.key for job in jobs}
+
+
+def test_sync__ids_that_no_key_can_be__are_left_out_and_named(
+    service: ReferencesService, scraper: FakeScraper
+):
+    scraper.put(a="1", **{"": "1", "nul\x00": "1", "長" * 700: "1"})
+    outcome = sync(service, "atlas", by="test")
+    assert (outcome.stored, outcome.handoff_completed_count, len(outcome.notes)) == (1, 1, 1)
+    assert set(stored(service)) == {"atlas:a"}
+
+
+def test_reconcile__somebody_synced_meanwhile__withdraws_the_scrape_that_waits(
+    service: ReferencesService, scraper: FakeScraper
+):
+    scraper.error = TransientResourceError("the source is down", reason_code="scrape_down")
+    with pytest.raises(TransientResourceError):
+        scrape_sources(service, ["atlas"], Attempt("run-1"), lambda _: None)
+    scraper.error = None
+    assert [row.status for row in service.ledger.current(["references.scrape"])] == ["deferred"]
+    sync(service, "atlas", by="a person")
+    reconcile(ReferencesReconciler(service))
+    assert service.ledger.current(["references.scrape"]) == []
+
+
+def test_reconcile__source_is_gone__dispatches_nothing_of_it(
+    service: ReferencesService, scraper: FakeScraper
+):
+    [start] = reconcile(ReferencesReconciler(service)).starts
+    assert start.partitions == ("atlas",)
+    service.scrapers = {"herald": FakeScraper("herald")}
+    starts = reconcile(ReferencesReconciler(service)).starts
+    assert [one.partitions for one in starts] == [("herald",)]
+    assert [row.key for row in service.ledger.current(["references.scrape"])] == ["references:herald"]
+
+
+def test_plan__whole_scrape_failed_half_way__reads_the_whole_source_again(
+    service: ReferencesService, scraper: FakeScraper
+):
+    """What was stored before the failure is recorded, so the partition alone would look whole."""
+    scraper.put(a="1", b="1")
+    scraper.etag = "v1"
+    scrape_sources(service, ["atlas"], Attempt("run-1"), lambda _: None)
+    scraper.error = TransientResourceError("half an answer", reason_code="scrape_incomplete")
+    with pytest.raises(TransientResourceError):
+        sync(service, "atlas", by="a person", full=True)
+    scraper.error = None
+    assert codes(service)[0] == "scrape_due"
+    sync(service, "atlas", by="test")
+    assert scraper.asked[-1] == (Checkpoint(), False)
+    assert codes(service)[0] == ""
