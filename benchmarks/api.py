@@ -49,6 +49,8 @@ class Measured:
     """From a change in the ledger until a stream said so, where it names its moment."""
     errors: list[str] = field(default_factory=list)
     ends: int = 0
+    work: float = 0.0
+    """CPU seconds of the server."""
 
 
 def run() -> dict[str, float]:
@@ -64,10 +66,11 @@ def run() -> dict[str, float]:
         print(
             f"{STREAMS} streams{f', {silent} that never read' if silent else ''}: "
             f"{len(found.requests):,} requests, {len(found.delays):,} events, {found.ends} ends, "
-            f"{len(found.errors)} errors {found.errors[:3] or ''}"
+            f"{len(found.errors)} errors {found.errors[:3] or ''}, {found.work:.0f} s of CPU"
         )
         print("   " + ", ".join(f"{what} {value * 1000:.0f} ms" for what, value in figures.items()))
         ratios |= {f"api_{what}_ms{name}": value * 1000 for what, value in figures.items()}
+        ratios[f"api_work_seconds{name}"] = found.work
         ratios[f"api_errors{name}"] = len(found.errors) + STREAMS - found.ends
     return ratios
 
@@ -82,8 +85,17 @@ def _round(silent: int) -> Measured:
             port = free.getsockname()[1]
         settings = make_settings(home=Path(folder), source="sandbox", api_port=port)
         pipelines, jobs = _prepare(settings)
-        with _serving(settings, port):
-            return asyncio.run(_measure(settings, port, pipelines, jobs, silent))
+        with _serving(settings, port) as process:
+            before = _work(process)
+            found = asyncio.run(_measure(settings, port, pipelines, jobs, silent))
+            found.work = _work(process) - before
+            return found
+
+
+def _work(process: int) -> float:
+    """The user and system time of a process."""
+    user, system = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _prepare(settings: Settings) -> tuple[list[str], list[int]]:
@@ -98,7 +110,7 @@ def _prepare(settings: Settings) -> tuple[list[str], list[int]]:
 
 
 @contextmanager
-def _serving(settings: Settings, port: int) -> Iterator[None]:
+def _serving(settings: Settings, port: int) -> Iterator[int]:
     command = [sys.executable, "-m", "orchestration.cli", "api"]
     environment = {**os.environ, **settings.environment()}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -111,7 +123,7 @@ def _serving(settings: Settings, port: int) -> Iterator[None]:
                 if process.poll() is not None:
                     raise
                 time.sleep(0.05)
-        yield
+        yield process.pid
     finally:
         process.terminate()
         process.wait()
