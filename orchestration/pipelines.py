@@ -71,13 +71,17 @@ class PipelineReader:
             self._ledger = open_ledger(self.settings)
         return self._ledger
 
-    def close(self) -> None:
+    def rest(self) -> None:
+        """Close all connections; what is compiled and opened stays for the next use."""
         for service in self._services.values():
             service.ledger.close()
-        self._services.clear()
         if self._ledger is not None:
             self._ledger.close()
-            self._ledger = None
+
+    def close(self) -> None:
+        self.rest()
+        self._services.clear()
+        self._ledger = None
 
     def counts(self, ids: Collection[str]) -> Counts:
         """How many work items of each pipeline have which status: one query."""

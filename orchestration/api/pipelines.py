@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -23,6 +25,7 @@ PipelineId = Annotated[
     str, Path(pattern=ULID, description="The id that a call answered.", examples=[EXAMPLE])
 ]
 MOST = 1_000
+KEPT_SECONDS = 60
 EXAMPLE_PIPELINE: dict[str, Any] = {
     "pipeline_id": EXAMPLE,
     "status": "RUNNING",
@@ -78,7 +81,30 @@ class PipelinePage(BaseModel):
     more_before: str | None = Field(description="`before` of the next page; null after the last one.")
 
 
+class Readers:
+    """Readers that rest between requests: opening one costs more than most requests do."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._idle: list[tuple[float, PipelineReader]] = []
+
+    @contextmanager
+    def taken(self) -> Iterator[PipelineReader]:
+        """A reader of this request alone. None lives long: a home may be restored from its backup."""
+        opened, reader = time.monotonic(), PipelineReader(self._settings)
+        with suppress(IndexError):
+            kept = self._idle.pop()
+            if opened - kept[0] < KEPT_SECONDS:
+                opened, reader = kept
+        try:
+            yield reader
+        finally:
+            reader.rest()
+            self._idle.append((opened, reader))
+
+
 def routes(settings: Settings) -> APIRouter:
+    readers = Readers(settings)
     router = APIRouter(tags=["pipelines"])
 
     @router.get("/pipelines", summary="The newest pipelines")
@@ -93,7 +119,7 @@ def routes(settings: Settings) -> APIRouter:
         """Of a status only part of what there is may be searched; `more_before` then goes on from there."""
         if domain is not None:
             require_domain(settings, domain)
-        with closing(PipelineReader(settings)) as reader:
+        with readers.taken() as reader:
             page = reader.find(domain=domain, status=status, before=before, limit=limit)
         return PipelinePage(
             pipelines=[as_pipeline(one) for one in page.pipelines], more_before=page.more_before
@@ -105,7 +131,7 @@ def routes(settings: Settings) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=MOST, description="Work items of the page.")] = 100,
         offset: Annotated[int, Query(ge=0, le=10**9, description="Work items before the page.")] = 0,
     ) -> PipelineStory:
-        with closing(PipelineReader(settings)) as reader:
+        with readers.taken() as reader:
             state = reader.states([id]).get(id)
             if state is None:
                 raise unknown(id)
