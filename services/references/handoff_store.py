@@ -44,7 +44,7 @@ from domain.shared.error import PerennialError
 from domain.shared.work import FAILED, QUEUED, RUNNING
 from resources.database.engine import has_branch, reading, writing
 from resources.database.schema import BigId, UtcDateTime, metadata, partial
-from resources.database.statements import chunks, insert_into, rows_in
+from resources.database.statements import chunks, insert_into, lock_name, rows_in
 from resources.ledger.outcome import cause_of
 from resources.ledger.rows import read_keys
 
@@ -314,6 +314,8 @@ class HandoffStore:
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         with writing(self.engine) as connection:
+            # In turns: some write rows in the order of references, some in that of ids, and would deadlock.
+            lock_name(connection, ingestion_handoffs.name)
             yield _there(connection)
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from sqlalchemy import func, select
 
+from domain.references.handoffs import Content, handed
 from services.reconcile import reconcile
 from services.references.handoff import drain_handoffs
 from services.references.handoff_store import ingestion_handoffs
@@ -52,4 +55,27 @@ def test_sync__four_processes_at_once__hand_each_content_over_once(tmp_path: Pat
     reconcile(ReferencesReconciler(service))
     assert service.store.handoffs.counts("atlas") == {}
     assert service.plan().verdicts[1].state == "healthy"
+    service.ledger.close()
+
+
+def test_put_and_end__of_the_same_rows_at_once__never_deadlock(tmp_path: Path, ledger_url: str):
+    """The order of ids is not the order of references: each wrote its rows in its own order."""
+    service = open_service(tmp_path, ledger_url, FakeScraper())
+    service.ledger.migrate()
+    store = service.store.handoffs
+    contents = [Content(f"atlas:{n:03}", "hash", "atlas", "0") for n in range(200)]
+    for content in reversed(contents):
+        store.put([content], "0")
+    ids = [row.id for row in store.unfinished("atlas")]
+
+    def put(turn: int) -> None:
+        store.put([replace(content, scrape_run_id=f"{turn + 1:03}") for content in contents], "")
+
+    def end(turn: int) -> None:
+        store.begin(dict.fromkeys(ids, (turn, 1)))
+        store.end(dict.fromkeys(ids, handed("ingestion_job_queued")), dict.fromkeys(ids, turn))
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(do, turn) for turn in range(40) for do in (put, end)]:
+            done.result()
     service.ledger.close()
