@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -13,9 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from domain.shared.error import InvalidInput
 from domain.shared.pipeline import Status
+from orchestration.api.readers import Readers
 from orchestration.api.work import EXAMPLE as WORK_EXAMPLE
 from orchestration.api.work import WorkItem, as_item
-from orchestration.pipelines import PipelineReader, PipelineState
+from orchestration.pipelines import PipelineState
 from orchestration.registry import require_domain
 from orchestration.settings import Settings
 
@@ -25,7 +23,6 @@ PipelineId = Annotated[
     str, Path(pattern=ULID, description="The id that a call answered.", examples=[EXAMPLE])
 ]
 MOST = 1_000
-KEPT_SECONDS = 60
 EXAMPLE_PIPELINE: dict[str, Any] = {
     "pipeline_id": EXAMPLE,
     "status": "RUNNING",
@@ -79,28 +76,6 @@ class PipelinePage(BaseModel):
     )
     pipelines: list[Pipeline]
     more_before: str | None = Field(description="`before` of the next page; null after the last one.")
-
-
-class Readers:
-    """Readers that rest between requests: opening one costs more than most requests do."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._idle: list[tuple[float, PipelineReader]] = []
-
-    @contextmanager
-    def taken(self) -> Iterator[PipelineReader]:
-        """A reader of this request alone. None lives long: a home may be restored from its backup."""
-        opened, reader = time.monotonic(), PipelineReader(self._settings)
-        with suppress(IndexError):
-            kept = self._idle.pop()
-            if opened - kept[0] < KEPT_SECONDS:
-                opened, reader = kept
-        try:
-            yield reader
-        finally:
-            reader.rest()
-            self._idle.append((opened, reader))
 
 
 def routes(settings: Settings) -> APIRouter:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from domain.shared.error import InvalidInput
 from domain.shared.work import Work
 from orchestration.api.answers import Accepted
+from orchestration.api.readers import Readers
 from orchestration.services import open_ledger
 from orchestration.settings import Settings
 from resources.ledger.client import Ledger
@@ -143,7 +144,7 @@ class Queued(WorkItem, Accepted):
 
 
 def routes(settings: Settings) -> APIRouter:
-    router = APIRouter(tags=["work"])
+    router, readers = APIRouter(tags=["work"]), Readers(settings)
 
     @router.get("/work", summary="List work items, newest first")
     def find_work(
@@ -163,8 +164,8 @@ def routes(settings: Settings) -> APIRouter:
         ] = None,
     ) -> WorkPage:
         """The order is stable: rows that come meanwhile are on no later page."""
-        with closing(open_ledger(settings)) as ledger:
-            rows = ledger.find(kind, key, status, limit + 1, reason_code=reason_code, before=cursor)
+        with readers.taken() as reader:
+            rows = reader.ledger.find(kind, key, status, limit + 1, reason_code=reason_code, before=cursor)
         items = [as_item(row) for row in rows[:limit]]
         return WorkPage(items=items, next_cursor=items[-1].id if len(rows) > limit else None)
 
@@ -172,8 +173,8 @@ def routes(settings: Settings) -> APIRouter:
     @router.get("/sync/jobs/{id}", summary="A job with its history: the same as GET /work/{id}")
     def show_work(id: WorkId) -> WorkStory:  # noqa: A002 - its name in the path
         """Why it is where it is: every attempt, with its reason and its error."""
-        with closing(open_ledger(settings)) as ledger:
-            return _story(ledger, id)
+        with readers.taken() as reader:
+            return _story(reader.ledger, id)
 
     @router.post("/work/{id}/retry", status_code=202, summary="Queue a work item again")
     def retry_work(id: WorkId) -> Queued:  # noqa: A002
