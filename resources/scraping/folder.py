@@ -1,24 +1,31 @@
 """Scrapes a folder in which people put JSON, JSONL and CSV files.
 
 Files stay where they are: the folder is the source. A file is read once it is complete: 10 seconds after its
-last write, or when it was renamed into place; a hidden file is a copy in progress. Of an id in several files
-the file that arrived last counts. A file that cannot be read as references is an error that names the line,
-after the others were read.
+last change, or at once if it came with an older time, as a file does that was renamed into place; a hidden
+file is a copy in progress. Of an id in several files the file that was written last counts, of files of one
+time that of the last name. A file that cannot be read as references is an error that names the line, after
+the others were read.
+
+The checkpoint holds a stamp of each file that was read. A time would not do: a listing is no snapshot, clocks
+of file servers differ, and a file in a folder that is renamed keeps its times.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
 
+from domain.shared.printable import printable
 from resources.scraping.errors import BadScrape, ScrapeFolderUnreadable
 from resources.scraping.fields import lookup, parse_reference
 from resources.scraping.options import MOST_BYTES, FolderOptions
@@ -27,18 +34,33 @@ from resources.scraping.source import Source
 
 SETTLED_NS = 10 * 10**9
 """Nanoseconds after its last write in which a file may still be written."""
+STAMP_BYTES = 8
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv")
 
 
 @dataclass(frozen=True)
 class _File:
     path: Path
+    size: int
     written_ns: int
-    arrived_ns: int
-    """When its content or its name changed last; unlike its times a person cannot set it."""
+    """Also what a person or a copy set it to."""
+    changed_ns: int
+    """When its content, its name or its times changed last; nobody can set it."""
+
+    @property
+    def age(self) -> tuple[int, Path]:
+        return self.written_ns, self.path
+
+    @property
+    def stamp(self) -> str:
+        """Return what changes with the file, and stays if nobody touches it."""
+        about = f"{self.size} {self.written_ns} {self.changed_ns} ".encode() + os.fsencode(self.path)
+        return hashlib.blake2b(about, digest_size=STAMP_BYTES).hexdigest()
 
     def is_complete(self, now_ns: int) -> bool:
-        return now_ns - self.written_ns >= SETTLED_NS or self.arrived_ns - self.written_ns >= SETTLED_NS
+        # A write sets both times to one moment; where the clock of a server is wrong, to none of ours.
+        times_were_set = abs(self.changed_ns - self.written_ns) >= SETTLED_NS
+        return times_were_set or abs(now_ns - self.changed_ns) >= SETTLED_NS
 
 
 class FolderReader:
@@ -51,25 +73,22 @@ class FolderReader:
         self._now_ns = now_ns
 
     def fetch(self, since: Checkpoint) -> Scrape:
-        read_until = int(since.cursor or -1)
-        files, now_ns = self._files(), self._now_ns()
-        waiting = [file.arrived_ns for file in files if not file.is_complete(now_ns)]
-        new = [file for file in files if file.is_complete(now_ns) and file.arrived_ns > read_until]
-        if not new:
+        known, now_ns = set(_stamps(since.cursor)), self._now_ns()
+        files = self._files()
+        complete = sorted((file for file in files if file.is_complete(now_ns)), key=lambda file: file.age)
+        stamps = [file.stamp for file in complete]
+        first = next((at for at, stamp in enumerate(stamps) if stamp not in known), None)
+        if first is None:
             return Scrape(None, since)
-        # A file that is still written may have begun before the newest complete one.
-        until = min(max(file.arrived_ns for file in new), min(waiting, default=now_ns) - 1)
-        new.sort(key=lambda file: (file.arrived_ns, file.path), reverse=True)
-        notes = [f"{_counted(len(waiting), 'file')} still written to: read later"] if waiting else []
-        return Scrape(self._read(new, Checkpoint(cursor=str(until))), notes=notes, source=self.source)
+        waiting = len(files) - len(complete)
+        notes = [f"{_counted(waiting, 'file')} still written to: read later"] if waiting else []
+        # Newer files too, which may hold newer content of the same ids; the newest first.
+        read = self._read(complete[first:][::-1], Checkpoint(cursor="".join(stamps)))
+        return Scrape(read, notes=notes, source=self.source)
 
     def _files(self) -> list[_File]:
         try:
-            return sorted(_below(self._root), key=lambda file: file.path)
-        except FileNotFoundError as error:
-            if Path(error.filename) != self._root:
-                return self._files()  # a file was removed or renamed meanwhile
-            raise self._unreadable(self._root, error) from None
+            return list(_below(self._root))
         except OSError as error:
             raise self._unreadable(self._root, error) from None
 
@@ -84,8 +103,10 @@ class FolderReader:
                     own.add(key)
                     if key not in seen:
                         yield reference
+            except FileNotFoundError:
+                continue  # removed, or renamed: under its new name it is read by the next scrape
             except ValueError as error:
-                refused.append(f"{file.path.relative_to(self._root)}: {error}")
+                refused.append(f"{printable(str(file.path.relative_to(self._root)))}: {error}")
             seen |= own
         if refused:
             raise BadScrape(
@@ -102,6 +123,8 @@ class FolderReader:
                         yield parse_reference(item, self._options)
                     except ValueError as error:
                         raise ValueError(f"{place}: {error}") from None
+        except FileNotFoundError:
+            raise
         except OSError as error:
             raise self._unreadable(path, error) from None
 
@@ -124,11 +147,17 @@ class FolderReader:
         return found
 
     def _unreadable(self, path: Path, error: OSError) -> ScrapeFolderUnreadable:
-        return ScrapeFolderUnreadable(f"{path} of {self.source} cannot be read: {error.strerror or error}")
+        shown = printable(str(path))
+        return ScrapeFolderUnreadable(f"{shown} of {self.source} cannot be read: {error.strerror or error}")
 
 
 def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _stamps(cursor: str) -> Iterator[str]:
+    length = 2 * STAMP_BYTES
+    return (cursor[at : at + length] for at in range(0, len(cursor), length))
 
 
 def _below(root: Path) -> Iterator[_File]:
@@ -136,11 +165,12 @@ def _below(root: Path) -> Iterator[_File]:
         for entry in entries:
             if entry.name.startswith((".", "~")):
                 continue
-            about = entry.stat(follow_symlinks=False)
-            if stat.S_ISDIR(about.st_mode):
-                yield from _below(root / entry.name)
-            elif stat.S_ISREG(about.st_mode) and entry.name.lower().endswith(SUFFIXES):
-                yield _File(root / entry.name, about.st_mtime_ns, about.st_ctime_ns)
+            with suppress(FileNotFoundError):  # removed or renamed meanwhile
+                about = entry.stat(follow_symlinks=False)
+                if stat.S_ISDIR(about.st_mode):
+                    yield from _below(root / entry.name)
+                elif stat.S_ISREG(about.st_mode) and entry.name.lower().endswith(SUFFIXES):
+                    yield _File(root / entry.name, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
 
 
 def _json_lines(file: BinaryIO) -> Iterator[tuple[str, Any]]:

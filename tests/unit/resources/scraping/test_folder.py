@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from resources.scraping.errors import BadScrape, DoubledIds, ScrapeFolderUnreada
 from resources.scraping.folder import SETTLED_NS, FolderReader
 from resources.scraping.reference import NOTHING_READ, Checkpoint
 from resources.scraping.source import Source
+
+HOUR = 3_600 * 10**9
 
 
 def reader(folder: Path, seconds: float = 60) -> FolderReader:
@@ -58,10 +61,98 @@ def test_fetch__one_more_file__reads_only_that(tmp_path: Path):
     assert read(tmp_path, checkpoint)[0] == {"2": "Two"}
 
 
-def test_fetch__id_in_two_files__the_file_that_came_last_counts(tmp_path: Path):
-    (tmp_path / "z.json").write_text('[{"id": 1, "title": "Old"}]')
-    (tmp_path / "a.json").write_text('[{"id": 1, "title": "New"}]')
+def put(path: Path, title: str, written_ns: int) -> None:
+    path.write_text(f'[{{"id": 1, "title": "{title}"}}]')
+    os.utime(path, ns=(written_ns, written_ns))
+
+
+def test_fetch__id_in_two_files__the_file_that_was_written_last_counts(tmp_path: Path):
+    now = time.time_ns()
+    put(tmp_path / "a.json", "New", now - HOUR)
+    put(tmp_path / "z.json", "Old", now - 2 * HOUR)
     assert read(tmp_path)[0] == {"1": "New"}
+
+
+def test_fetch__id_in_two_files_of_one_time__the_last_name_counts(tmp_path: Path):
+    now = time.time_ns()
+    put(tmp_path / "z.json", "Last name", now)
+    put(tmp_path / "a.json", "First name", now)
+    assert read(tmp_path)[0] == {"1": "Last name"}
+
+
+def test_fetch__older_file_is_touched_by_chmod_or_comes_late__newer_content_stays(tmp_path: Path):
+    now = time.time_ns()
+    put(tmp_path / "older.json", "Old", now - 2 * HOUR)
+    put(tmp_path / "newer.json", "New", now - HOUR)
+    found, checkpoint = read(tmp_path)
+    assert found == {"1": "New"}
+    (tmp_path / "older.json").chmod(0o600)
+    found, checkpoint = read(tmp_path, checkpoint)
+    assert found == {"1": "New"}
+    put(tmp_path / "late.json", "Older still", now - 3 * HOUR)
+    found, checkpoint = read(tmp_path, checkpoint)
+    assert found == {"1": "New"}
+    assert reader(tmp_path).fetch(checkpoint).unchanged
+
+
+def test_fetch__files_renamed_into_place_while_the_folder_is_read__none_is_lost(tmp_path: Path):
+    stage, folder, number = tmp_path / "stage", tmp_path / "folder", 1_000
+    stage.mkdir()
+    folder.mkdir()
+    for one in range(number):
+        (stage / f"{one}.json").write_text(f'[{{"id": {one}}}]')
+
+    def move() -> None:
+        for one in range(number):
+            (stage / f"{one}.json").rename(folder / f"{one}.json")
+
+    found, checkpoint, more = set[str](), NOTHING_READ, True
+    mover = threading.Thread(target=move)
+    mover.start()
+    while more:
+        more = mover.is_alive()
+        titles, checkpoint = read(folder, checkpoint)
+        found |= titles.keys()
+    assert len(found) == number
+
+
+def test_fetch__folder_with_old_files_is_renamed_into_place__is_read(tmp_path: Path):
+    (tmp_path / ".copying").mkdir()
+    (tmp_path / ".copying" / "a.json").write_text('[{"id": 1, "title": "One"}]')
+    earlier = (tmp_path / ".copying" / "a.json").stat().st_ctime_ns
+    newer = tmp_path / "b.json"
+    newer.touch()
+    while newer.stat().st_ctime_ns == earlier:  # till the next tick of the file system's clock
+        newer.write_text('[{"id": 2, "title": "Two"}]')
+    _, checkpoint = read(tmp_path)
+    (tmp_path / ".copying").rename(tmp_path / "copied")
+    assert "1" in read(tmp_path, checkpoint)[0]
+
+
+def test_fetch__time_in_the_future__is_read_once(tmp_path: Path):
+    put(tmp_path / "a.json", "From tomorrow", time.time_ns() + 24 * HOUR)
+    found, checkpoint = read(tmp_path)
+    assert found == {"1": "From tomorrow"}
+    assert reader(tmp_path).fetch(checkpoint).unchanged
+
+
+def test_fetch__clock_of_the_file_server_is_an_hour_ahead__is_read(tmp_path: Path):
+    (tmp_path / "a.json").write_text('[{"id": 1}]')
+    assert not reader(tmp_path, seconds=-3_600).fetch(NOTHING_READ).unchanged
+
+
+def test_fetch__file_vanishes_before_it_is_read__the_others_are_read(tmp_path: Path):
+    (tmp_path / "a.json").write_text('[{"id": 1, "title": "One"}]')
+    (tmp_path / "b.json").write_text('[{"id": 2, "title": "Two"}]')
+    scrape = reader(tmp_path).fetch(NOTHING_READ)
+    (tmp_path / "b.json").rename(tmp_path / "c.json")
+    assert [one.id for one in scrape] == ["1"]
+    assert "2" in read(tmp_path, scrape.checkpoint())[0]
+
+
+def test_fetch__mistake_in_a_file_whose_name_is_no_utf8__can_be_shown(tmp_path: Path):
+    Path(os.fsdecode(os.fsencode(tmp_path / "b") + b"\xff.json")).write_text("{")
+    assert failure(tmp_path).isprintable()
 
 
 def test_fetch__file_that_is_still_written__waits(tmp_path: Path):
