@@ -20,7 +20,14 @@ from services.references.sync import sync
 SCRAPE = "01M7WRPGPY805SWQ78BEHEER0R"
 Status = Literal["queued", "running", "completed", "failed"]
 Source = Annotated[
-    str, Path(max_length=200, description="A source, as the sources file names it.", examples=["atlas"])
+    str,
+    Path(
+        # No database has a NUL in a text.
+        pattern=r"^[^\x00-\x1f\x7f]+$",
+        max_length=200,
+        description="A source, as the sources file names it.",
+        examples=["atlas"],
+    ),
 ]
 EXAMPLE_SYNC: dict[str, Any] = {
     "scrape_run_id": SCRAPE,

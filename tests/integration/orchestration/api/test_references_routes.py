@@ -105,6 +105,18 @@ def test_handoffs__wrong_query__is_named(api: Api, query: str, field: str):
     assert [error["field"] for error in answer.json()["errors"]] == [field]
 
 
+@pytest.mark.parametrize("source", ["%00", "a%0A", "x" * 201])
+def test_routes__source_that_no_text_can_be__is_422(api: Api, source: str):
+    for answer in (api.get(f"/scraping/{source}/handoffs"), api.post(f"/scraping/{source}/sync")):
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "source")
+
+
+@pytest.mark.parametrize("source", ["..%2F..%2Fetc", "'%20OR%201=1--", "%F0%9F%98%80", "a|b"])
+def test_routes__hostile_source__is_404(api: Api, ledger: Ledger, source: str):
+    for answer in (api.get(f"/scraping/{source}/handoffs"), api.post(f"/scraping/{source}/sync")):
+        assert answer.status_code == 404, answer.text
+
+
 def test_sync__unknown_source_or_one_that_is_down__is_a_problem(api: Api, folder: Path):
     answer = api.post("/scraping/atlantis/sync")
     assert (answer.status_code, answer.json()["code"]) == (404, "unknown_source")
