@@ -25,7 +25,7 @@ from domain.shared.compute import packaged
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.work import Work
 from services.partitions import Notify, PartitionReport
-from services.references.recording import per_day, record_version, state_in
+from services.references.recording import per_day, record_of, record_version, state_in
 
 if TYPE_CHECKING:
     from resources.lake.write import Commit
@@ -151,7 +151,7 @@ class _Batch:
         ]
         self.report(reports)
         for one in reports:
-            record_version(service, one, self.run_id)
+            record_version(service, record_of(one, self.run_id))
         for key in self.ready:
             self.lease.complete(key)
         self.done.made += len(self.ready)

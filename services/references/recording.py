@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from domain.shared.compute import packaged
@@ -15,36 +16,32 @@ if TYPE_CHECKING:
     from services.references.service import ReferencesService
 
 
-def record_version(service: ReferencesService, report: PartitionReport, run_id: str) -> None:
+def record_version(service: ReferencesService, record: PartitionRecord) -> None:
     """Record the version of a partition after a commit.
 
     If another process committed to it since, theirs is recorded: the last writer sees the last version.
     """
-    table, partition, version, snapshot = (
-        report.table.name,
-        report.partition,
-        report.version,
-        report.snapshot_id,
-    )
+    table, partition = record.table_name, record.partition
     while True:
-        service.provenance.record(
-            [
-                PartitionRecord(
-                    table_name=table,
-                    partition=partition,
-                    rows=version.rows,
-                    digest=version.digest,
-                    snapshot_id=snapshot,
-                    inputs=report.inputs,
-                    detail=report.detail,
-                    run_id=run_id,
-                )
-            ]
-        )
+        service.provenance.record([record])
         now = service.lake.version(table, partition)
-        if now == version or not now.readable:
+        if (now.rows, now.digest) == (record.rows, record.digest) or not now.readable:
             return
-        version, snapshot = now, None
+        record = replace(record, rows=now.rows, digest=now.digest, snapshot_id=None)
+
+
+def record_of(report: PartitionReport, run_id: str) -> PartitionRecord:
+    """What a report says that a commit made."""
+    return PartitionRecord(
+        table_name=report.table.name,
+        partition=report.partition,
+        rows=report.version.rows,
+        digest=report.version.digest,
+        snapshot_id=report.snapshot_id,
+        inputs=report.inputs,
+        detail=report.detail,
+        run_id=run_id,
+    )
 
 
 def per_day(service: ReferencesService, table: Table, source: str) -> Series:

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from domain.references.jobs import SCRAPE, scrape_key
 from domain.references.tables import REFERENCES
 from domain.shared.error import InvalidInput, PermanentRunnerError
-from domain.shared.state import PartitionState
 from domain.shared.work import split_key
 from resources.ledger.lease import Lease
 from services.partitions import Attempt, Notify, PartitionReport
 from services.references.missing import count_missing
-from services.references.recording import per_day
+from services.references.recording import per_day, state_in
 from services.references.service import ReferencesService
 from services.references.sync import SyncOutcome, sync
 
@@ -57,10 +56,10 @@ def _wanted(service: ReferencesService, partitions: Sequence[str], this: Attempt
 
 def _synced(service: ReferencesService, lease: Lease, key: str, this: Attempt) -> PartitionReport:
     source, began = split_key(key)[1], time.monotonic()
-    before = service.states(REFERENCES).get(source, PartitionState())
+    before = state_in(service, REFERENCES, source)
     work = lease.work[key]
     by = work.reason_code or "requested"
-    outcome = sync(service, source, by=by, full=not before.untouched, holder=this.run_id, guard=lease.check)
+    outcome = sync(service, source, by=by, holder=this.run_id, guard=lease.check)
     service.ledger.pipelines.add(work.id, [outcome.scrape_run_id])
     return PartitionReport(
         table=REFERENCES,

@@ -18,13 +18,14 @@ from domain.references.handoffs import Content, HandoffCounts, count
 from domain.references.tables import REFERENCES
 from domain.shared.compute import packaged
 from domain.shared.printable import printable
-from domain.shared.table import Version
+from domain.shared.table import ABSENT, Version
 from resources.ledger.model import WORKER
 from resources.ledger.outcome import cause_of
 from resources.ledger.pipelines import new_pipeline_id
 from resources.ledger.provenance import PartitionRecord
 from resources.scraping.reference import NOTHING_READ, ScrapedReference
 from services.references.handoff import BATCH, enqueue_handoffs, hand_over_now
+from services.references.recording import record_version, state_in
 from services.references.service import ReferencesService
 
 Guard = Callable[[], None]
@@ -75,8 +76,10 @@ def sync(
     holder: str = "",
     guard: Guard | None = None,
 ) -> SyncOutcome:
-    """Scrape a source and hand over what is new. `full` reads it whole, whatever is known of it."""
+    """Scrape a source and hand over what is new. `full` reads it whole, whatever is known of it; so is it
+    read whose partition is not what was recorded of it."""
     scraper, number = service.scraper(source), new_pipeline_id()
+    full = full or not state_in(service, REFERENCES, source).untouched
     kept = service.store.begin(number, source, by)
     since = NOTHING_READ if full else kept.checkpoint
     run = _Sync(service, SyncOutcome(number, source), holder or f"{WORKER}sync:{number}", guard)
@@ -149,7 +152,9 @@ class _Sync:
 
     def record_all(self) -> None:
         """Record the partition as it is, after the whole source was read."""
-        self._record(self.service.lake.version(REFERENCES.name, self.outcome.source), None)
+        version = self.service.lake.version(REFERENCES.name, self.outcome.source)
+        if version.readable:
+            self._record(version, None)
 
     @property
     def _id(self) -> str:
@@ -193,21 +198,30 @@ class _Sync:
         else:
             commit = lake.merge(REFERENCES.name, rows, guard=guard)
         after = commit.versions[source]
-        self._record(after, commit.snapshot_id)
-        return (before or [after])[0], after
+        found = (before or [after])[0]
+        self._vouch(found, after, commit.snapshot_id)
+        return found, after
+
+    def _vouch(self, before: Version, after: Version, snapshot_id: int | None) -> None:
+        """Record what a commit made of a partition that was as it was recorded. What somebody else made of
+        it is not ours to vouch for: it stays different, until its source was read whole."""
+        known = state_in(self.service, REFERENCES, self.outcome.source).recorded
+        if before == known or (known is None and before == ABSENT):
+            self._record(after, snapshot_id)
 
     def _record(self, version: Version, snapshot_id: int | None) -> None:
-        detail = {"scrape_run_id": self._id}
-        record = PartitionRecord(
-            table_name=REFERENCES.name,
-            partition=self.outcome.source,
-            rows=version.rows,
-            digest=version.digest,
-            snapshot_id=snapshot_id,
-            detail=detail,
-            run_id=self.holder,
+        record_version(
+            self.service,
+            PartitionRecord(
+                table_name=REFERENCES.name,
+                partition=self.outcome.source,
+                rows=version.rows,
+                digest=version.digest,
+                snapshot_id=snapshot_id,
+                detail={"scrape_run_id": self._id},
+                run_id=self.holder,
+            ),
         )
-        self.service.provenance.record([record])
 
     def _hand_over(self, contents: Sequence[Content]) -> HandoffCounts:
         """Hand over what is not handed over yet; count what became of all."""

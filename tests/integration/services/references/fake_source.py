@@ -67,3 +67,23 @@ class FakeTarget:
             if not isinstance(found[content], Exception):
                 self.got.append(content)
         return found
+
+
+@dataclass
+class Incremental:
+    """A source that gives only what it got since it was read last, unless it is read whole."""
+
+    source: str = "atlas"
+    holds: list[str] = field(default_factory=list)
+
+    def fingerprint(self) -> str:
+        return self.source
+
+    def fetch(self, since: Checkpoint, full: bool) -> Scrape:
+        first = 0 if full else int(since.cursor or 0)
+        return Scrape(self._read(first), source=self.source)
+
+    def _read(self, first: int) -> Read:
+        for name in self.holds[first:]:
+            yield ScrapedReference(name, f"title of {name}", payload={"text": "1"})
+        return Checkpoint(cursor=str(len(self.holds)))
