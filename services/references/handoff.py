@@ -107,8 +107,7 @@ def enqueue_handoffs(service: ReferencesService, handoffs: Iterable[Handoff], *p
     if report.refused:  # given up after many deaths, or cancelled by a person
         works = {waiting[row.key].id: row for row in report.refused}
         ended = {number: given_up(row.id, row.status) for number, row in works.items()}
-        numbers = {number: row.id for number, row in works.items()}
-        service.store.handoffs.end(ended, numbers, waiting=True)
+        service.store.handoffs.end(ended, works, waiting=True)
 
 
 def _work_request(handoff: Handoff, pipelines: Sequence[str]) -> WorkRequest:
@@ -146,7 +145,7 @@ def _attempt(
     if not todo:
         return {}
     store = service.store.handoffs
-    store.begin({n: (works[n].id, works[n].attempts) for n in todo})
+    store.begin({n: works[n] for n in todo})
     superseded = store.superseded(todo)
     contents = {row.content: n for n, row in todo.items() if n not in superseded}
     outcomes = _queue(service, list(contents))
@@ -161,7 +160,7 @@ def _attempt(
         )
     # A holder that was given up writes nothing: another one has these by now.
     lease.check()
-    store.end(ended, {n: works[n].id for n in todo})
+    store.end(ended, works)
     return ended
 
 

@@ -41,12 +41,13 @@ from domain.references.handoffs import EXHAUSTED, QUEUED_FROM_SCRAPE, Content, E
 from domain.references.jobs import INGEST, ingest_key
 from domain.shared.clock import Clock
 from domain.shared.error import PerennialError
-from domain.shared.work import FAILED, QUEUED, RUNNING
+from domain.shared.work import FAILED, QUEUED, RUNNING, Work
 from resources.database.engine import has_branch, reading, writing
 from resources.database.schema import BigId, UtcDateTime, metadata, partial
 from resources.database.statements import chunks, insert_into, lock_name, rows_in
 from resources.ledger.outcome import cause_of
 from resources.ledger.rows import read_keys
+from resources.ledger.schema import is_running, work
 
 BRANCH = "handoffs"
 FETCHED = 50_000
@@ -181,32 +182,35 @@ class HandoffStore:
         with self._reading() as connection:
             return frozenset(row[0] for row in rows_in(connection, query, this.id, ids))
 
-    def begin(self, attempts: Mapping[int, tuple[int, int]]) -> None:
-        """Note that these are being handed over: by hand-off, the work and the number of its attempt."""
+    def begin(self, works: Mapping[int, Work]) -> None:
+        """Note that these are being handed over, each by the work that was leased for it."""
         change = (
             update(ingestion_handoffs)
-            .where(ingestion_handoffs.c.id == bindparam("this"))
+            .where(ingestion_handoffs.c.id == bindparam("this"), _still_leased())
             .values(
                 status=RUNNING,
-                work_id=bindparam("work"),
+                work_id=bindparam("of_work"),
                 attempts=bindparam("attempt"),
                 updated_at=self.clock(),
                 finished_at=None,
             )
         )
-        rows = [{"this": n, "work": work, "attempt": no} for n, (work, no) in sorted(attempts.items())]
+        rows = [{"this": n, "attempt": one.attempts} | _lease_of(one) for n, one in sorted(works.items())]
         if rows:
             with self._writing() as connection:
                 connection.execute(change, rows)
 
-    def end(self, ended: Mapping[int, Ended], works: Mapping[int, int], *, waiting: bool = False) -> None:
-        """Write how attempts ended, by the work they belonged to; not of what was queued again since.
+    def end(self, ended: Mapping[int, Ended], works: Mapping[int, Work], *, waiting: bool = False) -> None:
+        """Write how attempts ended, by the work they belonged to; not of what was queued again since, and
+        not of work that somebody else has leased since.
 
-        `waiting`: these were never begun.
+        `waiting`: these wait, and their work is refused.
         """
         now, table = self.clock(), ingestion_handoffs.c
         names = ("status", "reason_code", "error", "finished_at", "work_id")
-        mine = table.status == QUEUED if waiting else table.work_id == bindparam("of_work")
+        mine = and_(table.work_id == bindparam("of_work"), _still_leased())
+        if waiting:
+            mine = _unfinished()
         change = (
             update(ingestion_handoffs)
             .where(table.id == bindparam("this"), mine)
@@ -219,8 +223,8 @@ class HandoffStore:
                 "new_reason_code": one.reason_code,
                 "new_error": None if one.error is None else cause_of(one.error).error,
                 "new_finished_at": now if one.status != QUEUED else None,
-                "new_work_id": works[number],
-                **({} if waiting else {"of_work": works[number]}),
+                "new_work_id": works[number].id,
+                **({} if waiting else _lease_of(works[number])),
             }
             for number, one in sorted(ended.items())
         ]
@@ -323,6 +327,16 @@ def _there(connection: Connection) -> Connection:
     if not has_branch(connection, BRANCH):
         raise HandoffsUnavailable
     return connection
+
+
+def _lease_of(one: Work) -> dict[str, int]:
+    return {"of_work": one.id, "of_fence": one.fence}
+
+
+def _still_leased() -> ColumnElement[bool]:
+    """Whether work is leased as it was: a lease that is lost, or given to somebody else, has another fence."""
+    same = and_(work.c.id == bindparam("of_work"), work.c.fence == bindparam("of_fence"))
+    return select(work.c.id).where(same, is_running(work)).exists()
 
 
 def _is(status: str) -> ColumnElement[bool]:

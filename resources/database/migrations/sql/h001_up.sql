@@ -34,3 +34,4 @@ SELECT id, tenant AS source, substr(key, 11) AS reference_id, fingerprint AS pay
     reason_code, error, attempts, not_before, created_at, started_at, updated_at, finished_at
 FROM work
 WHERE kind = 'references.ingest';
+UPDATE source_state SET handed_version = '';

@@ -24,10 +24,19 @@ CREATE TRIGGER ingestion_handoffs_touched BEFORE UPDATE ON ingestion_handoffs
 FOR EACH ROW EXECUTE FUNCTION ingestion_handoffs_touched()
 """
 
+# Work is named by the ids of hand-offs, and stays when they are taken away: no id is given twice.
+LAST = "SELECT max(CAST(substr(key, 10) AS BIGINT)) FROM work WHERE kind = 'references.handoff'"
+GO_ON = {
+    "sqlite": "INSERT INTO sqlite_sequence (name, seq) VALUES ('ingestion_handoffs', {last})",
+    "postgresql": "SELECT setval(pg_get_serial_sequence('ingestion_handoffs', 'id'), {last})",
+}
+
 
 def upgrade() -> None:
     connection = op.get_bind()
     run_script(connection, "h001_up")
+    if last := connection.exec_driver_sql(LAST).scalar():
+        connection.exec_driver_sql(GO_ON[connection.dialect.name].format(last=int(last)))
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("ALTER INDEX ingestion_handoffs_pkey RENAME TO pk_ingestion_handoffs")
         connection.exec_driver_sql(TOUCHED)

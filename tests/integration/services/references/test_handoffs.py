@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from domain.references.handoffs import Handoff
-from domain.references.jobs import HANDOFF, INGEST, handoff_key, kinds
+from domain.references.handoffs import Handoff, refused
+from domain.references.jobs import HANDOFF, INGEST, handoff_id, handoff_key, kinds
 from domain.shared.error import InvalidInput, PermanentRunnerError, TransientResourceError
 from resources.ledger.lease import Lease
 from services.references.handoff import drain_handoffs
@@ -270,3 +270,31 @@ def test_sync__its_work_was_cancelled__fails_until_a_person_retries(
     service.ledger.retry(row.work_id or 0)
     drain_handoffs(service, "run-1", 10)
     assert ends(service)["a"] == [("completed", "ingestion_job_queued", 1)]
+
+
+def test_hand_over__lease_was_given_to_another__a_late_answer_changes_nothing(
+    service: ReferencesService,
+    scraper: FakeScraper,
+    target: FakeTarget,
+    clock: SettableClock,
+    machine: SettableClock,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    store = service.store.handoffs
+    scraper.put(a="1")
+    with monkeypatch.context() as context:
+        context.setattr("services.references.sync.hand_over_now", lambda *_: {})
+        sync(service, "atlas", by="test")
+    late = service.ledger.lease_due(HANDOFF, "worker:late", 1, heartbeat=False)
+    late.__enter__()
+    [(key, work)] = late.work.items()
+    number = handoff_id(key)
+    store.begin({number: work})
+    machine.advance(hours=1)
+    service.ledger.sweep(finished_runs=())
+    clock.advance(hours=1)
+    drain_handoffs(service, "run-2", 10)
+    assert ends(service)["a"][0][:2] == ("completed", "ingestion_job_queued")
+    store.end({number: refused(DOWN, 1, 3)}, {number: work})
+    store.begin({number: work})
+    assert ends(service)["a"][0][:2] == ("completed", "ingestion_job_queued")

@@ -7,20 +7,23 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect, text
 
-from domain.shared.error import InvalidInput
+from domain.references.tables import DOCUMENTS
+from domain.shared.error import InvalidInput, PermanentRunnerError
 from resources.database.engine import writing
 from resources.database.migrate import branches, bring_branch_back, migrate, take_branch_away
 from services.partitions import Attempt
 from services.reconcile import reconcile
+from services.references.explain import explain
 from services.references.handoff import drain_handoffs
 from services.references.handoff_store import HandoffsUnavailable
+from services.references.ingest import drain_jobs
 from services.references.reconcile import ReferencesReconciler
 from services.references.scrape import scrape_sources
 from services.references.service import ReferencesService
 from services.references.sync import sync
 from tests.command import said
 from tests.integration.conftest import SettableClock
-from tests.integration.services.references.fake_source import FakeScraper
+from tests.integration.services.references.fake_source import FakeScraper, FakeTarget
 
 OURS = {"ingestion_handoffs", "handoff_scrape"}
 
@@ -77,6 +80,39 @@ def test_branch__taken_away_with_work_waiting__the_work_ends_after_it_is_back(
     drain_handoffs(service, "run-2", 10)
     [row] = service.ledger.find("references.handoff")
     assert (row.status, row.reason_code) == ("skipped", "handoff_gone")
+
+
+def test_branch__back_without_a_change_in_between__every_hand_off_is_made_again(
+    service: ReferencesService, scraper: FakeScraper
+):
+    scraper.put(a="1", b="1")
+    sync(service, "atlas", by="test")
+    drain_jobs(service, "run-1", 10, lambda _: None)
+    reconcile(ReferencesReconciler(service))
+    take_branch_away(service.ledger.engine, "handoffs")
+    bring_branch_back(service.ledger.engine, "handoffs")
+    reconcile(ReferencesReconciler(service))
+    drain_handoffs(service, "run-2", 10)
+    total, rows = service.store.handoffs.page("atlas", "completed", None, 10, 0)
+    assert (total, {row.reason_code for row in rows}) == (2, {"content_already_ready"})
+    service.lake.replace(DOCUMENTS.name, "atlas", DOCUMENTS.schema.empty_table(), allow_empty=True)
+    reconcile(ReferencesReconciler(service))
+    drain_jobs(service, "run-3", 10, lambda _: None)
+    assert service.lake.version(DOCUMENTS.name, "atlas").rows == 2
+
+
+def test_branch__back__gives_no_id_of_a_hand_off_again(service: ReferencesService, scraper: FakeScraper):
+    service.target = FakeTarget(fails={"atlas:a": [PermanentRunnerError("refuses a")]})
+    scraper.put(a="1", b="1")
+    sync(service, "atlas", by="test")
+    take_branch_away(service.ledger.engine, "handoffs")
+    bring_branch_back(service.ledger.engine, "handoffs")
+    scraper.holds = {}
+    scraper.put(c="2")
+    assert sync(service, "atlas", by="test").handoff_failed_count == 0
+    story = explain(service, "atlas:c")
+    assert [step.error for step in story.steps if step.what == "hand-off" and step.error] == []
+    assert min(one.id for one in service.store.handoffs.of_reference("atlas:c")) > 2
 
 
 def test_migrate__branch_was_taken_away__leaves_it_away(service: ReferencesService):
