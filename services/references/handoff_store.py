@@ -334,7 +334,7 @@ def _lease_of(one: Work) -> dict[str, int]:
 
 
 def _still_leased() -> ColumnElement[bool]:
-    """Whether work is leased as it was: a lease that is lost, or given to somebody else, has another fence."""
+    """Whether work is leased as it was: a lease that others got since has another fence."""
     same = and_(work.c.id == bindparam("of_work"), work.c.fence == bindparam("of_fence"))
     return select(work.c.id).where(same, is_running(work)).exists()
 

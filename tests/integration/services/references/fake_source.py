@@ -75,6 +75,7 @@ class Incremental:
 
     source: str = "atlas"
     holds: list[str] = field(default_factory=list)
+    meanwhile: Callable[[], None] = lambda: None
 
     def fingerprint(self) -> str:
         return self.source
@@ -84,6 +85,7 @@ class Incremental:
         return Scrape(self._read(first), source=self.source)
 
     def _read(self, first: int) -> Read:
+        self.meanwhile()
         for name in self.holds[first:]:
             yield ScrapedReference(name, f"title of {name}", payload={"text": "1"})
         return Checkpoint(cursor=str(len(self.holds)))

@@ -45,32 +45,20 @@ def test_sync__hand_edited_partition__reads_it_whole(service: ReferencesService,
 
 
 def test_sync__partition_edited_after_the_sync_began__does_not_vouch_for_it(
-    service: ReferencesService, scraper: FakeScraper
+    service: ReferencesService, five: Incremental
 ):
-    scraper.put(a="1", b="1")
-    sync(service, "atlas", by="test")
-    scraper.put(c="1")
+    five.holds.append("new")
 
     def edit() -> None:
-        rows = service.lake.query("SELECT * FROM refs.references WHERE reference_id = 'atlas:a'")
+        rows = service.lake.query("SELECT * FROM refs.references WHERE reference_id < 'atlas:r2'")
         service.lake.replace(REFERENCES.name, "atlas", rows.cast(REFERENCES.schema))
 
-    scraper.etag, scraper.meanwhile = "e", edit
-    since = service.store.state_of("atlas").checkpoint
-    assert since.etag == ""
-    whole = Incremental(holds=["a", "b"])
-    service.scrapers = {"atlas": whole}
-    sync(service, "atlas", by="test", full=True)
-    whole.holds.append("c")
-    read = whole._read
-
-    def edited(first: int):  # type: ignore[no-untyped-def]
-        edit()
-        return read(first)
-
-    whole._read = edited  # type: ignore[method-assign]
+    five.meanwhile = edit
     sync(service, "atlas", by="test")
     assert codes(service)[0] == "changed"
+    five.meanwhile = lambda: None
+    sync(service, "atlas", by="test")
+    assert (len(stored(service)), codes(service)[0]) == (6, "")
 
 
 def test_sync__another_commits_before_the_record__records_what_is_there(
