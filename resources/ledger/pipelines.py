@@ -9,11 +9,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, Engine, case, func, select
+from sqlalchemy import Connection, Engine, bindparam, func, select, text
 
+from domain.shared.compute import packaged
 from domain.shared.pipeline import ALPHABET
 from domain.shared.work import CANCELLED, COMPLETED, FAILED, SUPERSEDED, Work
 from resources.database.engine import reading, writing
+from resources.database.schema import UtcDateTime
 from resources.database.statements import chunks, insert_into, rows_in
 from resources.ledger.rows import as_work, select_work
 from resources.ledger.schema import pipeline_member, work
@@ -121,35 +123,13 @@ class Pipelines:
 
     def status_counts(self, pipeline_ids: Collection[str]) -> dict[str, list[StatusCount]]:
         """By pipeline, how many of its work items have each kind and status. Unknown pipelines have none."""
-        rank = func.row_number().over(
-            partition_by=(pipeline_member.c.pipeline_id, work.c.kind, work.c.key),
-            order_by=(
-                case((work.c.status == SUPERSEDED, 1), else_=0),
-                work.c.created_at.desc(),
-                work.c.id.desc(),
-            ),
-        )
-        columns = (
-            work.c[name] for name in ("kind", "status", "started_at", "finished_at", "updated_at", "fence")
-        )
-        ranked = select(pipeline_member.c.pipeline_id, *columns, rank.label("rank")).join(
-            work, work.c.id == pipeline_member.c.work_id
-        )
+        moments = {name: UtcDateTime() for name in ("started_at", "finished_at", "updated_at")}
+        query = text(packaged(__file__, "pipeline_counts")).columns(**moments)
+        query = query.bindparams(bindparam("pipelines", expanding=True))
         found: dict[str, list[StatusCount]] = {name: [] for name in pipeline_ids}
         with reading(self.engine) as connection:
             for chunk in chunks(sorted(found)):
-                of = ranked.where(pipeline_member.c.pipeline_id.in_(chunk)).subquery().c
-                counts = (of["rank"] == 1) & (of.status != SUPERSEDED)
-                query = (
-                    select(
-                        of.pipeline_id, of.kind, of.status, func.count(), func.sum(case((counts, 1), else_=0))
-                    )
-                    .add_columns(func.min(of.started_at), func.max(case((counts, of.finished_at))))
-                    .add_columns(func.max(of.updated_at), func.sum(of.fence))
-                    .group_by(of.pipeline_id, of.kind, of.status)
-                    .order_by(of.pipeline_id, of.kind, of.status)
-                )
-                for name, *values in connection.execute(query):
+                for name, *values in connection.execute(query, {"pipelines": chunk}):
                     found[name].append(StatusCount(*values))
         return found
 

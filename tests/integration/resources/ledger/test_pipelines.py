@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 
 import pytest
 
+from domain.shared.pipeline import newest_of_keys
 from domain.shared.work import WorkRequest
 from resources.ledger.pipelines import new_pipeline_id
 from tests.integration.resources.ledger.steps import FILL, FINITE, lease, statements
@@ -135,6 +137,27 @@ def test_status_counts__key_was_tried_again__only_its_newest_row_counts(ledger, 
     ledger.retry(held.work["a"].id)
     assert counts(ledger, "p")[FILL, "failed"] == (1, 0)
     assert counts(ledger, "p")[FILL, "queued"] == (2, 2)
+
+
+def test_status_counts__pipelines_share_keys__each_counts_the_newest_of_its_own(ledger, clock):
+    for pipelines in (("p", "q"), ("p",), ("q",), ("p", "q")):
+        ledger.enqueue([request(key, f"f{clock()}", *pipelines) for key in ("a", "b")])
+        with lease(ledger, "a", "b") as held:
+            held.fail("a", "hopeless")
+            held.complete("b")
+        clock.advance(seconds=1)
+    (row,) = ledger.enqueue([request("a", "last", "p")]).created
+    ledger.supersede([row])
+    members = ledger.pipelines.members(["p", "q"])
+    for name in ("p", "q"):
+        counting = Counter(row.status for row in newest_of_keys(members[name]))
+        found = {status: one for (_, status), one in counts(ledger, name).items()}
+        assert found == {
+            status: (number, counting[status])
+            for status, number in Counter(row.status for row in members[name]).items()
+        }
+    assert counts(ledger, "p")[FILL, "superseded"] == (1, 0)
+    assert counts(ledger, "q")[FILL, "failed"] == (3, 1)
 
 
 def test_status_counts__times__span_what_counts(ledger, clock):
