@@ -96,7 +96,7 @@ def _snapshot(answer: BaseModel, *, ended: bool, stamp: Any) -> Snapshot:
 
 
 def open_hub(settings: Settings) -> Hub:
-    return Hub(LedgerReader(settings), settings.api_streams)
+    return Hub(lambda: LedgerReader(settings), settings.api_streams)
 
 
 def routes(hub: Hub) -> APIRouter:

@@ -1,5 +1,6 @@
-"""One reader for all who watch: it reads what is watched twice a second and gives each client the newest.
+"""What is watched is read twice a second, once for all who watch it; each client is given the newest.
 
+All of it is read together, but what takes long: that is read alone, beside the rest and less often.
 A client holds no queue. When it is ready for more it gets the state of that moment, so a slow one misses what
 lay between and holds nobody; its place ends with its connection. Nothing is read while nobody watches.
 """
@@ -7,12 +8,13 @@ lay between and holds nobody; its place ends with its connection. Nothing is rea
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, Protocol
 
 import anyio.to_thread
@@ -22,6 +24,12 @@ from domain.shared.error import PerennialError, TransientResourceError
 POLL_SECONDS = 0.5
 PATIENCE_SECONDS = 5.0
 """After a read that failed."""
+SLOW_SECONDS = 0.05
+"""What takes longer is read alone."""
+SPACING = 10
+"""What is read alone is read again after so many times as long as it took."""
+AT_ONCE = 4
+"""Topics that are read alone."""
 
 Topic = tuple[Literal["pipeline", "job"], str]
 """What is watched, and its id."""
@@ -39,7 +47,7 @@ class Snapshot:
 
 
 class Reader(Protocol):
-    """Reads topics, in one thread at a time."""
+    """Reads topics, in one thread at a time. There are several readers."""
 
     def read(self, held: Mapping[Topic, Snapshot | None]) -> Mapping[Topic, Snapshot | None]:
         """Return what is new of these topics, given what is held of them; None of what nobody knows."""
@@ -58,6 +66,10 @@ class Watch:
     """Whether the topic was read; nobody knows it if there is no snapshot then."""
     over: bool = False
     """Whether the server stops."""
+    alone: bool = True
+    """Whether it is read alone: at first nobody knows how long that takes."""
+    due: float = 0.0
+    """When it is to be read next; infinity while it is being read."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def publish(self, snapshot: Snapshot | None) -> None:
@@ -71,7 +83,14 @@ class Watch:
 
     async def first(self) -> Snapshot | None:
         """Wait until the topic was read; return its state, None if nobody knows it."""
-        while not (self.read or self.over):
+        while not self.read:
+            if self.over:
+                raise TransientResourceError(
+                    "the API stops, or cannot read what is watched",
+                    reason_code="streams_stop",
+                    remedy="connect again",
+                    retry_after=timedelta(seconds=1),
+                )
             await self.changed.wait()
         return self.snapshot
 
@@ -97,20 +116,26 @@ class Watch:
 class Hub:
     """Everything that is watched in this process."""
 
-    reader: Reader
+    open_reader: Callable[[], Reader]
     most: int
     """Clients at once."""
     clock: Callable[[], float] = time.monotonic
     listening: int = 0
     reads: int = 0
     _watches: dict[Topic, Watch] = field(default_factory=dict)
+    _idle: list[Reader] = field(default_factory=list)
     _task: asyncio.Task[None] | None = None
     _hurry: asyncio.Event = field(default_factory=asyncio.Event)
 
     @cached_property
     def _thread(self) -> anyio.CapacityLimiter:
-        """Of the reader alone: the threads of requests may all be busy."""
+        """Of what is read together: the threads of requests may all be busy."""
         return anyio.CapacityLimiter(1)
+
+    @cached_property
+    def _threads(self) -> anyio.CapacityLimiter:
+        """Of what is read alone."""
+        return anyio.CapacityLimiter(AT_ONCE)
 
     @asynccontextmanager
     async def watching(self, topic: Topic) -> AsyncIterator[Watch]:
@@ -146,33 +171,67 @@ class Hub:
         self._hurry.set()
 
     async def _read_while_watched(self) -> None:
-        due = 0.0
+        reading: set[asyncio.Task[None]] = set()
+
+        def ended(task: asyncio.Task[None]) -> None:
+            reading.discard(task)
+            self._hurry.set()
+
         try:
-            while self._watches:
-                self._hurry.clear()
-                if self.clock() >= due:
-                    wait = await self._read(set(self._watches))
-                    due = self.clock() + wait
-                elif fresh := {topic for topic, watch in self._watches.items() if not watch.read}:
-                    await self._read(fresh)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._hurry.wait(), max(due - self.clock(), 0.0))
+            async with asyncio.TaskGroup() as reads:
+                while self._watches or reading:
+                    self._hurry.clear()
+                    for due in self._due():
+                        task = reads.create_task(self._read(due))
+                        reading.add(task)
+                        task.add_done_callback(ended)
+                    next_due = min((watch.due for watch in self._watches.values()), default=math.inf)
+                    wait = None if next_due == math.inf else max(next_due - self.clock(), 0.0)
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._hurry.wait(), wait)
         finally:
             self._task = None
             self.stop()  # after a bug too: a client that connects again is better off than one that waits
-            await anyio.to_thread.run_sync(self.reader.close, limiter=self._thread)
+            for reader in self._idle:
+                await anyio.to_thread.run_sync(reader.close, limiter=self._thread)
+            self._idle.clear()
 
-    async def _read(self, topics: Collection[Topic]) -> float:
-        """Read and publish; return the seconds until the next read."""
+    def _due(self) -> Iterator[dict[Topic, Watch]]:
+        """What is to be read now: everything quick together, and each of the others alone."""
+        now = self.clock()
+        due = {topic: watch for topic, watch in self._watches.items() if watch.due <= now}
+        for watch in due.values():
+            watch.due = math.inf
+        if together := {topic: watch for topic, watch in due.items() if not watch.alone}:
+            yield together
+        yield from ({topic: watch} for topic, watch in due.items() if watch.alone)
+
+    async def _read(self, watches: Mapping[Topic, Watch]) -> None:
+        """Read these together, publish them, and say when they are read next."""
         self.reads += 1
-        held = {topic: self._watches[topic].snapshot for topic in topics}
-        found: Mapping[Topic, Snapshot | None]
-        wait = POLL_SECONDS
+        held = {topic: watch.snapshot for topic, watch in watches.items()}
+        alone = any(watch.alone for watch in watches.values())
+        read = partial(self._timed, held)
+        found, took = await anyio.to_thread.run_sync(read, limiter=self._threads if alone else self._thread)
+        failed = any(snapshot and snapshot.event == "problem" for snapshot in found.values())
+        slow, now = took > SLOW_SECONDS and not failed, self.clock()
+        space = PATIENCE_SECONDS if failed else POLL_SECONDS
+        together = (now // space + 1) * space  # the same moment for all, so that they are read together
+        for topic, watch in watches.items():
+            # Whose fault it is that many together took long is seen when each is read alone.
+            watch.alone = slow
+            watch.due = max(together, now + SPACING * took) if slow and alone else together
+            if topic in found:
+                watch.publish(found[topic])
+
+    def _timed(self, held: Mapping[Topic, Snapshot | None]) -> tuple[Mapping[Topic, Snapshot | None], float]:
+        """Read with a reader that nobody else uses now; return the seconds that it took, too."""
+        reader = self._idle.pop() if self._idle else self.open_reader()
+        begun = self.clock()
         try:
-            found = await anyio.to_thread.run_sync(self.reader.read, held, limiter=self._thread)
+            found = reader.read(held)
         except PerennialError as error:
-            found, wait = dict.fromkeys(topics, self.reader.problem(error)), PATIENCE_SECONDS
-        for topic, snapshot in found.items():
-            if topic in self._watches:
-                self._watches[topic].publish(snapshot)
-        return wait
+            found = dict.fromkeys(held, reader.problem(error))
+        finally:
+            self._idle.append(reader)
+        return found, self.clock() - begun
