@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from domain.shared.names import LONGEST
+from resources.scraping.checks import content_bytes, parse_id
 from resources.scraping.options import Fields
 from resources.scraping.reference import ScrapedReference
 
@@ -21,6 +21,10 @@ def parse_reference(item: Any, fields: Fields) -> ScrapedReference:
     if not isinstance(item, Mapping):
         raise ValueError("a reference is no object")
     reference_id = parse_id(lookup(item, fields.id), fields.id)
+    try:
+        content_bytes(item)
+    except ValueError as error:
+        raise ValueError(f"the reference {reference_id} {error}") from None
     title, link = lookup(item, fields.title), lookup(item, fields.link)
     return ScrapedReference(
         id=reference_id,
@@ -29,18 +33,6 @@ def parse_reference(item: Any, fields: Fields) -> ScrapedReference:
         published_at=parse_time(lookup(item, fields.published)),
         payload=item,
     )
-
-
-def parse_id(value: Any, name: str) -> str:
-    """Return an id as text. An id of an address or a DOI may be long, and hold any mark that can be seen."""
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ValueError(f"a reference has no id in {name}")
-    text = str(value).strip()
-    if not text or len(text) > 5 * LONGEST or not text.isprintable() or "\ufffd" in text:
-        raise ValueError(
-            f"{name} of a reference is {text[:40]!r}: 1 to {5 * LONGEST:,} characters that can be seen"
-        )
-    return text
 
 
 def lookup(item: Any, path: str) -> Any:

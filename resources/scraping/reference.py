@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
-import orjson
-
-from resources.scraping.errors import DoubledIds
+from resources.scraping.checks import content_bytes, parse_id
+from resources.scraping.errors import BadScrape, DoubledIds
 
 
 @dataclass(frozen=True)
@@ -45,11 +44,15 @@ Read = Generator[ScrapedReference, None, Checkpoint]
 """A reading of a source: yields its references and returns the checkpoint."""
 
 
+_KINDS = {"title": str | None, "url": str | None, "published_at": datetime | None}
+
+
 class Scrape:
     """One reading of a source, to be iterated once. `unchanged` sources have no references to read.
 
     The iterator ends only after the whole source was read: half a source is an error, never a short one.
-    A reference that comes twice with the same content is given once and noted.
+    A reference that comes twice with the same content is given once and noted; one without a usable id is
+    left out and noted. One that cannot be kept is an error that names it.
     """
 
     def __init__(
@@ -73,13 +76,30 @@ class Scrape:
         if self._read is None:
             return
         repeated: list[str] = []
+        left_out: list[str] = []
         with closing(self._read) as read:
-            checkpoint = yield from self._without_repeats(read, repeated)
+            checkpoint = yield from self._without_repeats(self._usable(read, left_out), repeated)
         if repeated:
             self.notes.append(
                 f"references that came more than once: {len(repeated):,} (first: {repeated[0]})"
             )
+        if left_out:
+            self.notes.append(f"left out, for want of a usable id: {len(left_out):,} (first: {left_out[0]})")
         self._checkpoint = checkpoint
+
+    def _usable(self, read: Read, left_out: list[str]) -> Read:
+        while True:
+            try:
+                reference = next(read)
+            except StopIteration as end:
+                checkpoint: Checkpoint = end.value
+                return checkpoint
+            try:
+                name = parse_id(reference.id, "id")
+            except ValueError as error:
+                left_out.append(str(error))
+            else:
+                yield reference if name == reference.id else replace(reference, id=name)
 
     def _without_repeats(self, read: Read, repeated: list[str]) -> Read:
         # Hashes, not references: a million of them take some 150 MB.
@@ -90,7 +110,7 @@ class Scrape:
             except StopIteration as end:
                 checkpoint: Checkpoint = end.value
                 return checkpoint
-            key, content = hash(reference.id), _content(reference)
+            key, content = hash(reference.id), self._content(reference)
             if key not in seen:
                 seen[key] = content
                 yield reference
@@ -101,16 +121,23 @@ class Scrape:
                     f"{self._source or 'the source'} has two references of one id: {reference.id}"
                 )
 
+    def _content(self, reference: ScrapedReference) -> int:
+        shown = {"title": reference.title, "url": reference.url, "published_at": reference.published_at}
+        try:
+            for name, value in shown.items():
+                if not isinstance(value, _KINDS[name]):
+                    raise ValueError(f"has a {name} that is a {type(value).__name__}")
+            return hash((*shown.values(), content_bytes(reference.payload)))
+        except ValueError as error:
+            raise BadScrape(
+                f"the reference {reference.id} of {self._source or 'the source'} {error}"
+            ) from None
+
     def checkpoint(self) -> Checkpoint:
         """Return where the next scrape goes on, once the iterator has ended."""
         if self._checkpoint is None:
             raise RuntimeError("a source that was not read to its end has no checkpoint")
         return replace(self._checkpoint, cursor=f"{self.mark} {self._checkpoint.cursor}".strip())
-
-
-def _content(reference: ScrapedReference) -> int:
-    shown = (reference.title, reference.url, reference.published_at)
-    return hash((shown, orjson.dumps(reference.payload, default=str, option=orjson.OPT_SORT_KEYS)))
 
 
 class Scraper(Protocol):

@@ -10,15 +10,17 @@ from calendar import timegm
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from io import BytesIO
+from time import struct_time
 from typing import Any
 
 from domain.shared.error import InfrastructureError
 from resources.http.client import HttpClient
 from resources.scraping.address import client_of, conditions, split_address, validators
+from resources.scraping.checks import parse_id
 from resources.scraping.errors import BadScrape, scrape_errors
-from resources.scraping.fields import parse_id
+from resources.scraping.fields import parse_time
 from resources.scraping.options import MOST_OF_A_FEED, FeedOptions
 from resources.scraping.reference import Checkpoint, Read, Scrape, ScrapedReference
 from resources.scraping.source import Source
@@ -60,12 +62,15 @@ class FeedReader:
             return http.bad_body(path, "the feed declares entities, which may grow without end")
         import feedparser
 
-        feed = feedparser.parse(
-            BytesIO(body),  # of bytes that are the name of a file or an address it would open that
-            response_headers={"content-type": headers.get("Content-Type", "")},
-            sanitize_html=False,
-            resolve_relative_uris=False,
-        )
+        try:
+            feed = feedparser.parse(
+                BytesIO(body),  # of bytes that are the name of a file or an address it would open that
+                response_headers={"content-type": headers.get("Content-Type", "")},
+                sanitize_html=False,
+                resolve_relative_uris=False,
+            )
+        except Exception as error:  # noqa: BLE001 - its lenient reader has no errors of its own
+            return http.bad_body(path, f"the feed cannot be read: {type(error).__name__}")
         fault = feed.get("bozo_exception")
         if feed.bozo and type(fault).__name__ not in _HARMLESS:
             return http.bad_body(path, f"the feed is not well-formed: {fault}")
@@ -91,9 +96,16 @@ class FeedReader:
             id=reference_id,
             title=entry.get("title", ""),
             url=link,
-            published_at=datetime.fromtimestamp(timegm(moment), UTC) if moment else None,
+            published_at=_time(moment) if moment else None,
             payload=_payload(reference_id, entry),
         )
+
+
+def _time(moment: struct_time) -> datetime | None:
+    try:
+        return parse_time(timegm(moment))
+    except ValueError:  # of the year -1, which feedparser makes of 0000-00-00
+        return None
 
 
 def _payload(reference_id: str, entry: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from domain.references.content import canonical, canonical_json, payload_hash
 from domain.references.handoffs import Content, HandoffCounts, count
 from domain.references.tables import REFERENCES
 from domain.shared.compute import packaged
-from domain.shared.printable import printable
 from domain.shared.table import ABSENT, Version
 from resources.ledger.model import WORKER
 from resources.ledger.outcome import cause_of
@@ -29,8 +28,6 @@ from services.references.recording import record_version, state_in
 from services.references.service import ReferencesService
 
 Guard = Callable[[], None]
-LONGEST_ID = 2_000
-"""Bytes."""
 
 
 @dataclass
@@ -163,16 +160,7 @@ class _Sync:
     def _rows(self, batch: Sequence[ScrapedReference]) -> pa.Table:
         """The references in canonical form, each once; of several of one id the last."""
         source, now = self.outcome.source, self.service.clock()
-        if unusable := [one.id for one in batch if not _is_usable(one.id)]:
-            first = printable(unusable[0])[:80]
-            self.outcome.notes.append(
-                f"left out, for want of a usable id: {len(unusable):,} (first: {first!r})"
-            )
-        rows = {
-            one.id: _row(one, source) | {"scrape_run_id": self._id, "seen_at": now}
-            for one in batch
-            if _is_usable(one.id)
-        }
+        rows = {one.id: _row(one, source) | {"scrape_run_id": self._id, "seen_at": now} for one in batch}
         return pa.Table.from_pylist(list(rows.values()), schema=REFERENCES.schema)
 
     def _beside_stored(self, rows: pa.Table) -> tuple[pa.Table, pa.ChunkedArray]:
@@ -231,11 +219,6 @@ class _Sync:
         # What others have in hand, or could not be queued, is counted as it is now.
         now = self.service.store.handoffs.of_ids([row.id for row in rows if row.id not in ended])
         return count((ended[row.id], True) if row.id in ended else (now[row.id], False) for row in rows)
-
-
-def _is_usable(name: str) -> bool:
-    """Whether an id can be a key of a database: Postgres indexes no more than 2,704 bytes, and no NUL."""
-    return name.isprintable() and 0 < len(name.encode("utf-8", "replace")) <= LONGEST_ID
 
 
 def _row(one: ScrapedReference, source: str) -> dict[str, Any]:

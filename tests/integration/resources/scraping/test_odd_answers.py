@@ -197,3 +197,25 @@ def test_fetch__token_header__has_the_token_and_nothing_else_has(server: WireSer
     [call] = server.calls
     assert call.headers["X-Api-Key"] == SECRET
     assert call.headers["Authorization"] is None
+
+
+@pytest.mark.parametrize("mark", ["&#xD800;", "&#x110000;"])
+def test_fetch__feed_with_marks_that_are_no_text__is_a_bad_answer(server: WireServer, mark: str):
+    item = f"<item><guid>1</guid><title>a{mark}b</title></item>"
+    server.answer = lambda _: Reply(f"<rss version='2.0'><channel>{item}</channel></rss>".encode())
+    assert failure(server, "rss").reason_code == "scrape_bad_answer"
+
+
+def test_fetch__feed_with_a_day_that_never_was__is_read_without_it(server: WireServer):
+    dates = ["0000-00-00T00:00:00Z", "0000-01-01", "99999-01-01T00:00:00Z", "31 Feb 2026"]
+    items = "".join(f"<item><guid>{d}</guid><pubDate>{d}</pubDate></item>" for d in dates)
+    server.answer = lambda _: Reply(f"<rss version='2.0'><channel>{items}</channel></rss>".encode())
+    assert len(read(server, "rss")) == len(dates)
+
+
+def test_fetch__item_nested_too_deeply__is_a_bad_answer_that_names_it(server: WireServer):
+    body = f'{{"items": [{{"id": "deep-1", "in": {"[" * 300}{"]" * 300}}}]}}'
+    server.answer = lambda _: Reply(body.encode())
+    error = failure(server)
+    assert error.reason_code == "scrape_bad_answer"
+    assert "deep-1" in error.message

@@ -177,6 +177,11 @@ def test_fetch__file_that_is_written_while_another_was_renamed__is_read_later(tm
         ("a.json", b"[{]", "a.json: "),
         ("a.json", b'{"items": []}', "a.json: the file is no list"),
         ("a.json", b'[{"id": 1}, {"title": "x"}]', "a.json: item 2: a reference has no id in id"),
+        (
+            "a.json",
+            b'[{"id": 1, "a": %b}]' % (b"[" * 300 + b"]" * 300),
+            "a.json: item 1: the reference 1 cannot be kept",
+        ),
         ("a.jsonl", b'{"id": 1}\n{"id": \n', "a.jsonl: line 2 is no JSON"),
         ("a.csv", b"id,title\n1,One\n2\n", "a.csv: line 3 has another number of columns"),
         ("a.csv", b"id,title\n1,\xff\xfe\n", "a.csv: it is not in UTF-8"),
