@@ -93,7 +93,12 @@ class Settings(StorageSettings):
 
     def group(self, kind: type[Group]) -> Group:
         """The settings of a domain."""
-        return kind.read(self._given or self.text())
+        given = self._given or self.text()
+        return kind.read({**kind.in_real_home, **given} if kind.in_real_home and self._is_real() else given)
+
+    def _is_real(self) -> bool:
+        given = self._given or self.text()
+        return any(find_domain(name).settings().read(given).is_real for name in self.domains)
 
     def groups(self) -> Iterator[StorageSettings]:
         """The platform's own settings, then those of each domain that is on."""

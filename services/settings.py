@@ -74,6 +74,8 @@ class StorageSettings(BaseModel):
 
     renamed: ClassVar[Mapping[str, str]] = {}
     """Variables by the names that they had before."""
+    in_real_home: ClassVar[Mapping[str, str]] = {}
+    """Variables that have another default where the source of a domain is real: nothing made up beside it."""
 
     home: AbsolutePath = setting(
         shown="`.perennial` in the checkout, else in the working folder", example="/var/lib/perennial"
@@ -147,6 +149,11 @@ class StorageSettings(BaseModel):
     def locations(self) -> tuple[str, ...]:
         """Where files are kept that tell of earlier work."""
         return (self.warehouse,)
+
+    @property
+    def is_real(self) -> bool:
+        """Whether its source gives real data, and no sandbox stands in for it."""
+        return False
 
     def business_clock(self) -> Clock:
         return machine_clock if self.now is None else stopped_at(self.now)

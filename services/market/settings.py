@@ -98,6 +98,10 @@ class MarketSettings(StorageSettings):
         return self.tushare_token.get_secret_value() or SANDBOX_TOKEN
 
     @property
+    def is_real(self) -> bool:
+        return self.source != "sandbox"
+
+    @property
     def answers(self) -> str:
         """Where answers of the source are kept until a reference is whole."""
         remote = self.warehouse.startswith("s3://")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from services.references.sources import NONE, SANDBOX, checked_place, checked_tokens
+from services.references.sources import NONE, SANDBOX, VARIABLE, checked_place, checked_tokens
 from services.setting_types import Duration
 from services.settings import StorageSettings, setting
 
@@ -17,9 +18,11 @@ def _place(data: dict[str, Any]) -> str:
 
 
 class ReferencesSettings(StorageSettings):
+    in_real_home: ClassVar[Mapping[str, str]] = {VARIABLE: NONE}
+
     references_sources: Annotated[str, AfterValidator(checked_place)] = setting(
         derived=_place,
-        shown="`sandbox`: three sources to try; in production `none`",
+        shown="`sandbox`: three sources to try; in production, and where market data is real, `none`",
         example="none",
     )
     """The path of the [sources file](references.md#the-sources-file): which sources are scraped, and how."""

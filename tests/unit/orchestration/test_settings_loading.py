@@ -12,9 +12,11 @@ from domain.shared.clock import machine_clock, stopped_at
 from domain.shared.error import InvalidInput
 from orchestration.domains.carbon import carbon_settings
 from orchestration.domains.market import market_settings
+from orchestration.domains.references import references_settings
 from orchestration.environments import child_environment, load_settings
 from orchestration.settings import PROJECT_ROOT, Settings, default_home
 from services.market.settings import MarketSettings
+from services.references.settings import ReferencesSettings
 
 POSTGRES = "postgresql://perennial:s3cret@db:5432/perennial"
 TODAY = stopped_at(datetime(2026, 11, 18, 4, tzinfo=UTC))
@@ -250,3 +252,24 @@ def test_load_settings__one_token_for_reading_and_operating__is_refused(tmp_path
     with pytest.raises(InvalidInput, match="PERENNIAL_API_READ_TOKEN") as caught:
         load_settings(tokens, home=tmp_path)
     assert "0123456789abcdef" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        ({}, "sandbox"),
+        ({"TUSHARE_TOKEN": "t0ken"}, "none"),
+        ({"TUSHARE_TOKEN": "t0ken", "PERENNIAL_SOURCE": "sandbox"}, "sandbox"),
+        ({"TUSHARE_TOKEN": "t0ken", "PERENNIAL_DOMAINS": "references"}, "sandbox"),
+        ({"TUSHARE_TOKEN": "t0ken", "PERENNIAL_REFERENCES_SOURCES": "sandbox"}, "sandbox"),
+    ],
+)
+def test_references_sources__beside_real_market_data__are_none_unless_named(
+    given: dict[str, str], place: str
+):
+    settings = load_settings(given, clock=TODAY)
+    found = references_settings(settings)
+    assert found.references_sources == place
+    assert ReferencesSettings.read(found.text()) == found  # a run opens the same
+    child = load_settings(settings.environment(), clock=TODAY)
+    assert references_settings(child).references_sources == place
