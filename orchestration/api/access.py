@@ -45,8 +45,9 @@ def admit(settings: Settings, method: str, headers: Mapping[str, str]) -> None:
     if not settings.api_has_token:
         _require_this_machine(settings, headers)
         return
-    given = headers.get("authorization", "").encode()
-    operates, reads = (_is(given, token) for token in (settings.api_token, settings.api_read_token))
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    given = token.strip().encode() if scheme.lower() == "bearer" else b""
+    operates, reads = (_is(given, one) for one in (settings.api_token, settings.api_read_token))
     if not operates and not reads:
         raise InvalidInput(
             "missing or wrong bearer token",
@@ -62,8 +63,7 @@ def admit(settings: Settings, method: str, headers: Mapping[str, str]) -> None:
 
 
 def _is(given: bytes, token: SecretStr) -> bool:
-    expected = f"Bearer {token.get_secret_value()}".encode()
-    return hmac.compare_digest(given, expected) and bool(token)
+    return hmac.compare_digest(given, token.get_secret_value().encode()) and bool(token)
 
 
 def _require_this_machine(settings: Settings, headers: Mapping[str, str]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 
 from domain.carbon.feeds import FeedKind
 from domain.shared.error import InvalidInput
@@ -13,6 +14,7 @@ from domain.shared.names import fault_of_name
 from orchestration.api.carbon_models import ACCEPTED, AcceptedFile, Foreseen, Requested, accepted, requested
 from orchestration.api.carbon_service import Name, QueryYear, opened
 from orchestration.api.limits import body_limit
+from orchestration.api.parameters import parameter_error
 from orchestration.settings import Settings
 from services.carbon.pulls import request_pull
 from services.carbon.upload import upload
@@ -20,6 +22,7 @@ from services.carbon.uploaded_file import LARGEST, File, FileKind
 from services.carbon.what_if import what_if
 
 _FILE_TYPES = ("text/csv", "application/vnd.apache.parquet", "application/octet-stream")
+_OF_FILE = ("name", "institution", "by", "decimal", "accept_valid")
 _NO_FILE = ("multipart/", "application/json")
 EXAMPLES = {
     "units": "unit_id,name,parent_id\nUNI,University,\nPHY,Physics,UNI\n",
@@ -59,6 +62,8 @@ class Said:
     accept_valid: bool
     may_shrink: bool
     what_if: bool
+    of_file: tuple[str, ...] = ()
+    """The parameters that were given, and mean nothing without a file."""
 
     def file(self, kind: FileKind, content: bytes, data_entry_type: str | None) -> File:
         return File(
@@ -74,6 +79,7 @@ class Said:
 
 
 def said(
+    request: Request,
     *,
     year: Annotated[QueryYear, Query(description="The year, if the file does not name it.")] = None,
     name: Annotated[Name, Query(description="The name of the file, for people.")] = None,
@@ -95,22 +101,25 @@ def said(
     if by and (fault := fault_of_name(by)):
         raise InvalidInput(f"by is {fault}", reason_code="bad_name", remedy="by=anna")
     who = f"api: {by}" if by else "api"
-    return Said(year, name or "", institution or "main", who, decimal, accept_valid, replace, what_if)
+    of_file = tuple(one for one in _OF_FILE if one in request.query_params)
+    return Said(
+        year, name or "", institution or "main", who, decimal, accept_valid, replace, what_if, of_file
+    )
 
 
 async def content(request: Request) -> bytes | None:
-    """The body; None if there is none, which is no empty file.
+    """The body; None if it is empty: programs send a type and no body, and no file is empty.
 
     A form would be read as a file with strange lines: it is refused by its type.
     """
-    given = request.headers.get("content-type", "").lower()
-    if given.startswith(_NO_FILE):
+    given, body = request.headers.get("content-type", "").lower(), await request.body()
+    if body and given.startswith(_NO_FILE):
         raise InvalidInput(
             f"the body is {given.partition(';')[0]!r}, not a file",
             reason_code="no_file",
             remedy="send the CSV or Parquet file itself as the body: curl --data-binary @FILE",
         )
-    return await request.body() or (b"" if given else None)
+    return body or None
 
 
 Content = Annotated[bytes | None, Depends(content)]
@@ -156,6 +165,9 @@ def pulled(
     settings: Settings, response: Response, said: Said, kind: FeedKind, data_entry_type: str | None = None
 ) -> Requested:
     """Request that the applications are read."""
+    if said.of_file:
+        fault = "without a file in the body it means nothing: the applications are read as they are set"
+        raise RequestValidationError([parameter_error("query", name, fault) for name in said.of_file])
     with opened(settings, write=True) as carbon:
         if said.what_if or not carbon.feeds:
             raise InvalidInput(

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from domain.shared.error import InfrastructureError, PerennialError
 from domain.shared.health import Health
 from orchestration.api.recent import Recent
-from orchestration.cli.output import as_document
+from orchestration.document import as_document
 from orchestration.health import Overview
 from orchestration.services import open_lake, open_ledger
 from orchestration.settings import Settings

@@ -15,6 +15,8 @@ from domain.shared.error import InvalidInput, TransientResourceError
 
 LARGEST_BODY = 1 << 20
 """Bytes of a body, unless the route has `openapi_extra=body_limit(…)`."""
+LARGEST_TOGETHER = 3 << 29
+"""Bytes of all bodies that are held at once; a request with a small one is answered beyond that too."""
 AT_ONCE = 500
 """Requests, streams among them: below the files a process may have open."""
 CLIENTS = 10_000
@@ -34,6 +36,7 @@ class Limits:
         self.app = app
         self.rate = Rate(rate, clock)
         self.running = 0
+        self.held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -44,10 +47,12 @@ class Limits:
         if self.running >= AT_ONCE:
             raise _too_many(f"{AT_ONCE} requests are being answered", 1.0)
         self.running += 1
+        body = Body(self, scope, receive)
         try:
-            await self.app(scope, limited(scope, receive), send)
+            await self.app(scope, body.receive, send)
         finally:
             self.running -= 1
+            self.held -= body.read
 
 
 class Rate:
@@ -68,23 +73,33 @@ class Rate:
         return 0.0 if left >= 1 else (1 - left) / self.rate
 
 
-def limited(scope: Scope, receive: Receive) -> Receive:
-    """Return `receive` that raises once the body is larger than its route takes."""
-    declared = Headers(scope=scope).get("content-length", "")
-    read = 0
+class Body:
+    """The body of one request; raises once it is larger than its route takes, or there is no room for it."""
 
-    async def receive_limited() -> Message:
-        nonlocal read
-        largest = _largest(scope)
-        if declared.isdigit() and len(declared) < 20 and int(declared) > largest:
+    def __init__(self, limits: Limits, scope: Scope, receive: Receive) -> None:
+        self._limits, self._scope, self._receive = limits, scope, receive
+        declared = Headers(scope=scope).get("content-length", "")
+        self._declared = int(declared) if declared.isdigit() and len(declared) < 20 else 0
+        self.read = 0
+
+    async def receive(self) -> Message:
+        largest = _largest(self._scope)
+        if self._declared > largest:
             raise _too_large(largest)
-        message = await receive()
-        read += len(message.get("body", b""))
-        if read > largest:
+        message = await self._receive()
+        size = len(message.get("body", b""))
+        self.read += size
+        self._limits.held += size
+        if self.read > largest:
             raise _too_large(largest)
+        if self.read > LARGEST_BODY and self._limits.held > LARGEST_TOGETHER:
+            raise TransientResourceError(
+                "other large files are being received",
+                reason_code="too_many_files",
+                remedy="wait as long as Retry-After says",
+                retry_after=timedelta(seconds=10),
+            )
         return message
-
-    return receive_limited
 
 
 def _largest(scope: Scope) -> int:

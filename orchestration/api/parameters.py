@@ -22,8 +22,12 @@ async def require_good_parameters(request: Request) -> None:
     """A dependency of every route."""
     route = request.scope.get("route")
     given = request.query_params.multi_items() if request.url.query else []
-    errors = [_error("path", name, _NUL) for name, value in request.path_params.items() if "\0" in str(value)]
-    errors += [_error("query", name, _NUL) for name, value in given if "\0" in name + value]
+    errors = [
+        parameter_error("path", name, _NUL)
+        for name, value in request.path_params.items()
+        if "\0" in str(value)
+    ]
+    errors += [parameter_error("query", name, _NUL) for name, value in given if "\0" in name + value]
     if given and isinstance(route, APIRoute):
         errors += _wrong_names(route, [name for name, _ in given])
     if errors:
@@ -35,9 +39,9 @@ def _wrong_names(route: APIRoute, given: list[str]) -> Iterator[dict[str, Any]]:
     one_each = f"one each of {', '.join(known)}" if known else "this call has no query parameters"
     for name in dict.fromkeys(given):
         if name not in known:
-            yield _error("query", name, f"no parameter of this call: {one_each}")
+            yield parameter_error("query", name, f"no parameter of this call: {one_each}")
         elif given.count(name) > 1 and not known[name]:
-            yield _error("query", name, "given more than once")
+            yield parameter_error("query", name, "given more than once")
 
 
 def _query_names(route: APIRoute) -> dict[str, bool]:
@@ -52,5 +56,6 @@ def _is_list(annotation: Any) -> bool:
     )
 
 
-def _error(place: str, name: str, message: str) -> dict[str, Any]:
+def parameter_error(place: str, name: str, message: str) -> dict[str, Any]:
+    """Return what is wrong with one parameter, for a `RequestValidationError`."""
     return {"type": "parameter", "loc": (place, name), "msg": message}

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import datetime
 from shutil import get_terminal_size
 from typing import Annotated, Any
 
 import typer
 
 from domain.shared.printable import printable
+from orchestration.document import as_document
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 
@@ -28,26 +27,6 @@ def answer(text: str) -> None:
 
 def document(value: Any) -> None:
     sys.stdout.write(as_document(value) + "\n")
-
-
-def as_document(value: Any) -> str:
-    """Return a value as the JSON document that commands and the HTTP API answer."""
-    return json.dumps(_finite(value), ensure_ascii=False, indent=2, default=_plain)
-
-
-def _finite(value: Any) -> Any:
-    """Replace NaN and infinities, which JSON does not have, by null."""
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    return str(value)
 
 
 def table(

@@ -24,7 +24,7 @@ def request_pull(
 
     A year or type that is not given stands for those that the applications listed when they were polled last.
     What waits or runs already is not requested twice: its work item is returned. `may_shrink`: units and
-    factors of which more than half are gone are taken all the same.
+    factors of which more than half are gone are taken all the same; what runs without that is read again.
     """
     if not carbon.feeds:
         raise InvalidInput(
@@ -35,8 +35,12 @@ def request_pull(
     keys = _keys(carbon, kind, year, data_entry_type)
     name, now = KIND_OF[FEED_TABLES[kind]], carbon.clock().isoformat()
     pipeline, known, active = pipeline_of(carbon, keys)
-    busy = {key: row for key, row in active.items() if row.status == RUNNING}
     params = {MAY_SHRINK: True} if may_shrink else {}
+    busy = {
+        key: row
+        for key, row in active.items()
+        if row.status == RUNNING and params.items() <= row.params.items()
+    }
     wanted = {
         "reason_code": REQUESTED,
         "params": params,
@@ -44,7 +48,7 @@ def request_pull(
         "pipelines": (pipeline,),
     }
     report = carbon.ledger.enqueue(
-        [WorkRequest(name, key, now, **wanted) for key in keys if key not in busy]  # type: ignore[arg-type]
+        [WorkRequest(name, key, " ".join([now, *params]), **wanted) for key in keys if key not in busy]  # type: ignore[arg-type]
     )
     # A backoff ends now; a run that is on its way and a moment that the source named are left alone.
     slow = [row for row in report.updated if row.dispatch_id is None and not row.not_before_fixed]

@@ -186,7 +186,7 @@ def test_call__no_token_set__refuses_pages_of_browsers(settings: Settings, ledge
 
 def test_call__token_set__is_needed_and_enough(api: Api, ledger: Ledger) -> None:
     job = f"/sync/jobs/{a_job(ledger)}"
-    for given in ("", "Bearer wrong", TOKEN, f"bearer {TOKEN}", "Bearer ä"):
+    for given in ("", "Bearer wrong", TOKEN, f"Basic {TOKEN}", f"Bearer{TOKEN}", "Bearer ", "Bearer ä"):
         for method, path in (("GET", job), ("POST", f"{job}/recover"), ("POST", "/carbon/uploads")):
             answer = requests.request(
                 method, api.address + path, headers={"Authorization": given.encode("latin-1")}, timeout=30
@@ -194,7 +194,18 @@ def test_call__token_set__is_needed_and_enough(api: Api, ledger: Ledger) -> None
             assert answer.status_code == 401
             assert TOKEN not in answer.text
     api.session.headers["Host"] = "carbon.example"
-    assert api.get(job).status_code == 200
+    for scheme in ("Bearer", "bearer", "BEARER"):
+        api.session.headers["Authorization"] = f"{scheme} {TOKEN}"
+        assert api.get(job).status_code == 200
+
+
+def test_head__of_what_can_be_read__is_get_without_a_body(api: Api, ledger: Ledger) -> None:
+    for path in ("/healthz", f"/sync/jobs/{a_job(ledger)}", "/sync/jobs/77", "/carbon/uploads"):
+        read, head = api.get(path), api.session.head(api.address + path, timeout=30)
+        assert (head.status_code, head.content) == (read.status_code, b"")
+        assert head.headers["Content-Length"] == read.headers["Content-Length"]
+    for path in ("/sync/units", "/sync/jobs/1/stream"):
+        assert api.session.head(api.address + path, timeout=30).status_code == 405
 
 
 def test_serve__public_address_without_token__is_refused(tmp_path: Path) -> None:

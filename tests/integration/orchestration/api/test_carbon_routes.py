@@ -230,11 +230,31 @@ def test_units_and_factors__without_a_body__are_pulled_as_jobs(beside: Api, app:
     assert beside.get("/carbon/uploads?kind=factors").json()["total"] == 2
 
 
-def test_units__empty_file_beside_an_application__is_no_pull(beside: Api) -> None:
+@pytest.mark.parametrize("given", ["text/csv", "application/x-www-form-urlencoded", "application/json"])
+def test_units__empty_body_of_any_type__is_a_pull(beside: Api, given: str) -> None:
     answer = beside.session.post(
-        f"{beside.address}/sync/units?year={YEAR}", headers={"Content-Type": "text/csv"}, timeout=30
+        f"{beside.address}/sync/units?year={YEAR}", headers={"Content-Type": given}, timeout=30
     )
-    assert (answer.status_code, answer.json()["code"]) == (422, "empty_file")
+    assert answer.status_code == 202, answer.text
+
+
+def test_units__pull_with_what_is_said_of_a_file__is_refused_and_names_it(
+    beside: Api, app: CarbonApp
+) -> None:
+    given = {
+        "institution": "other",
+        "name": "u.csv",
+        "by": "anna",
+        "decimal": "comma",
+        "accept_valid": "true",
+    }
+    before = len(app.carbon.ledger.find(limit=None))
+    for name, value in given.items():
+        for path in ("/sync/units", "/sync/factors/train"):
+            answer = beside.post(path, year=YEAR, **{name: value})
+            assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request"), name
+            assert [one["field"] for one in answer.json()["errors"]] == [name]
+    assert len(app.carbon.ledger.find(limit=None)) == before
 
 
 def test_factors__not_listed_by_any_application__is_not_found(beside: Api) -> None:

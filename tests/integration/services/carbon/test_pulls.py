@@ -53,6 +53,16 @@ def test_request_pull__again_with_more_accepted__updates_the_waiting_job(carbon:
     assert carbon.ledger.requested_by_person([row.id]) == {row.id}
 
 
+def test_request_pull__more_accepted_than_what_runs__is_read_again_behind_it(carbon: CarbonService) -> None:
+    request_pull(carbon, "units", 2025)
+    [running] = carbon.ledger.claim(UNIT_SYNC, holder="worker:1", limit=1)
+    again = request_pull(carbon, "units", 2025, may_shrink=True)
+    [behind] = again.jobs
+    assert (behind.id != running.id, behind.params, again.known) == (True, {MAY_SHRINK: True}, False)
+    assert request_pull(carbon, "units", 2025, may_shrink=True).jobs[0].id == behind.id
+    assert len(carbon.ledger.find(UNIT_SYNC)) == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason_code"),
     [

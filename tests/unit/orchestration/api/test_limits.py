@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 
+import pytest
+
+from domain.shared.error import TransientResourceError
 from orchestration.api import limits
-from orchestration.api.limits import Rate
+from orchestration.api.limits import LARGEST_BODY, Limits, Rate, body_limit
 from orchestration.api.recent import OLDEST, SECONDS, TIMES, Recent
 
 
@@ -98,3 +103,38 @@ def test_recent__somebody_looks__others_get_the_last_value_unless_it_is_old():
     looker.join()
     waiter.join()
     assert found == [1, 1], "one look for both"
+
+
+def test_body__large_ones_at_once__have_room_together_and_give_it_back(monkeypatch):
+    monkeypatch.setattr(limits, "LARGEST_TOGETHER", 3 * LARGEST_BODY)
+    large = {"route": SimpleNamespace(openapi_extra=body_limit(1 << 30))}
+
+    async def story() -> None:
+        full = asyncio.Event()
+
+        async def app(scope, receive, send):
+            for _ in range(scope["parts"]):
+                await receive()
+            await full.wait()
+
+        limited = Limits(app, rate=100)
+
+        def call(parts: int):
+            async def receive():
+                return {"type": "http.request", "body": b" " * LARGEST_BODY, "more_body": True}
+
+            scope = {"type": "http", "headers": [], "parts": parts, **large}
+            return asyncio.ensure_future(limited(scope, receive, None))
+
+        first = call(2)
+        await asyncio.sleep(0)
+        small = call(1)
+        with pytest.raises(TransientResourceError) as refused:
+            await call(2)
+        assert (refused.value.reason_code, bool(refused.value.retry_after)) == ("too_many_files", True)
+        full.set()
+        await asyncio.gather(first, small)
+        assert limited.held == 0
+        await call(3)
+
+    asyncio.run(story())
