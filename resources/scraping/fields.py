@@ -12,7 +12,7 @@ from resources.scraping.checks import content_bytes, parse_id
 from resources.scraping.options import Fields
 from resources.scraping.reference import ScrapedReference
 
-_MILLISECONDS = 1e11
+MILLISECONDS = 1e11
 """A number of seconds as large as this is in the year 5138: it counts milliseconds."""
 
 
@@ -60,7 +60,7 @@ def parse_time(value: Any) -> datetime | None:
 def _unix(value: float) -> datetime | None:
     if not math.isfinite(value):
         return None
-    return datetime.fromtimestamp(value / 1000 if abs(value) >= _MILLISECONDS else value, UTC)
+    return datetime.fromtimestamp(value / 1000 if abs(value) >= MILLISECONDS else value, UTC)
 
 
 def _written(text: str) -> datetime | None:

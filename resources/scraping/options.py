@@ -57,6 +57,9 @@ class PagedOptions(Fields, HttpOptions):
     """The parameter with which the source gives only what changed since a time."""
     changed: str = "updated_at"
     """The field with the time of the last change, if `changed_since` is set."""
+    overlap_hours: float = Field(24, ge=0, le=24 * 366)
+    """How far before the newest change that was seen `changed_since` asks: what was changed while pages were
+    read may have shifted from one to another."""
     etag_of_all: bool = False
     """Whether the ETag of the first page changes with any page."""
 

@@ -1,8 +1,8 @@
 """Scrapes JSON that comes in pages, numbered or one leading to the next.
 
 One page is held at a time. A source that says how many references it has is read whole or not at all: fewer
-are an error, as a page may have gone missing. `changed_since` asks for less: only what changed since the
-newest change that was seen.
+are an error, as a page may have gone missing. `changed_since` asks for less: only what changed since some
+hours before the newest change that was seen.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from domain.shared.clock import Clock, machine_clock
 from resources.http.client import MOST_PAGES, Call, HttpClient
 from resources.scraping.address import client_of, conditions, split_address, validators
 from resources.scraping.errors import ScrapeIncomplete
 from resources.scraping.fields import lookup, parse_reference
 from resources.scraping.options import MOST_BYTES, PagedOptions
+from resources.scraping.overlap import earlier, is_ahead
 from resources.scraping.reference import Checkpoint, Read, Scrape, ScrapedReference
 from resources.scraping.source import Source
 
@@ -34,8 +36,9 @@ class _Page:
 class PagedReader:
     """A source of JSON in pages."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, clock: Clock = machine_clock) -> None:
         self.source = source.name
+        self._clock = clock
         self._of = source
         self._options = PagedOptions.model_validate(source.options)
         self._folder, self._call = split_address(source.url, self._options, MOST_BYTES)
@@ -60,7 +63,7 @@ class PagedReader:
         if options.size:
             params[options.size] = str(options.per_page)
         if options.changed_since and since.cursor:
-            params[options.changed_since] = since.cursor
+            params[options.changed_since] = earlier(since.cursor, options.overlap_hours)
         return replace(self._call, params=params)
 
     def _read(self, pages: Iterator[_Page], validators: Checkpoint, newest: str, notes: list[str]) -> Read:
@@ -105,11 +108,14 @@ class PagedReader:
         if total is not None and type(total) is not int:
             raise ValueError(f"{options.total} is no whole number")
         references = [parse_reference(item, options) for item in items]
-        changes = (
-            [str(lookup(item, options.changed) or "") for item in items] if options.changed_since else []
-        )
         following = self._following(answer, params, len(items), before)
-        return _Page(references, max(changes, default=""), total, following)
+        return _Page(references, self._newest(items), total, following)
+
+    def _newest(self, items: list[Any]) -> str:
+        if not self._options.changed_since:
+            return ""
+        changes, now = [lookup(item, self._options.changed) for item in items], self._clock()
+        return max((str(change) for change in changes if change and not is_ahead(change, now)), default="")
 
     def _following(
         self, answer: Any, params: Mapping[str, str], items: int, before: int

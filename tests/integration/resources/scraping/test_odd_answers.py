@@ -219,3 +219,15 @@ def test_fetch__item_nested_too_deeply__is_a_bad_answer_that_names_it(server: Wi
     error = failure(server)
     assert error.reason_code == "scrape_bad_answer"
     assert "deep-1" in error.message
+
+
+def test_fetch__change_in_the_far_future__does_not_become_the_cursor(server: WireServer):
+    items = [{"id": 1, "updated_at": "2026-11-17T08:00:00Z"}, {"id": 2, "updated_at": "9999-12-31T00:00:00Z"}]
+    server.answer = lambda _: Reply(json.dumps({"items": items, "next": None}).encode())
+    scraper = make_scraper(
+        Source("odd", "paged", f"{server.url}/items", "", {"changed_since": "since", "overlap_hours": 1})
+    )
+    first = scraper.fetch(NOTHING_READ, full=False)
+    assert len(list(first)) == 2
+    list(scraper.fetch(first.checkpoint(), full=False))
+    assert "since=2026-11-17T07%3A00%3A00Z" in server.calls[-1].path
