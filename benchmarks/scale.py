@@ -49,7 +49,9 @@ def run(years: int = AGES[-1]) -> dict[str, float]:
             first = date(LAST.year - year, LAST.month, LAST.day)
             until = days[-1] if year == 1 else date(LAST.year - year + 1, LAST.month, LAST.day)
             began = time.monotonic()
-            _perennial(environment, "market", "backfill", "--from", str(first), "--to", str(until))
+            # Named once: the home keeps it.
+            begins = environment | {"PERENNIAL_MARKET_START": str(first)}
+            _perennial(begins, "market", "backfill", "--from", str(first), "--to", str(until))
             peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
             print(f"year {year}: filled in {time.monotonic() - began:.0f} s, peak memory {peak:.0f} MiB")
             if year in AGES:
