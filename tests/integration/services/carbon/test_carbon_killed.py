@@ -38,7 +38,7 @@ KEY = f"{DATA_ENTRIES.table}:paper|{YEAR}"
 NEWER = PAPER.replace("100", "200")
 MORE = 100 * 700_000
 """Milligrams that the newer file adds."""
-AT_ONCE = 8.0
+AT_ONCE = 40.0
 """Seconds: much less than any lease, silence or backoff lasts."""
 KILLED = """
 import os, signal
