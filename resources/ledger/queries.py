@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, and_, case, delete, func, not_, or_, select
+from sqlalchemy import ColumnElement, Select, and_, case, delete, func, not_, or_, select
 
 from domain.shared.work import ACTIVE, CANCELLED, COMPLETED, FAILED, Work, split_key
 from resources.database.engine import reading, writing
@@ -46,7 +46,8 @@ class Queries(LedgerContext):
         before: int | None = None,
     ) -> list[Work]:
         """Rows, newest first. `since`: those that changed then or later; `before`: older than this row."""
-        query = select_work().order_by(work.c.id.desc())
+        query = select_work()
+        place: ColumnElement[int] = work.c.id
         if kind is not None:
             query = query.where(work.c.kind == kind)
         if key_prefix:
@@ -54,19 +55,20 @@ class Queries(LedgerContext):
         if status is not None:
             wanted = {status} if isinstance(status, str) else set(status)
             query = query.where(work.c.status.in_(sorted(wanted)))
+            # The condition of an index that stays small. SQLite would rather read all rows by their ids.
             if wanted <= set(ACTIVE):
-                # The condition of an index that stays small. SQLite would rather read all rows by their ids.
-                query = query.where(work.c.finished_at.is_(None)).order_by(None)
-                query = query.order_by((work.c.id + 0).desc())
+                query, place = query.where(work.c.finished_at.is_(None)), work.c.id + 0
+            elif wanted == {FAILED}:
+                query, place = query.where(is_failed()), work.c.id + 0
         if reason_code is not None:
             query = query.where(work.c.reason_code == reason_code)
         if since is not None:
             query = query.where(work.c.updated_at >= since)
         if before is not None:
-            query = query.where(work.c.id < before)
+            query = query.where(place < before)
         if limit is not None:
             query = query.limit(limit)
-        return self._rows(query)
+        return self._rows(query.order_by(place.desc()))
 
     def of_keys(self, kind: str, keys: Collection[str]) -> list[Work]:
         """Every generation of these keys that is kept, oldest first."""

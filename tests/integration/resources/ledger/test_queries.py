@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 import pytest
+from sqlalchemy import event
 
 from domain.shared.error import InvalidInput, TransientResourceError
 from domain.shared.work import WorkRequest
@@ -177,3 +178,21 @@ def test_statistics__window__has_its_beginning_and_not_its_end(ledger, clock):
     assert found.completed == 1
     with pytest.raises(InvalidInput, match="has no length"):
         kind_statistics(ledger.engine, clock(), clock())
+
+
+@pytest.mark.parametrize("status", ["failed", "deferred"])
+@pytest.mark.parametrize("before", [None, 9])
+def test_find__status_that_few_have__is_read_from_its_index(ledger, status, before):
+    if ledger.engine.dialect.name != "sqlite":
+        pytest.skip("Postgres decides by how many rows there are")
+    plans = []
+
+    def explain(connection, cursor, statement, parameters, *_):
+        if "FROM work" in statement and "EXPLAIN" not in statement:
+            plans.extend(cursor.execute(f"EXPLAIN QUERY PLAN {statement}", parameters).fetchall())
+
+    event.listen(ledger.engine, "before_cursor_execute", explain)
+    ledger.find(status=status, before=before, reason_code="source_down")
+    event.remove(ledger.engine, "before_cursor_execute", explain)
+    index = "ix_work_failed" if status == "failed" else "ix_work_unfinished"
+    assert index in plans[0][-1]
