@@ -62,6 +62,20 @@ def test_branch__taken_away__sync_stores_and_says_that_hand_off_is_unavailable(
     }
 
 
+def test_branch__back_and_nothing_changed_meanwhile__knows_every_content_again(
+    service: ReferencesService, scraper: FakeScraper
+):
+    scraper.put(a="1", b="1")
+    sync(service, "atlas", by="test")
+    take_branch_away(service.ledger.engine, "handoffs")
+    bring_branch_back(service.ledger.engine, "handoffs")
+    reconcile(ReferencesReconciler(service))
+    drain_handoffs(service, "run-1", 10)
+    total, rows = service.store.handoffs.page("atlas", "completed", None, 10, 0)
+    assert (total, {row.reason_code for row in rows}) == (2, {"ingestion_job_already_active"})
+    assert len(service.ledger.find("references.ingest")) == 2
+
+
 def test_branch__taken_away_with_work_waiting__the_work_ends_after_it_is_back(
     service: ReferencesService, scraper: FakeScraper, monkeypatch: pytest.MonkeyPatch
 ):
