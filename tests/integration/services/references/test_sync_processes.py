@@ -10,8 +10,9 @@ from pathlib import Path
 from sqlalchemy import func, select
 
 from domain.references.handoffs import Content, handed
+from domain.references.jobs import HANDOFF, handoff_id
 from services.reconcile import reconcile
-from services.references.handoff import drain_handoffs
+from services.references.handoff import drain_handoffs, enqueue_handoffs
 from services.references.handoff_store import ingestion_handoffs
 from services.references.reconcile import ReferencesReconciler
 from tests.integration.services.references.fake_source import FakeScraper
@@ -66,14 +67,16 @@ def test_put_and_end__of_the_same_rows_at_once__never_deadlock(tmp_path: Path, l
     contents = [Content(f"atlas:{n:03}", "hash", "atlas", "0") for n in range(200)]
     for content in reversed(contents):
         store.put([content], "0")
-    ids = [row.id for row in store.unfinished("atlas")]
+    enqueue_handoffs(service, store.unfinished("atlas"))
+    leased = service.ledger.claim(HANDOFF, holder="worker:test", limit=len(contents))
+    works = {handoff_id(row.key): row for row in leased}
 
     def put(turn: int) -> None:
         store.put([replace(content, scrape_run_id=f"{turn + 1:03}") for content in contents], "")
 
-    def end(turn: int) -> None:
-        store.begin(dict.fromkeys(ids, (turn, 1)))
-        store.end(dict.fromkeys(ids, handed("ingestion_job_queued")), dict.fromkeys(ids, turn))
+    def end(_: int) -> None:
+        store.begin(works)
+        store.end(dict.fromkeys(works, handed("ingestion_job_queued")), works)
 
     with ThreadPoolExecutor(2) as pool:
         for done in [pool.submit(do, turn) for turn in range(40) for do in (put, end)]:
