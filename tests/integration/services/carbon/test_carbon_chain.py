@@ -89,8 +89,9 @@ def test_what_says_the_same_recalculates_nothing(app: CarbonApp, text: str) -> N
 
 
 def test_a_factor_that_is_gone_is_stale_kept_and_used_and_seen_again_it_is_not(
-    app: CarbonApp,
+    app: CarbonApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     ids = {r["factor_id"] for r in app.sql("SELECT factor_id FROM carbon.factors")}
     without = FACTORS.replace('train,,"{""country"": ""CH""}",8,g/km,sample\n', "")
     before = app.milligrams()
