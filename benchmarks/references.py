@@ -27,8 +27,9 @@ from resources.ledger.schema import work
 from resources.scraping.reference import NOTHING_READ, Checkpoint, Scrape
 from services.reconcile import reconcile
 from services.references.findings import find_problems
-from services.references.handoff import drain_handoffs, enqueue_handoffs
+from services.references.handoff import drain_handoffs
 from services.references.handoff_store import ingestion_handoffs
+from services.references.handoff_work import enqueue_handoffs
 from services.references.reconcile import ReferencesReconciler
 from services.references.service import ReferencesService
 from tests.postgres import running_server

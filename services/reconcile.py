@@ -95,6 +95,10 @@ class Reconciler(Protocol):
         """The pulled kinds that runs are started for. They may have any number of rows."""
         return ()
 
+    def missing(self, seen: Any) -> Mapping[str, Collection[str]]:  # noqa: ARG002
+        """By pulled kind, the tenants of which work may be missing: a run of the kind is to look for it."""
+        return {}
+
     @property
     def ledger(self) -> Ledger: ...
 
@@ -139,7 +143,7 @@ NONE = Unfinished()
 def reconcile(domain: Reconciler, unfinished: Unfinished = NONE, at_once: int = AT_ONCE) -> Reconciliation:
     """Do one pass. Work of `unfinished` runs is neither enqueued nor dispatched again."""
     found = observe_and_enqueue(domain, unfinished)
-    starts = [*dispatch(domain, found.plan, unfinished, at_once), *pull(domain, unfinished)]
+    starts = [*dispatch(domain, found.plan, unfinished, at_once), *pull(domain, unfinished, found.seen)]
     return replace(found, starts=tuple(starts))
 
 
@@ -161,8 +165,10 @@ def dispatch(domain: Reconciler, plan: Plan, unfinished: Unfinished, at_once: in
     return domain.starts(plan, found) if found else []
 
 
-def pull(domain: Reconciler, unfinished: Unfinished) -> Iterator[RunStart]:
-    """One run for each pulled kind that has due work and that no unfinished run pulls. No row is marked."""
+def pull(domain: Reconciler, unfinished: Unfinished, seen: Any) -> Iterator[RunStart]:
+    """One run for each pulled kind that has due work, or misses some, and that no unfinished run pulls. No
+    row is marked."""
+    missing = domain.missing(seen)
     for one in domain.pulls:
         if one.kind in unfinished.pulling:
             continue
@@ -172,14 +178,16 @@ def pull(domain: Reconciler, unfinished: Unfinished) -> Iterator[RunStart]:
             for tenant, found in backlog.items()
             if found.due and (one.partitions is None or tenant in one.partitions)
         }
-        if due:
+        lacking = missing.get(one.kind, ())
+        if due or lacking:
+            tenants = dict.fromkeys([*due, *lacking])
             yield RunStart(
                 dispatch_id=secrets.token_hex(8),
                 namespace=domain.namespace,
                 tables=(one.table,),
-                partitions=(ALL,) if one.partitions is None else tuple(due),
+                partitions=(ALL,) if one.partitions is None else tuple(tenants),
                 priority=0,
-                reason=f"{sum(due.values()):,} due",
+                reason=f"{sum(due.values()):,} due" if due else "some may be missing",
                 pulls=one.kind,
             )
 

@@ -116,7 +116,7 @@ class PulledWork:
 
     def __init__(self, domain: Reconciler, runs: Runs) -> None:
         self._domain, self._runs = domain, runs
-        self._before: dict[str, dict[str, Backlog]] = {}
+        self._before: dict[str, tuple[dict[str, Backlog], str]] = {}
         """By kind, what there was to do when our last run of it began."""
 
     def backlogs(self) -> dict[str, dict[str, Backlog]]:
@@ -131,16 +131,22 @@ class PulledWork:
     def run_all(self, unfinished: Unfinished) -> bool:
         """Run what is due; whether any run was started."""
         started = False
-        while starts := [one for one in pull(self._domain, unfinished) if self._may_help(one)]:
+        while starts := [one for one in self._starts(unfinished) if self._may_help(one)]:
             for start in starts:
-                self._before[start.pulls] = self._domain.ledger.backlog(start.pulls)
+                self._before[start.pulls] = self._state(start)
                 self._runs.start(start)
                 started = True
         return started
 
     def _may_help(self, start: RunStart) -> bool:
         """Whether another run would find anything else than the one before, which left all as it was."""
-        return self._before.get(start.pulls) != self._domain.ledger.backlog(start.pulls)
+        return self._before.get(start.pulls) != self._state(start)
+
+    def _starts(self, unfinished: Unfinished) -> list[RunStart]:
+        return list(pull(self._domain, unfinished, self._domain.observe()))
+
+    def _state(self, start: RunStart) -> tuple[dict[str, Backlog], str]:
+        return self._domain.ledger.backlog(start.pulls), start.reason
 
     def of_others(self, unfinished: Unfinished) -> list[str]:
         """The kinds of which others do work, or are about to, while we run nothing."""

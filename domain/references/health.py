@@ -11,7 +11,7 @@ from domain.shared.health import Finding, Health
 from domain.shared.reasons import actions
 from domain.shared.verdict import UNAVAILABLE, Plan
 from domain.shared.work import Work
-from domain.shared.work_findings import Backlog, plan_findings, pulled_findings
+from domain.shared.work_findings import Backlog, Refusals, plan_findings, pulled_findings
 
 SOURCE_REMOVED = "source_removed"
 _HEALTH: Mapping[str, Health] = {UNAVAILABLE: "broken", UNAVAILABLE_HANDOFF: "explained"}
@@ -19,11 +19,11 @@ _HEALTH: Mapping[str, Health] = {UNAVAILABLE: "broken", UNAVAILABLE_HANDOFF: "ex
 
 @dataclass(frozen=True)
 class Pulled:
-    """The work of a pulled kind: the first word of its keys, what is under way by source, what failed."""
+    """The work of a pulled kind: the first word of its keys, what is under way by source, what is refused."""
 
     table: str
     backlog: Mapping[str, Backlog]
-    failed: Sequence[Work] = ()
+    refused: Sequence[Refusals] = ()
 
 
 def findings(
@@ -38,8 +38,8 @@ def findings(
     found = plan_findings("references", plan, of_sources, now, machine_now, _HEALTH)
     for one in pulled:
         known = {source: of for source, of in one.backlog.items() if source in sources}
-        failed = [row for row in one.failed if row.tenant in sources]
-        found += pulled_findings("references", one.table, known, failed, now)
+        refused = [of for of in one.refused if of.newest.tenant in sources]
+        found += pulled_findings("references", one.table, known, refused, now)
         found += [_removed(one.table, s, of) for s, of in one.backlog.items() if s not in sources]
     return sorted(found, key=lambda f: f.rank)
 

@@ -34,6 +34,14 @@ class SourceSeen:
     ingested_version: str = ""
     fingerprint: str = ""
     """Of its scraper: it changes with what a refusal may have been about."""
+    stray_handoffs: int = 0
+    """How many of its hand-offs wait though no work is to do them, at least."""
+    being_scraped: bool = False
+
+    @property
+    def may_lack_handoffs(self) -> bool:
+        """Whether hand-offs, or the work to do them, may be missing."""
+        return self.lacks_handoffs or self.stray_handoffs > 0
 
     @property
     def lacks_handoffs(self) -> bool:
@@ -95,7 +103,7 @@ def _handoffs(source: str, seen: SourceSeen, *, available: bool) -> Verdict:
         return _as(
             verdict, ("waiting", UNAVAILABLE_HANDOFF, "hand-off is unavailable: its tables were taken away")
         )
-    if seen.lacks_handoffs:
+    if seen.may_lack_handoffs:
         return _as(
             verdict, ("waiting", WITHOUT_HANDOFF, "references without a hand-off; the next pass makes it")
         )

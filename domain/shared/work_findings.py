@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
 from domain.shared.health import Finding, Health
 from domain.shared.reasons import actions
 from domain.shared.verdict import Plan, Verdict
-from domain.shared.work import Work
+from domain.shared.work import CANCELLED, Work
 
 BY_HAND = "see `perennial work show ID`, correct the cause, then `perennial work retry ID`"
 _WAITS = {"queued": "a run is to do it", "running": "a run does it", "deferred": "tried, and put off"}
 WORK_WAITS = "work_waits"
+CALLED_OFF = "called_off"
 UNDER_WAY = ("queued", "deferred", "running")
 
 
@@ -62,11 +63,20 @@ class Backlog(Protocol):
     def oldest(self) -> datetime | None: ...
 
 
+@dataclass(frozen=True)
+class Refusals:
+    """Work of a tenant that failed, or was cancelled, for one reason; it is not tried again."""
+
+    newest: Work
+    count: int = 1
+    since: datetime | None = None
+
+
 def pulled_findings(
-    domain: str, table: str, backlog: Mapping[str, Backlog], failed: Sequence[Work], now: datetime
+    domain: str, table: str, backlog: Mapping[str, Backlog], refused: Sequence[Refusals], now: datetime
 ) -> list[Finding]:
     """Return one finding for what each tenant of a pulled kind has under way, and one for each reason for
-    which its work failed: there may be thousands of either."""
+    which its work failed or was cancelled: there may be thousands of either."""
     found = [
         Finding(
             domain,
@@ -81,24 +91,23 @@ def pulled_findings(
         )
         for tenant, one in backlog.items()
     ]
-    by_reason: dict[tuple[str, str], list[Work]] = {}
-    for row in failed:
-        by_reason.setdefault((row.tenant, row.reason_code), []).append(row)
-    return found + [_failures(domain, table, tenant, rows) for (tenant, _), rows in by_reason.items()]
+    return found + [_refusal(domain, table, one) for one in refused]
 
 
-def _failures(domain: str, table: str, tenant: str, rows: Sequence[Work]) -> Finding:
-    """The finding about work that failed for one reason. It names the newest, which comes first."""
-    newest = rows[0]
-    reason = f"{newest.key}: {(newest.error or newest.reason_code).splitlines()[0]}"
+def _refusal(domain: str, table: str, of: Refusals) -> Finding:
+    """The finding about work that failed or was cancelled for one reason. It names the newest."""
+    newest, cancelled = of.newest, of.newest.status == CANCELLED
+    why = newest.error or ("a person cancelled it" if cancelled else newest.reason_code)
+    code = CALLED_OFF if cancelled else newest.reason_code
+    reason = f"{newest.key}: {why.splitlines()[0]}"
     return Finding(
         domain,
-        f"{table}:{tenant}",
-        "broken",
-        newest.reason_code,
-        reason if len(rows) == 1 else f"{len(rows):,} failed ({reason})",
-        since=min(row.finished_at or row.updated_at for row in rows),
-        action=actions(domain).get(newest.reason_code, BY_HAND).replace("ID", str(newest.id)),
+        f"{table}:{newest.tenant}",
+        "explained" if cancelled else "broken",
+        code,
+        reason if of.count == 1 else f"{of.count:,} {newest.status} ({reason})",
+        since=of.since or newest.finished_at or newest.updated_at,
+        action=actions(domain).get(code, BY_HAND).replace("ID", str(newest.id)),
         work_id=newest.id,
         attempts=newest.attempts,
     )
@@ -213,10 +222,10 @@ def _cancelled_finding(domain: str, row: Work, verdict: Verdict) -> Finding:
         domain,
         verdict.key,
         "explained",
-        "called_off",
+        CALLED_OFF,
         f"its work was cancelled{when} ({verdict.reason})",
         since=row.finished_at,
-        action=actions(domain)["called_off"].replace("ID", str(row.id)),
+        action=actions(domain)[CALLED_OFF].replace("ID", str(row.id)),
         work_id=row.id,
         attempts=row.attempts,
     )

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-HEAD = "0011"
+HEAD = "0012"
 BRANCHES = {"handoffs": "h001"}
 """The optional branches of the schema, each with its newest migration. A person may take one away."""
 VERSION_TABLE = "ledger_version"

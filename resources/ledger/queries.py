@@ -11,13 +11,15 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, case, delete, func, not_, or_, select
 
 from domain.shared.work import ACTIVE, CANCELLED, COMPLETED, FAILED, Work, split_key
+from domain.shared.work_findings import Refusals
 from resources.database.engine import reading, writing
+from resources.database.schema import UtcDateTime
 from resources.database.statements import rows_in
 from resources.ledger.context import LedgerContext
 from resources.ledger.history import counts
 from resources.ledger.model import BY_A_PERSON, Backlog, Event
 from resources.ledger.rows import as_work, is_id, select_work
-from resources.ledger.schema import is_failed, is_running, is_running_now, is_waiting, work, work_event
+from resources.ledger.schema import is_refused, is_running, is_running_now, is_waiting, work, work_event
 
 PURGE_BATCH = 5_000
 """Rows one transaction deletes, so that retention never holds up a heartbeat."""
@@ -115,10 +117,21 @@ class Queries(LedgerContext):
         later = and_(work.c.kind == kind, is_waiting(), work.c.not_before > self.clock())
         return self._rows(select_work().where(later).order_by(work.c.id))
 
-    def failed(self, kind: str, limit: int = 1_000) -> list[Work]:
-        """The newest failures of a kind that count: after which nothing was tried to the end."""
-        query = select_work().where(work.c.kind == kind, is_failed(), counts())
-        return self._rows(query.order_by(work.c.id.desc()).limit(limit))
+    def refusals(self, kind: str) -> list[Refusals]:
+        """What of a kind failed or was cancelled, and counts: one for each tenant and reason, those with the
+        newest work first."""
+        ended = func.min(func.coalesce(work.c.finished_at, work.c.updated_at), type_=UtcDateTime)
+        newest = func.max(work.c.id)
+        query = (
+            select(newest, func.count(), ended)
+            .where(work.c.kind == kind, is_refused(), counts())
+            .group_by(work.c.tenant, work.c.status, work.c.reason_code)
+            .order_by(newest.desc())
+        )
+        with reading(self.engine) as connection:
+            found = [tuple(row) for row in connection.execute(query)]
+        rows = self.get_all([number for number, _, _ in found])
+        return [Refusals(rows[n], number, since) for n, number, since in found if n in rows]
 
     def requested_by_person(self, ids: Collection[int]) -> frozenset[int]:
         """Those of these rows that a person requested, by their history: a row has only its newest reason."""

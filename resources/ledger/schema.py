@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from domain.shared.work import FAILED, RUNNING, STATUSES, WAITING
+from domain.shared.work import CANCELLED, FAILED, RUNNING, STATUSES, WAITING
 from resources.database.schema import BigId, Json, UtcDateTime, listed, metadata, partial
 
 work = sa.Table(
@@ -44,6 +44,7 @@ work = sa.Table(
     # People quote these ids: a purged one must not come back as something else.
     sqlite_autoincrement=True,
 )
+REFUSED = (FAILED, CANCELLED)
 sa.Index("uq_work_waiting", work.c.kind, work.c.key, unique=True, **partial(f"status IN ({listed(WAITING)})"))
 sa.Index("uq_work_running", work.c.kind, work.c.key, unique=True, **partial("status = 'running'"))
 sa.Index("ix_work_kind_key_id", work.c.kind, work.c.key, work.c.id)
@@ -61,7 +62,7 @@ sa.Index("ix_work_finished_at", work.c.finished_at, **partial("finished_at IS NO
 sa.Index(
     "ix_work_unfinished", work.c.kind, work.c.status, work.c.id, **partial("finished_at IS NULL")
 )  # every pass reads what is unfinished; what is finished grows with the years
-sa.Index("ix_work_failed", work.c.kind, work.c.id, **partial("status = 'failed'"))
+sa.Index("ix_work_refused", work.c.kind, work.c.id, **partial(f"status IN ({listed(REFUSED)})"))
 
 
 def is_waiting(rows: sa.FromClause = work) -> sa.ColumnElement[bool]:
@@ -73,8 +74,9 @@ def is_running(rows: sa.FromClause = work) -> sa.ColumnElement[bool]:
     return rows.c.status == sa.literal_column(f"'{RUNNING}'")
 
 
-def is_failed() -> sa.ColumnElement[bool]:
-    return work.c.status == sa.literal_column(f"'{FAILED}'")
+def is_refused() -> sa.ColumnElement[bool]:
+    """The condition of the index of work that failed or was cancelled."""
+    return work.c.status.in_([sa.literal_column(f"'{status}'") for status in REFUSED])
 
 
 def is_running_now() -> sa.ColumnElement[bool]:

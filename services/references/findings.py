@@ -27,7 +27,7 @@ def find_problems(references: ReferencesService) -> list[Finding]:
     """The worst first."""
     ledger = references.ledger
     pulled = [
-        Pulled(table, ledger.backlog(kind), ledger.failed(kind))
+        Pulled(table, ledger.backlog(kind), ledger.refusals(kind))
         for kind, table in ((HANDOFF, HANDOFFS), (INGEST, DOCUMENTS.table))
     ]
     return findings(references.plan(), ledger.current((SCRAPE,)), references.clock(), machine_clock(), pulled)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,27 +20,24 @@ from domain.references.handoffs import (
     GONE,
     JOB_ACTIVE,
     JOB_QUEUED,
-    QUEUED_FROM_SCRAPE,
     SUPERSEDED_BY_NEWER,
     Content,
     Ended,
     Handoff,
-    given_up,
     handed,
     refused,
 )
-from domain.references.jobs import HANDOFF, INGEST, handoff_id, handoff_key, ingest_key
+from domain.references.jobs import HANDOFF, handoff_id, handoff_key, ingest_key
 from domain.references.tables import DOCUMENTS
 from domain.shared.compute import packaged
 from domain.shared.error import PermanentRunnerError
-from domain.shared.work import FAILED, QUEUED, Work, WorkRequest
+from domain.shared.work import FAILED, QUEUED, Work
+from services.references.handoff_work import BATCH, job_request
+from services.references.missing import make_handoffs
 from services.references.service import Outcomes, ReferencesService
 
 if TYPE_CHECKING:
     from resources.ledger.lease import Lease
-
-BATCH = 5_000
-"""Contents that are handed over together."""
 
 log = logging.getLogger(__name__)
 
@@ -81,45 +78,10 @@ class JobQueue:
         return frozenset(found["reference_id"].to_pylist())
 
 
-def job_request(content: Content) -> WorkRequest:
-    """The ingestion job of a content."""
-    return WorkRequest(
-        INGEST,
-        ingest_key(content.reference_id),
-        content.payload_hash,
-        JOB_QUEUED,
-        tenant=content.source,
-        pipelines=(content.scrape_run_id,),
-    )
-
-
 def _job_failed(job: Work) -> PermanentRunnerError:
     return PermanentRunnerError(
         f"the ingestion job of this content (work {job.id}) is {job.status}",
         remedy=f"`perennial work retry {job.id}`",
-    )
-
-
-def enqueue_handoffs(service: ReferencesService, handoffs: Iterable[Handoff], *pipelines: str) -> None:
-    """Make sure that there is work for each of these that is not final."""
-    waiting = {handoff_key(one.id): one for one in handoffs if not one.final}
-    report = service.ledger.enqueue([_work_request(one, pipelines) for one in waiting.values()])
-    if report.refused:  # given up after many deaths, or cancelled by a person
-        works = {waiting[row.key].id: row for row in report.refused}
-        ended = {number: given_up(row.id, row.status) for number, row in works.items()}
-        service.store.handoffs.end(ended, works, waiting=True)
-
-
-def _work_request(handoff: Handoff, pipelines: Sequence[str]) -> WorkRequest:
-    # The scrape is part of it: what is queued again after it failed is another request.
-    fingerprint = f"{handoff.payload_hash}@{handoff.scrape_run_id}"
-    return WorkRequest(
-        HANDOFF,
-        handoff_key(handoff.id),
-        fingerprint,
-        QUEUED_FROM_SCRAPE,
-        tenant=handoff.source,
-        pipelines=(*pipelines, handoff.scrape_run_id),
     )
 
 
@@ -197,12 +159,17 @@ def drain_handoffs(
     report: Callable[[Counts], None] = lambda _: None,
     sources: Collection[str] | None = None,
 ) -> Counter[str]:
-    """Hand over whatever is due, batch by batch, for at most so long; `report` gets the counts of each."""
+    """Make what hand-offs are missing and hand over whatever is due, batch by batch, for at most so long;
+    `report` gets the counts of each."""
     until, total = time.monotonic() + seconds, Counter[str]()
+    missing = make_handoffs(service, sources)
     while time.monotonic() < until:
+        made = next(missing, None)
         with service.ledger.lease_due(HANDOFF, run_id, BATCH, tenants=sources) as lease:
             if not lease.keys:
-                break
+                if made is None:
+                    break
+                continue
             counts = Counter(one.reason_code for one in hand_over(service, lease).values())
         report(counts)
         total += counts

@@ -12,7 +12,6 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-import pyarrow as pa
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
@@ -32,7 +31,6 @@ from sqlalchemy import (
     delete,
     func,
     literal_column,
-    or_,
     select,
     update,
 )
@@ -41,7 +39,7 @@ from domain.references.handoffs import EXHAUSTED, QUEUED_FROM_SCRAPE, Content, E
 from domain.references.jobs import INGEST, ingest_key
 from domain.shared.clock import Clock
 from domain.shared.error import PerennialError
-from domain.shared.work import FAILED, QUEUED, RUNNING, Work
+from domain.shared.work import COMPLETED, FAILED, QUEUED, RUNNING, Work
 from resources.database.engine import has_branch, reading, writing
 from resources.database.schema import BigId, UtcDateTime, metadata, partial
 from resources.database.statements import chunks, insert_into, lock_name, rows_in
@@ -50,8 +48,6 @@ from resources.ledger.rows import read_keys
 from resources.ledger.schema import is_running, work
 
 BRANCH = "handoffs"
-FETCHED = 50_000
-"""Rows that are fetched at once."""
 
 ingestion_handoffs = Table(
     "ingestion_handoffs",
@@ -108,6 +104,20 @@ class HandoffsUnavailable(PerennialError):
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """The hand-off of a content, in short."""
+
+    id: int
+    status: str
+    reason_code: str
+
+    @property
+    def settled(self) -> bool:
+        """Whether meeting the content again changes nothing: time heals only what was tried too often."""
+        return self.status == COMPLETED or (self.status == FAILED and self.reason_code != EXHAUSTED)
+
+
+@dataclass(frozen=True, slots=True)
 class HandoffStore:
     engine: Engine
     clock: Clock
@@ -150,20 +160,26 @@ class HandoffStore:
                 _queue_again(connection, again, scrape_run_id, now)
                 found = _of_contents(connection, contents)
             if scrape_run_id:
-                met = [{"scrape_run_id": scrape_run_id, "handoff_id": row.id} for row in found]
-                connection.execute(insert_into(handoff_scrape, connection).on_conflict_do_nothing(), met)
+                _note_met(connection, [row.id for row in found], scrape_run_id)
         return found
+
+    def note_met(self, ids: Collection[int], scrape_run_id: str) -> None:
+        """Note that a scrape met these, and changed nothing about them."""
+        if ids:
+            with self._writing() as connection:
+                _note_met(connection, ids, scrape_run_id)
 
     def of_ids(self, ids: Collection[int]) -> dict[int, Handoff]:
         with self._reading() as connection:
             rows = rows_in(connection, select(*_HANDOFF), ingestion_handoffs.c.id, ids)
             return {row.id: Handoff(*row) for row in rows}
 
-    def unfinished(self, source: str) -> list[Handoff]:
-        """Those of a source that are queued or running."""
-        wanted = and_(_unfinished(), ingestion_handoffs.c.source == source)
+    def unfinished(self, source: str, after: int, limit: int) -> list[Handoff]:
+        """Those of a source that are queued or running, after an id."""
+        table = ingestion_handoffs.c
+        wanted = and_(_unfinished(), table.source == source, table.id > after)
         with self._reading() as connection:
-            query = select(*_HANDOFF).where(wanted).order_by(ingestion_handoffs.c.id)
+            query = select(*_HANDOFF).where(wanted).order_by(table.id).limit(limit)
             return [Handoff(*row) for row in connection.execute(query)]
 
     def superseded(self, ids: Collection[int]) -> frozenset[int]:
@@ -276,30 +292,23 @@ class HandoffStore:
         with self._writing() as connection:
             connection.execute(delete(handoff_scrape).where(between))
 
-    def contents(self, source: str) -> pa.Table:
-        """All of a source: reference, hash, scrape run and status."""
-        table = ingestion_handoffs.c
-        names = ("reference_id", "payload_hash", "scrape_run_id", "status")
-        query = select(*(table[name] for name in names)).where(table.source == source)
-        schema = pa.schema([(name, pa.string()) for name in names])
+    def known(self, contents: Collection[Content]) -> dict[Content, Known]:
+        """Those contents that have a hand-off of the scrape that brought them, or a later one."""
+        table, wanted = ingestion_handoffs.c, {(one.reference_id, one.payload_hash): one for one in contents}
+        columns = (table.reference_id, table.payload_hash, table.scrape_run_id)
+        query = select(*columns, table.id, table.status, table.reason_code)
         with self._reading() as connection:
-            found = connection.execution_options(yield_per=FETCHED).execute(query)
-            batches = [
-                pa.RecordBatch.from_arrays(
-                    [pa.array(c, pa.string()) for c in zip(*rows, strict=True)], schema=schema
-                )
-                for rows in found.partitions()
-            ]
-        return pa.Table.from_batches(batches, schema)
+            rows = rows_in(connection, query, table.reference_id, {name for name, _ in wanted})
+            return {
+                content: Known(number, status, reason)
+                for name, payload, scrape, number, status, reason in rows
+                if (content := wanted.get((name, payload))) and scrape >= content.scrape_run_id
+            }
 
-    def counts(self, source: str) -> dict[str, int]:
-        """How many are queued, running and failed, read from a partial index."""
-        table = ingestion_handoffs.c
-        query = (
-            select(table.status, func.count())
-            .where(or_(_unfinished(), _is(FAILED)), table.source == source)
-            .group_by(table.status)
-        )
+    def unfinished_counts(self) -> dict[str, int]:
+        """By source, how many are queued or running, read from a partial index."""
+        source = ingestion_handoffs.c.source
+        query = select(source, func.count()).where(_unfinished()).group_by(source)
         with self._reading() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
@@ -375,6 +384,11 @@ def _of_contents(connection: Connection, contents: Iterable[Content]) -> list[Ha
     return sorted(
         (one for one in found if (one.reference_id, one.payload_hash) in wanted), key=lambda o: o.id
     )
+
+
+def _note_met(connection: Connection, ids: Collection[int], scrape_run_id: str) -> None:
+    rows = [{"scrape_run_id": scrape_run_id, "handoff_id": number} for number in ids]
+    connection.execute(insert_into(handoff_scrape, connection).on_conflict_do_nothing(), rows)
 
 
 def _queue_again(connection: Connection, ids: Collection[int], scrape_run_id: str, now: datetime) -> None:

@@ -25,6 +25,7 @@ from domain.shared.compute import packaged
 from domain.shared.error import PerennialError, TransientResourceError
 from domain.shared.work import Work
 from services.partitions import Notify, PartitionReport
+from services.references.missing import queue_documents
 from services.references.recording import per_day, record_of, record_version, state_in
 
 if TYPE_CHECKING:
@@ -58,16 +59,19 @@ def drain_jobs(
     report: Notify,
     sources: Collection[str] | None = None,
 ) -> Drained:
-    """Ingest what is due, of all sources or of some, until nothing is or the time is over.
+    """Ingest what is due, of all sources or of some, until nothing is or the time is over; queue what jobs
+    are missing.
 
     A job that fails keeps no other from being done. If none succeeded, the first error is raised.
     """
     done, until = Drained(), time.monotonic() + seconds
     while time.monotonic() < until:
         with service.ledger.lease_due(INGEST, run_id, BATCH, tenants=sources) as lease:
-            if not lease.keys:
-                break
-            _Batch(service, lease, run_id, report, done).run()
+            if lease.keys:
+                _Batch(service, lease, run_id, report, done).run()
+                continue
+        if not queue_documents(service, sources):
+            break
     for error in done.errors[:5]:
         log.warning("%s", error)
     if done.errors and not done.made:

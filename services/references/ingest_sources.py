@@ -9,7 +9,7 @@ from domain.references.jobs import INGEST
 from domain.references.tables import DOCUMENTS
 from services.partitions import Attempt, Notify, PartitionReport
 from services.references.ingest import drain_jobs
-from services.references.missing import count_missing
+from services.references.missing import count_without_document as count_lacking
 from services.references.recording import state_in
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ def _lacking(service: ReferencesService, source: str) -> dict[str, int]:
 
 def count_without_document(service: ReferencesService, source: str) -> int:
     """Count the handed contents of a source that have neither a document nor a job to make one."""
-    lacking = count_missing(service, WITHOUT_DOCUMENT, source)
+    lacking = count_lacking(service, source)
     if not lacking:
         return 0
     active = service.ledger.backlog(INGEST).get(source)
-    failed = sum(row.tenant == source for row in service.ledger.failed(INGEST, limit=lacking))
-    return max(0, lacking - failed - (active.waiting + active.running if active else 0))
+    refused = sum(of.count for of in service.ledger.refusals(INGEST) if of.newest.tenant == source)
+    return max(0, lacking - refused - (active.waiting + active.running if active else 0))

@@ -1,73 +1,121 @@
 """Finds references without a hand-off, and without a document, and queues what is missing.
 
 Nothing is lost with a process that dies between two steps: what should exist is compared with what exists.
-While versions are those that were compared last, nothing is read.
+While versions are those that were compared last, nothing is read. A pass only sees that something may be
+missing; the runs that pull the work look for it, page by page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pyarrow as pa
+from collections.abc import Collection, Iterator
 
 from domain.references.handoffs import Content
 from domain.references.jobs import INGEST
 from domain.references.plan import Observed, SourceSeen
 from domain.references.tables import DOCUMENTS, REFERENCES
 from domain.shared.compute import packaged
+from domain.shared.work import COMPLETED
 from resources.database.statements import chunks
-from services.references.handoff import BATCH, enqueue_handoffs, job_request
+from services.references.handoff_work import BATCH, enqueue_handoffs, job_request
 from services.references.service import ReferencesService
 
+PAGE = 50_000
+"""References that are read together."""
+ALL, WITHOUT_DOCUMENT = "stored", "without_document"
 
-def queue_missing(service: ReferencesService, seen: Observed) -> bool:
-    """Queue the hand-offs and the ingestion jobs that are missing; return whether anything was compared."""
+
+def without_handoffs(seen: Observed) -> list[str]:
+    """The sources of which hand-offs, or their work, may be missing. What a scrape that goes on just now has
+    stored it hands over itself."""
     if not seen.handoffs_available:
-        return False
-    busy = service.ledger.backlog(INGEST)
-    compared = False
-    for source, one in seen.sources.items():
-        if one.lacks_handoffs:
-            queue_handoffs(service, source, one)
-            compared = True
-        elif source not in busy and one.documents_compared != one.ingested_version and one.is_readable:
-            queue_documents(service, source, one)
-            compared = True
-    return compared
+        return []
+    return [name for name, one in seen.sources.items() if one.may_lack_handoffs and not one.being_scraped]
 
 
-def queue_handoffs(service: ReferencesService, source: str, seen: SourceSeen) -> None:
-    """Make the missing hand-offs of a source, and the missing work of those that there are."""
-    for contents in _contents(service, "without_handoff", source):
-        service.store.handoffs.put(contents, "")
-    for rows in chunks(service.store.handoffs.unfinished(source), BATCH):
-        enqueue_handoffs(service, rows)
-    service.store.note_handed(source, str(seen.references.version))
+def without_documents(service: ReferencesService, seen: Observed) -> list[str]:
+    """The sources of which ingestion jobs may be missing; not while some of their jobs are under way."""
+    if not seen.handoffs_available:
+        return []
+    lacking = [
+        name
+        for name, one in seen.sources.items()
+        if one.is_readable and one.references.version.rows and not one.may_lack_handoffs
+        if one.documents_compared != one.ingested_version
+    ]
+    busy = service.ledger.backlog(INGEST) if lacking else {}
+    return [name for name in lacking if name not in busy]
 
 
-def queue_documents(service: ReferencesService, source: str, seen: SourceSeen) -> None:
-    """Queue ingestion for what has no document; for all of a source whose documents somebody changed."""
-    again = not seen.documents.never_made and not seen.documents.untouched
-    for contents in _contents(service, "handed_over" if again else "without_document", source):
-        service.ledger.enqueue([job_request(one) for one in contents])
-    service.store.note_ingested(source, seen.documents_compared)
+def make_handoffs(service: ReferencesService, sources: Collection[str] | None = None) -> Iterator[int]:
+    """Make the missing hand-offs, and the missing work of those that there are; yield after each batch."""
+    seen = service.observe()
+    for source in without_handoffs(seen):
+        if sources is None or source in sources:
+            yield from _make_handoffs(service, source, seen.sources[source])
 
 
-def count_missing(service: ReferencesService, what: str, source: str) -> int:
-    """Count the newest contents of a source `without_handoff`, or handed over and `without_document`."""
-    return _found(service, what, source).num_rows
+def _make_handoffs(service: ReferencesService, source: str, seen: SourceSeen) -> Iterator[int]:
+    store = service.store.handoffs
+    if seen.lacks_handoffs:
+        for contents in _pages(service, ALL, source):
+            known = store.known(contents)
+            if missing := [one for one in contents if one not in known]:
+                enqueue_handoffs(service, store.put(missing, ""))
+                yield len(missing)
+        # Another sync may have noted a newer version meanwhile.
+        service.store.note_handed(source, str(seen.references.version), before=seen.handed_version)
+    if seen.stray_handoffs:
+        after = 0
+        while rows := store.unfinished(source, after, BATCH):
+            enqueue_handoffs(service, rows)
+            after = rows[-1].id
+            yield len(rows)
 
 
-def _contents(service: ReferencesService, what: str, source: str) -> Iterator[list[Content]]:
-    for batch in _found(service, what, source).to_batches(max_chunksize=BATCH):
-        rows = (batch[name].to_pylist() for name in ("reference_id", "payload_hash", "scrape_run_id"))
-        yield [Content(name, payload, source, scrape) for name, payload, scrape in zip(*rows, strict=True)]
+def queue_documents(service: ReferencesService, sources: Collection[str] | None = None) -> int:
+    """Queue ingestion for what has no document, for all of a source whose documents somebody changed; return
+    how many jobs are new."""
+    seen, queued = service.observe(), 0
+    for source in without_documents(service, seen):
+        if sources is not None and source not in sources:
+            continue
+        one = seen.sources[source]
+        again = not one.documents.never_made and not one.documents.untouched
+        for contents in _pages(service, ALL if again else WITHOUT_DOCUMENT, source):
+            report = service.ledger.enqueue([job_request(one) for one in _handed(service, contents)])
+            queued += len(report.created)
+        service.store.note_ingested(source, one.documents_compared)
+    return queued
 
 
-def _found(service: ReferencesService, what: str, source: str) -> pa.Table:
-    return service.lake.query(
-        packaged(__file__, what),
-        params={"source": source},
-        extra={"handed": service.store.handoffs.contents(source)},
-        partitions={REFERENCES.name: [source], DOCUMENTS.name: [source]},
-    )
+def count_without_handoff(service: ReferencesService, source: str) -> int:
+    """Count the newest contents of a source without a hand-off."""
+    pages = _pages(service, ALL, source)
+    return sum(len(contents) - len(service.store.handoffs.known(contents)) for contents in pages)
+
+
+def count_without_document(service: ReferencesService, source: str) -> int:
+    """Count the newest contents of a source that were handed over and have no document."""
+    return sum(len(_handed(service, contents)) for contents in _pages(service, WITHOUT_DOCUMENT, source))
+
+
+def _handed(service: ReferencesService, contents: Collection[Content]) -> list[Content]:
+    known = service.store.handoffs.known(contents)
+    return [one for one in contents if one in known and known[one].status == COMPLETED]
+
+
+def _pages(service: ReferencesService, what: str, source: str) -> Iterator[list[Content]]:
+    """The newest contents of a source, all that are `stored` or those `without_document`, in batches."""
+    names, after = ("reference_id", "payload_hash", "scrape_run_id"), ""
+    while True:
+        found = service.lake.query(
+            packaged(__file__, what),
+            params={"source": source, "after": after, "page": PAGE},
+            partitions={REFERENCES.name: [source], DOCUMENTS.name: [source]},
+        )
+        rows = zip(*(found[name].to_pylist() for name in names), strict=True)
+        contents = [Content(name, payload, source, scrape) for name, payload, scrape in rows]
+        yield from map(list, chunks(contents, BATCH))
+        if len(contents) < PAGE:
+            return
+        after = contents[-1].reference_id

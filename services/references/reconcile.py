@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.references.jobs import HANDOFF, HANDOFFS, INGEST, SCRAPE
@@ -13,7 +13,7 @@ from domain.shared.work import WAITING, Work
 from resources.ledger.client import Ledger
 from resources.ledger.model import Dispatch
 from services.reconcile import Pull, Reconciler, Unfinished
-from services.references.missing import queue_missing
+from services.references.missing import without_documents, without_handoffs
 from services.references.service import ReferencesService
 
 
@@ -36,8 +36,12 @@ class ReferencesReconciler(Reconciler):
         return self.references.ledger
 
     def observe(self) -> Observed:
-        seen = self.references.observe()
-        return self.references.observe() if queue_missing(self.references, seen) else seen
+        self.references.store.end_lost()
+        return self.references.observe()
+
+    def missing(self, seen: Observed) -> Mapping[str, Collection[str]]:
+        lacking = {HANDOFF: without_handoffs(seen), INGEST: without_documents(self.references, seen)}
+        return {kind: sources for kind, sources in lacking.items() if sources}
 
     def plan_of(self, seen: Observed, refused: Collection[str]) -> Plan:  # noqa: ARG002
         return self.references.plan_of(seen)

@@ -12,7 +12,7 @@ from domain.shared.error import InvalidInput, PermanentRunnerError
 from domain.shared.work import split_key
 from resources.ledger.lease import Lease
 from services.partitions import Attempt, Notify, PartitionReport
-from services.references.missing import count_missing
+from services.references.missing import count_without_handoff
 from services.references.recording import per_day, state_in
 from services.references.service import ReferencesService
 from services.references.sync import SyncOutcome, sync
@@ -88,4 +88,4 @@ def _without_handoff(service: ReferencesService, source: str) -> int:
     """What the asset check says. Of a version that was handed over whole nothing needs to be counted."""
     version = str(service.lake.version(REFERENCES.name, source))
     handed = service.store.state_of(source).handed_version
-    return 0 if version == handed else count_missing(service, WITHOUT_HANDOFF, source)
+    return 0 if version == handed else count_without_handoff(service, source)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from domain.references.documents import Ingest, clean
 from domain.references.handoffs import Content
+from domain.references.jobs import HANDOFF
 from domain.references.plan import Observed, SourceSeen, plan
 from domain.references.tables import DOCUMENTS, REFERENCES
 from domain.shared.clock import Clock
@@ -63,7 +64,7 @@ class ReferencesService:
     store: ReferencesStore = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.store = ReferencesStore(self.ledger.engine, self.ledger.clock)
+        self.store = ReferencesStore(self.ledger.engine, self.ledger.clock, self.ledger.machine_clock)
 
     @property
     def clock(self) -> Clock:
@@ -94,12 +95,26 @@ class ReferencesService:
     def observe(self) -> Observed:
         """Everything the plan judges: versions and records, which are kept. No reference is read."""
         references, documents = self.states(REFERENCES), self.states(DOCUMENTS)
-        kept = self.store.states()
+        kept, scraping = self.store.states(), self.store.scraping()
+        available = self.store.handoffs.available
+        stray = self._stray_handoffs() if available else {}
         sources = {
-            source: self._seen(source, references, documents, kept.get(source, SourceState(source)))
+            source: replace(
+                self._seen(source, references, documents, kept.get(source, SourceState(source))),
+                stray_handoffs=stray.get(source, 0),
+                being_scraped=source in scraping,
+            )
             for source in sorted(self.scrapers)
         }
-        return Observed(sources, self.store.handoffs.available, self.clock())
+        return Observed(sources, available, self.clock())
+
+    def _stray_handoffs(self) -> dict[str, int]:
+        """By source, how many more hand-offs are unfinished than work is under way for them."""
+        work = self.ledger.backlog(HANDOFF)
+        return {
+            source: number - (work[source].waiting + work[source].running if source in work else 0)
+            for source, number in self.store.handoffs.unfinished_counts().items()
+        }
 
     def _seen(
         self,

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
     CheckConstraint,
     Column,
+    ColumnElement,
     Engine,
     Index,
     String,
@@ -23,14 +24,16 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    literal_column,
+    or_,
     select,
     update,
 )
 
-from domain.shared.clock import Clock
+from domain.shared.clock import Clock, machine_clock
 from domain.shared.table import ABSENT
 from resources.database.engine import reading, writing
-from resources.database.schema import Json, UtcDateTime, metadata
+from resources.database.schema import Json, UtcDateTime, metadata, partial
 from resources.database.statements import insert_into, rows_in
 from resources.scraping.reference import Checkpoint
 from services.references.handoff_store import HandoffStore
@@ -47,9 +50,11 @@ scrape_run = Table(
     Column("counts", Json, nullable=False),
     Column("reason_code", String, nullable=False),
     Column("error", Text),
+    Column("alive_at", UtcDateTime),  # by the machine's clock
     CheckConstraint("status IN ('running', 'completed', 'failed')", name="status"),
 )
 Index("ix_scrape_run_source_id", scrape_run.c.source, scrape_run.c.id)
+Index("ix_scrape_run_running", scrape_run.c.source, **partial("status = 'running'"))
 
 source_state = Table(
     "source_state",
@@ -64,6 +69,13 @@ source_state = Table(
     Column("handed_version", String, nullable=False),
     Column("ingested_version", String, nullable=False),
 )
+
+
+ALIVE = timedelta(minutes=2)
+"""So long after a sign of life a scrape is about to hand over itself what it stored."""
+LOST_AFTER = timedelta(minutes=15)
+"""So long after its last sign of life a scrape is dead: longer than any one request of a scraper."""
+LOST = "worker_lost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +120,17 @@ class ReferencesStore:
 
     engine: Engine
     clock: Clock
+    machine_clock: Clock = machine_clock
 
     @property
     def handoffs(self) -> HandoffStore:
         return HandoffStore(self.engine, self.clock)
 
     def begin(self, scrape_run_id: str, source: str, by: str) -> SourceState:
-        """Note that a scrape begins; return what is kept of its source."""
+        """Note that a scrape begins; return what is kept of its source. Scrapes of it that died end."""
+        self.end_lost()
         values = {"id": scrape_run_id, "source": source, "requested_by": by, "started_at": self.clock()}
-        values |= {"status": "running", "counts": {}, "reason_code": ""}
+        values |= {"status": "running", "counts": {}, "reason_code": "", "alive_at": self.machine_clock()}
         new = {"source": source, "scrape_run_id": scrape_run_id}
         new |= dict.fromkeys(("etag", "last_modified", "cursor", "ingested_version"), "")
         new |= {"handed_version": str(ABSENT)}
@@ -147,6 +161,7 @@ class ReferencesStore:
                 )
             )
             done = {"finished_at": now, "status": "completed", "counts": dict(counts)}
+            done |= {"reason_code": "", "error": None}  # it may have been taken for dead
             connection.execute(update(scrape_run).where(scrape_run.c.id == scrape_run_id).values(done))
 
     def fail(self, scrape_run_id: str, counts: Mapping[str, Any], reason_code: str, error: str) -> None:
@@ -155,6 +170,34 @@ class ReferencesStore:
         failed |= {"reason_code": reason_code, "error": error}
         with writing(self.engine) as connection:
             connection.execute(update(scrape_run).where(scrape_run.c.id == scrape_run_id).values(failed))
+
+    def show_life(self, scrape_run_id: str, counts: Mapping[str, Any]) -> None:
+        """Note that a scrape is alive, and what it did so far."""
+        alive = {"alive_at": self.machine_clock(), "counts": dict(counts)}
+        change = update(scrape_run).where(scrape_run.c.id == scrape_run_id, _is_running())
+        with writing(self.engine) as connection:
+            connection.execute(change.values(alive))
+
+    def scraping(self) -> frozenset[str]:
+        """The sources that are being scraped just now."""
+        query = select(scrape_run.c.source).where(
+            _is_running(), scrape_run.c.alive_at > self.machine_clock() - ALIVE
+        )
+        with reading(self.engine) as connection:
+            return frozenset(connection.execute(query).scalars())
+
+    def end_lost(self) -> list[str]:
+        """End the scrapes that show no sign of life any more; return their sources."""
+        run, dead = scrape_run.c, self.machine_clock() - LOST_AFTER
+        lost = and_(_is_running(), or_(run.alive_at < dead, run.alive_at.is_(None)))
+        with reading(self.engine) as connection:
+            found = connection.execute(select(run.id, run.source).where(lost)).all()
+        ended = {"status": "failed", "reason_code": LOST, "finished_at": self.clock()}
+        ended |= {"error": "its process shows no sign of life any more"}
+        with writing(self.engine) as connection:
+            for number, _ in found:
+                connection.execute(update(scrape_run).where(lost, run.id == number).values(ended))
+        return sorted({source for _, source in found})
 
     def forget_checkpoint(self, source: str) -> None:
         """Have the whole source read again, soon: nobody knows what of it is stored."""
@@ -191,12 +234,6 @@ class ReferencesStore:
             row = connection.execute(query).first()
         return None if row is None else ScrapeRun(*row)
 
-    def scrape_runs(self, source: str, limit: int = 20) -> list[ScrapeRun]:
-        """The newest scrape runs of a source, newest first."""
-        query = select(*_RUN).where(scrape_run.c.source == source).order_by(scrape_run.c.id.desc())
-        with reading(self.engine) as connection:
-            return [ScrapeRun(*row) for row in connection.execute(query.limit(limit))]
-
     def find_runs(
         self, ids: Collection[str] | None = None, *, before: str | None = None, limit: int = 100
     ) -> list[ScrapeRun]:
@@ -224,3 +261,8 @@ class ReferencesStore:
             with writing(self.engine) as connection:
                 connection.execute(delete(scrape_run).where(scrape_run.c.id == name))
         return len(names)
+
+
+def _is_running() -> ColumnElement[bool]:
+    """The condition of the partial index, literally: SQLite matches no bound values."""
+    return scrape_run.c.status == literal_column("'running'")

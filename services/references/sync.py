@@ -6,6 +6,7 @@ hands a content over.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -18,16 +19,20 @@ from domain.references.handoffs import Content, HandoffCounts, count
 from domain.references.tables import REFERENCES
 from domain.shared.compute import packaged
 from domain.shared.table import ABSENT, Version
+from domain.shared.work import FAILED
 from resources.ledger.model import WORKER
 from resources.ledger.outcome import cause_of
 from resources.ledger.pipelines import new_pipeline_id
 from resources.ledger.provenance import PartitionRecord
 from resources.scraping.reference import NOTHING_READ, ScrapedReference
-from services.references.handoff import BATCH, enqueue_handoffs, hand_over_now
+from services.references.handoff import hand_over_now
+from services.references.handoff_work import BATCH, enqueue_handoffs
 from services.references.recording import record_version, state_in
 from services.references.service import ReferencesService
 
 Guard = Callable[[], None]
+SIGN_OF_LIFE = 15.0
+"""Seconds between two."""
 
 
 @dataclass
@@ -72,17 +77,19 @@ def sync(
     full: bool = False,
     holder: str = "",
     guard: Guard | None = None,
+    batch_size: int = BATCH,
 ) -> SyncOutcome:
     """Scrape a source and hand over what is new. `full` reads it whole, whatever is known of it; so is it
     read whose partition is not what was recorded of it."""
     scraper, number = service.scraper(source), new_pipeline_id()
-    full = full or not state_in(service, REFERENCES, source).untouched
     kept = service.store.begin(number, source, by)
     since = NOTHING_READ if full else kept.checkpoint
     run = _Sync(service, SyncOutcome(number, source), holder or f"{WORKER}sync:{number}", guard)
     try:
+        if not state_in(service, REFERENCES, source).untouched:
+            full, since = True, NOTHING_READ
         scrape = scraper.fetch(since, full)
-        for batch in _batches(scrape):
+        for batch in _batches(scrape, run.show_life, batch_size):
             run.take(batch)
         if since == NOTHING_READ:
             run.record_all()
@@ -114,11 +121,20 @@ class _Sync:
     outcome: SyncOutcome
     holder: str
     guard: Guard | None
+    alive: float = field(default_factory=time.monotonic)
+    """When it showed a sign of life last."""
+
+    def show_life(self) -> None:
+        """Show a sign of life, unless the last one is young."""
+        if time.monotonic() - self.alive > SIGN_OF_LIFE:
+            self.alive = time.monotonic()
+            self.service.store.show_life(self._id, self.outcome.as_json())
 
     def take(self, batch: Sequence[ScrapedReference]) -> None:
         """Store what changed of a batch, and hand over what lacks a hand-off."""
         if not batch:
             return
+        self.show_life()
         met, stored_by = self._beside_stored(self._rows(batch))
         new, same = pc.is_null(met["stored_hash"]), pc.equal(met["stored_hash"], met["payload_hash"])
         same = pc.fill_null(same, fill_value=False)
@@ -212,13 +228,24 @@ class _Sync:
         )
 
     def _hand_over(self, contents: Sequence[Content]) -> HandoffCounts:
-        """Hand over what is not handed over yet; count what became of all."""
-        rows = self.service.store.handoffs.put(contents, self._id)
+        """Hand over what is not handed over yet; count what became of all. What met its end before costs a
+        look and a row that this scrape met it."""
+        store = self.service.store.handoffs
+        settled = {content: one for content, one in store.known(contents).items() if one.settled}
+        store.note_met([one.id for one in settled.values()], self._id)
+        failed = sum(one.status == FAILED for one in settled.values())
+        before = HandoffCounts(failed=failed, skipped=len(settled) - failed)
+        rows = store.put([one for one in contents if one not in settled], self._id)
         enqueue_handoffs(self.service, rows, self._id)
         ended = hand_over_now(self.service, rows, self.outcome.source, self.holder)
         # What others have in hand, or could not be queued, is counted as it is now.
-        now = self.service.store.handoffs.of_ids([row.id for row in rows if row.id not in ended])
-        return count((ended[row.id], True) if row.id in ended else (now[row.id], False) for row in rows)
+        now = store.of_ids([row.id for row in rows if row.id not in ended])
+        return before + count(
+            (ended[row.id], True)
+            if row.id in ended
+            else (now[row.id], now[row.id].scrape_run_id == self._id)  # by a run that was quicker, for us
+            for row in rows
+        )
 
 
 def _row(one: ScrapedReference, source: str) -> dict[str, Any]:
@@ -233,13 +260,16 @@ def _row(one: ScrapedReference, source: str) -> dict[str, Any]:
     }
 
 
-def _batches(references: Iterable[ScrapedReference]) -> Iterator[list[ScrapedReference]]:
+def _batches(
+    references: Iterable[ScrapedReference], each: Callable[[], None], size: int
+) -> Iterator[list[ScrapedReference]]:
     """The references in batches; if the source fails half-way, first what came before."""
     batch: list[ScrapedReference] = []
     try:
         for one in references:
             batch.append(one)
-            if len(batch) == BATCH:
+            each()
+            if len(batch) == size:
                 yield batch
                 batch = []
     except Exception:

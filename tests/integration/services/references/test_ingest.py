@@ -16,6 +16,7 @@ from resources.ledger.model import LeaseLost
 from services.partitions import Attempt, PartitionReport
 from services.reconcile import reconcile
 from services.references import ingest
+from services.references.handoff import drain_handoffs
 from services.references.ingest import Drained, drain_jobs
 from services.references.ingest_sources import count_without_document
 from services.references.reconcile import ReferencesReconciler
@@ -262,6 +263,7 @@ def test_pass__references_are_corrupt__asks_for_a_scrape_that_makes_them_again(
     assert (start.tables, start.partitions) == (("references",), ("atlas",))
     attempt = Attempt("run 3", dispatch_id=start.dispatch_id)
     scrape_sources(synced, ["atlas"], attempt, lambda _: None)
+    drain_handoffs(synced, "run 4", 10)
     drain(synced)
     assert not reconcile(ReferencesReconciler(synced)).starts
     assert texts(synced) == {"atlas:a": "one", "atlas:b": "two"}

@@ -92,7 +92,7 @@ def test_branch__taken_away_with_work_waiting__the_work_ends_after_it_is_back(
     [row] = service.ledger.find("references.handoff")
     service.ledger.retry(row.id)
     drain_handoffs(service, "run-2", 10)
-    [row] = service.ledger.find("references.handoff")
+    row = service.ledger.get_all([row.id])[row.id]
     assert (row.status, row.reason_code) == ("skipped", "handoff_gone")
 
 

@@ -170,10 +170,10 @@ def test_retention__old_scrape_runs__are_deleted_but_the_newest(shelves: Referen
     for _ in range(3):
         shelves.sync("east")
     store, now = shelves.service.store, shelves.now
-    newest = store.scrape_runs("east")[0].id
+    newest = store.find_runs()[0].id
     assert store.delete_scrape_runs(now) == 0
     assert store.delete_scrape_runs(now + timedelta(seconds=1)) == 2
-    assert [run.id for run in store.scrape_runs("east")] == [newest]
+    assert [run.id for run in store.find_runs()] == [newest]
     met = store.handoffs.scrapes([1, 2, 3])
     assert {len(runs) for runs in met.values()} == {2}, "the first and the last that met a content"
     assert {runs[-1] for runs in met.values()} == {newest}

@@ -8,12 +8,14 @@ import pyarrow as pa
 import pytest
 
 from domain.references.handoffs import Content
+from domain.references.jobs import HANDOFF
 from domain.references.tables import DOCUMENTS, REFERENCES
 from domain.shared.error import InvalidInput, TransientResourceError
 from resources.scraping.reference import Checkpoint
 from services.partitions import Attempt, PartitionReport
 from services.reconcile import reconcile
 from services.references.handoff import drain_handoffs
+from services.references.missing import make_handoffs, queue_documents
 from services.references.reconcile import ReferencesReconciler
 from services.references.scrape import scrape_sources
 from services.references.service import Outcomes, ReferencesService
@@ -101,14 +103,14 @@ def test_sync__source_fails_half_way__keeps_what_came_and_says_so(
     scraper.error = TransientResourceError("half an answer", reason_code="scrape_incomplete")
     with pytest.raises(TransientResourceError):
         sync(service, "atlas", by="test")
-    [run] = service.store.scrape_runs("atlas")
+    [run] = service.store.find_runs()
     assert (run.status, run.reason_code) == ("failed", "scrape_incomplete")
     assert run.counts["handoff_completed_count"] == 1
     assert service.ledger.freshness.all("references")[0].last_error == "half an answer"
     scraper.error = None
     sync(service, "atlas", by="test")
     assert scraper.asked[-1] == (Checkpoint(), False)
-    assert [one.status for one in service.store.scrape_runs("atlas")] == ["completed", "failed"]
+    assert [one.status for one in service.store.find_runs()] == ["completed", "failed"]
 
 
 def test_sync__unknown_source__names_those_there_are(service: ReferencesService):
@@ -139,19 +141,23 @@ def test_sync__another_one_meanwhile__both_end_well_and_the_next_reads_all(
     assert scraper.asked[-1] == (Checkpoint(), False)
 
 
-def test_reconcile__crash_before_hand_off__queues_it(service: ReferencesService, scraper: FakeScraper):
+def test_reconcile__crash_before_hand_off__queues_it(
+    service: ReferencesService, scraper: FakeScraper, machine: SettableClock
+):
     scraper.put(a="one", b="two")
     service.target = Dying()
     with pytest.raises(KeyboardInterrupt):
         sync(service, "atlas", by="test")
     service.target = None
-    assert codes(service) == ["scrape_due", "", ""]
+    machine.advance(minutes=3)
+    assert codes(service) == ["scrape_due", "without_handoff", ""]
     drain_handoffs(service, "run-1", 10)
+    assert codes(service) == ["scrape_due", "", ""]
     assert service.store.handoffs.page("atlas", "completed", None, 10, 0)[0] == 2
 
 
 def test_reconcile__crash_between_storing_and_hand_offs__makes_them(
-    service: ReferencesService, scraper: FakeScraper, monkeypatch: pytest.MonkeyPatch
+    service: ReferencesService, scraper: FakeScraper, machine: SettableClock, monkeypatch: pytest.MonkeyPatch
 ):
     scraper.put(a="one", b="two")
 
@@ -164,13 +170,18 @@ def test_reconcile__crash_between_storing_and_hand_offs__makes_them(
             sync(service, "atlas", by="test")
     assert service.store.handoffs.page("atlas", None, None, 10, 0)[0] == 0
     assert [v.reason_code for v in service.plan().verdicts] == ["scrape_due", "without_handoff", ""]
-    assert codes(service) == ["scrape_due", "", ""]
+    drain_handoffs(service, "run-0", 10)  # the sync may be alive: it hands them over itself
+    assert service.store.handoffs.page("atlas", None, None, 10, 0)[0] == 0
+    assert HANDOFF not in {start.pulls for start in reconcile(ReferencesReconciler(service)).starts}
+    machine.advance(minutes=3)
+    assert HANDOFF in {start.pulls for start in reconcile(ReferencesReconciler(service)).starts}
     drain_handoffs(service, "run-1", 10)
+    assert codes(service) == ["scrape_due", "", ""]
     assert len(service.ledger.find("references.ingest")) == 2
 
 
 def test_reconcile__content_came_back_and_crash__hands_it_over_again(
-    service: ReferencesService, scraper: FakeScraper, monkeypatch: pytest.MonkeyPatch
+    service: ReferencesService, scraper: FakeScraper, machine: SettableClock, monkeypatch: pytest.MonkeyPatch
 ):
     """The hand-off of this content is there and final, but of an earlier time."""
     for payload in ("A", "B"):
@@ -185,7 +196,8 @@ def test_reconcile__content_came_back_and_crash__hands_it_over_again(
         patched.setattr(type(service.store.handoffs), "put", die)
         with pytest.raises(KeyboardInterrupt):
             sync(service, "atlas", by="test")
-    codes(service)
+    machine.advance(minutes=3)
+    next(make_handoffs(service))
     [work] = service.ledger.find("references.handoff", status="queued")
     drain_handoffs(service, "run-1", 10)
     [job] = service.ledger.find("references.ingest", status="queued")
@@ -225,10 +237,11 @@ def test_plan__lake_was_changed_by_hand__scrapes_the_source_whole(
     scrape_sources(service, ["atlas"], Attempt("run-1"), lambda _: None)
     rows = service.lake.query("SELECT * FROM refs.references WHERE reference_id = 'atlas:a'")
     service.lake.replace(REFERENCES.name, "atlas", rows)
-    assert codes(service) == ["changed", "", ""]
+    assert codes(service) == ["changed", "without_handoff", ""]
     scrape_sources(service, ["atlas"], Attempt("run-2"), lambda _: None)
     assert scraper.asked[-1] == (Checkpoint(), True)
     assert set(stored(service)) == {"atlas:a", "atlas:b"}
+    drain_handoffs(service, "run-3", 10)
     assert codes(service) == ["", "", ""]
 
 
@@ -250,7 +263,8 @@ def test_reconcile__document_is_missing__queues_its_job_again(
     rows = [{name: {**row, **made}[name] for name in names}]
     service.lake.merge(DOCUMENTS.name, pa.Table.from_pylist(rows, schema=DOCUMENTS.schema))
     clock.advance(minutes=5)
-    reconcile(ReferencesReconciler(service))
+    assert "references.ingest" in {one.pulls for one in reconcile(ReferencesReconciler(service)).starts}
+    assert queue_documents(service) == 2  # somebody else wrote a: it is made again
     jobs = service.ledger.find("references.ingest", status="queued")
     assert "documents:atlas:b" in {job.key for job in jobs}
 

@@ -14,6 +14,7 @@ from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, Version
 from domain.shared.verdict import Plan
 from domain.shared.work import Work
+from domain.shared.work_findings import Refusals
 from tests.unit.domain.rows import CREATED, assert_sentences, of_finding, of_verdict, row
 
 NOON = CREATED + timedelta(hours=2)
@@ -60,12 +61,17 @@ def lines() -> Iterator[str]:
     yield from map(of_finding, findings(late, [scrape], NOON, NOON))
     pulled = [
         Pulled(
-            HANDOFFS, {"atlas": Held(5, 7, 2, CREATED)}, [_failed(HANDOFF, handoff_key(3), "retry_exhausted")]
+            HANDOFFS,
+            {"atlas": Held(5, 7, 2, CREATED)},
+            [Refusals(_failed(HANDOFF, handoff_key(3), "retry_exhausted"))],
         ),
         Pulled(
             DOCUMENTS.table,
             {},
-            [_failed(INGEST, ingest_key(f"atlas:{n}"), "unreadable") for n in range(1200)],
+            [
+                Refusals(_failed(INGEST, ingest_key("atlas:0"), "unreadable"), 1200),
+                Refusals(replace(_failed(INGEST, ingest_key("atlas:1"), ""), status="cancelled", error=None)),
+            ],
         ),
     ]
     yield from map(of_finding, findings(plan(SET), (), NOON, NOON, pulled))
@@ -82,8 +88,8 @@ def test_sentences__of_every_state__are_those_of_the_file(write_sentences: bool)
 
 def test_findings__work_of_pulled_kinds__is_one_for_each_reason():
     held = {"atlas": Held(5, 7, 2, CREATED), "herald": Held(0, 1, 0, CREATED)}
-    failed = [_failed(INGEST, ingest_key(f"atlas:{n}"), "unreadable") for n in range(3)]
-    failed += [_failed(INGEST, ingest_key("atlas:9"), "permanent_error")]
+    failed = [Refusals(_failed(INGEST, ingest_key("atlas:1"), "unreadable"), 3)]
+    failed += [Refusals(_failed(INGEST, ingest_key("atlas:9"), "permanent_error"))]
     found = findings(plan(SET), (), NOON, NOON, [Pulled(DOCUMENTS.table, held, failed)])
     assert [(f.subject, f.health, f.reason_code, f.next_attempt) for f in found] == [
         ("documents:atlas", "broken", "unreadable", None),
@@ -96,7 +102,7 @@ def test_findings__work_of_pulled_kinds__is_one_for_each_reason():
 
 def test_findings__source_is_not_set_any_more__only_say_what_waits():
     held = {"atlas": Held(5, 7, 2, CREATED)}
-    failed = [_failed(INGEST, ingest_key("atlas:1"), "unreadable")]
+    failed = [Refusals(_failed(INGEST, ingest_key("atlas:1"), "unreadable"))]
     scrape = row("failed", scrape_key("atlas"), SCRAPE, reason_code="scrape_token")
     found = findings(plan(Observed()), [scrape], NOON, NOON, [Pulled(DOCUMENTS.table, held, failed)])
     assert [(f.subject, f.health, f.reason_code) for f in found] == [
