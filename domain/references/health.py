@@ -10,8 +10,8 @@ from domain.references.plan import UNAVAILABLE_HANDOFF
 from domain.shared.health import Finding, Health
 from domain.shared.reasons import actions
 from domain.shared.verdict import UNAVAILABLE, Plan
-from domain.shared.work import Work
-from domain.shared.work_findings import Backlog, Refusals, plan_findings, pulled_findings
+from domain.shared.work import Refusals, Work
+from domain.shared.work_findings import Backlog, plan_findings, pulled_findings
 
 SOURCE_REMOVED = "source_removed"
 _HEALTH: Mapping[str, Health] = {UNAVAILABLE: "broken", UNAVAILABLE_HANDOFF: "explained"}

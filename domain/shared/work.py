@@ -130,3 +130,12 @@ class Work:
     @property
     def partition(self) -> str:
         return split_key(self.key)[1]
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """Work of a tenant that failed, or was cancelled, for one reason; it is not tried again."""
+
+    newest: Work
+    count: int = 1
+    since: datetime | None = None

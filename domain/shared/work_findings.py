@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
 from domain.shared.health import Finding, Health
 from domain.shared.reasons import actions
 from domain.shared.verdict import Plan, Verdict
-from domain.shared.work import CANCELLED, Work
+from domain.shared.work import CANCELLED, Refusals, Work
 
 BY_HAND = "see `perennial work show ID`, correct the cause, then `perennial work retry ID`"
 _WAITS = {"queued": "a run is to do it", "running": "a run does it", "deferred": "tried, and put off"}
@@ -61,15 +61,6 @@ class Backlog(Protocol):
     def running(self) -> int: ...
     @property
     def oldest(self) -> datetime | None: ...
-
-
-@dataclass(frozen=True)
-class Refusals:
-    """Work of a tenant that failed, or was cancelled, for one reason; it is not tried again."""
-
-    newest: Work
-    count: int = 1
-    since: datetime | None = None
 
 
 def pulled_findings(

@@ -10,8 +10,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, case, delete, func, not_, or_, select
 
-from domain.shared.work import ACTIVE, CANCELLED, COMPLETED, FAILED, Work, split_key
-from domain.shared.work_findings import Refusals
+from domain.shared.work import ACTIVE, CANCELLED, COMPLETED, FAILED, Refusals, Work, split_key
 from resources.database.engine import reading, writing
 from resources.database.schema import UtcDateTime
 from resources.database.statements import rows_in
@@ -60,8 +59,8 @@ class Queries(LedgerContext):
             # The condition of an index that stays small. SQLite would rather read all rows by their ids.
             if wanted <= set(ACTIVE):
                 query, place = query.where(work.c.finished_at.is_(None)), work.c.id + 0
-            elif wanted == {FAILED}:
-                query, place = query.where(is_failed()), work.c.id + 0
+            elif wanted <= {FAILED, CANCELLED}:
+                query, place = query.where(is_refused()), work.c.id + 0
         if reason_code is not None:
             query = query.where(work.c.reason_code == reason_code)
         if since is not None:

@@ -113,7 +113,7 @@ def test_pass__crash_before_the_handoffs__makes_and_drains_them(app: ReferencesA
     assert len(app.texts()) == 3
     [event] = app.events("handoffs")
     assert (shown(event)["handed_over"], shown(event)["ingestion_job_queued"]) == (3, 3)
-    assert shown(event)["reason"] == "3 due"
+    assert shown(event)["reason"] == "some may be missing"
 
 
 def test_materialize__references_of_a_source__scrapes_it_alone(app: ReferencesApp):

@@ -13,8 +13,7 @@ from domain.references.tables import DOCUMENTS
 from domain.shared.state import PartitionState
 from domain.shared.table import ABSENT, Version
 from domain.shared.verdict import Plan
-from domain.shared.work import Work
-from domain.shared.work_findings import Refusals
+from domain.shared.work import Refusals, Work
 from tests.unit.domain.rows import CREATED, assert_sentences, of_finding, of_verdict, row
 
 NOON = CREATED + timedelta(hours=2)
