@@ -34,14 +34,14 @@ class SourceSeen:
     ingested_version: str = ""
     fingerprint: str = ""
     """Of its scraper: it changes with what a refusal may have been about."""
-    stray_handoffs: int = 0
+    handoffs_without_work: int = 0
     """How many of its hand-offs wait though no work is to do them, at least."""
     being_scraped: bool = False
 
     @property
     def may_lack_handoffs(self) -> bool:
         """Whether hand-offs, or the work to do them, may be missing."""
-        return self.lacks_handoffs or self.stray_handoffs > 0
+        return self.lacks_handoffs or self.handoffs_without_work > 0
 
     @property
     def lacks_handoffs(self) -> bool:

@@ -64,7 +64,7 @@ def _make_handoffs(service: ReferencesService, source: str, seen: SourceSeen) ->
                 yield len(missing)
         # Another sync may have noted a newer version meanwhile.
         service.store.note_handed(source, str(seen.references.version), before=seen.handed_version)
-    if seen.stray_handoffs:
+    if seen.handoffs_without_work:
         after = 0
         while rows := store.unfinished(source, after, BATCH):
             enqueue_handoffs(service, rows)

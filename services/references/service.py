@@ -97,18 +97,18 @@ class ReferencesService:
         references, documents = self.states(REFERENCES), self.states(DOCUMENTS)
         kept, scraping = self.store.states(), self.store.scraping()
         available = self.store.handoffs.available
-        stray = self._stray_handoffs() if available else {}
+        without_work = self._handoffs_without_work() if available else {}
         sources = {
             source: replace(
                 self._seen(source, references, documents, kept.get(source, SourceState(source))),
-                stray_handoffs=stray.get(source, 0),
+                handoffs_without_work=without_work.get(source, 0),
                 being_scraped=source in scraping,
             )
             for source in sorted(self.scrapers)
         }
         return Observed(sources, available, self.clock())
 
-    def _stray_handoffs(self) -> dict[str, int]:
+    def _handoffs_without_work(self) -> dict[str, int]:
         """By source, how many more hand-offs are unfinished than work is under way for them."""
         work = self.ledger.backlog(HANDOFF)
         return {
