@@ -81,8 +81,11 @@ def _references(source: str, seen: SourceSeen, now: datetime) -> Verdict:
     verdict = Verdict(REFERENCES.table, source, "healthy", reason="scraped in time")
     if wrong := waits_for([seen.references], {}):
         return _as(verdict, wrong)
-    if wrong := fault(seen.references) or _late(seen, now):
+    if wrong := fault(seen.references):
         return due(_as(verdict, wrong), SCRAPE, 0, seen.fingerprint)
+    if wrong := _late(seen, now):
+        # Each time by the clock is other work than the last; after a failure it is the same.
+        return due(_as(verdict, wrong), SCRAPE, 0, seen.fingerprint, str(seen.scraped_at))
     return verdict
 
 

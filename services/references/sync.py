@@ -84,7 +84,8 @@ def sync(
     scraper, number = service.scraper(source), new_pipeline_id()
     kept = service.store.begin(number, source, by)
     since = NOTHING_READ if full else kept.checkpoint
-    run = _Sync(service, SyncOutcome(number, source), holder or f"{WORKER}sync:{number}", guard)
+    outcome = SyncOutcome(number, source, handoff_available=service.store.handoffs.available)
+    run = _Sync(service, outcome, holder or f"{WORKER}sync:{number}", guard)
     try:
         if not state_in(service, REFERENCES, source).untouched:
             full, since = True, NOTHING_READ

@@ -11,6 +11,7 @@ import pytest
 from assets.policies.tags import REASON
 from domain.references.jobs import HANDOFF, INGEST
 from orchestration.instance import open_instance
+from resources.database.migrate import take_branch_away
 from services.references import handoff, ingest
 from services.references.findings import find_problems
 from tests.integration.services.references.conftest import NOW
@@ -152,6 +153,18 @@ def test_pass__source_is_due_again__scrapes_it_for_nothing(app: ReferencesApp):
     assert app.marks() == commits, "an unchanged source commits nothing"
     newest = shown(app.events("references")[0])
     assert (newest["reason"], newest["stored"], newest["changed"]) == ("scrape due", 0, False)
+
+
+def test_heal__hand_offs_are_taken_away__scrapes_all_the_same(app: ReferencesApp):
+    app.shelves["east"].holds(numbered(range(3)), mark="1")
+    app.heal()
+    take_branch_away(app.service.ledger.engine, "handoffs")
+    app.later(minutes=61)
+    app.shelves["west"].holds(numbered(range(2)))
+    app.heal()
+    assert [run.status for run in runs(app)] == [dg.DagsterRunStatus.SUCCESS] * len(runs(app))
+    assert len(app.references()) == 5
+    assert app.sync("east").handoff_available is False, "also where the source was not modified"
 
 
 def test_pass__source_was_removed_while_its_scrape_waited__starts_and_reports_none_of_it(app: ReferencesApp):

@@ -56,6 +56,14 @@ def test_plan__time_passes__scrapes_when_it_is_due(minutes: int, due: bool):
     assert (verdict.due, verdict.reason_code) == (due, "scrape_due" if due else "")
 
 
+def test_plan__due_again_after_a_scrape__is_another_request():
+    once, again = (
+        verdicts(replace(SOUND, scraped_at=NOON - timedelta(hours=hours)))["references"] for hours in (2, 3)
+    )
+    assert once.due
+    assert once.fingerprint != again.fingerprint, "its next attempt would be put off as a recurrence"
+
+
 def test_plan__settings_of_the_source_changed__are_another_request():
     late = replace(SOUND, scraped_at=None)
     first, second = (verdicts(one)["references"] for one in (late, replace(late, fingerprint="other")))
