@@ -7,6 +7,9 @@ import socket
 import uvicorn
 from fastapi import FastAPI
 
+KEPT_ALIVE_SECONDS = 30
+"""Longer than clients keep an idle connection (httpx: 5): the server must not be the first to close it."""
+
 
 class ApiServer(uvicorn.Server):
     """Ends its streams when it stops: otherwise it would wait for them."""
@@ -20,6 +23,7 @@ class ApiServer(uvicorn.Server):
                 access_log=False,  # the application writes its own
                 server_header=False,
                 timeout_graceful_shutdown=5,
+                timeout_keep_alive=KEPT_ALIVE_SECONDS,
             )
         )
 

@@ -14,6 +14,8 @@ import pytest
 
 from domain.market.plan import FILL
 from domain.shared.work import WorkRequest
+from orchestration.api.app import build_app
+from orchestration.api.server import ApiServer
 from orchestration.api.watching import Hub
 from orchestration.services import open_ledger
 from orchestration.settings import Settings
@@ -234,3 +236,8 @@ def test_stream__ledger_is_away__is_refused_as_every_call(settings: Settings) ->
             answer = client.get(path)
             assert (answer.status_code, answer.json()["code"]) == (503, "ledger_unavailable"), path
         until(lambda: hub.listening == 0)
+
+
+def test_server__idle_connection__is_kept_longer_than_by_clients(settings: Settings) -> None:
+    """With 5 s on both sides, calls met connections that the server closed at that moment."""
+    assert ApiServer(build_app(settings)).config.timeout_keep_alive > httpx.Limits().keepalive_expiry
