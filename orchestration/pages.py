@@ -59,7 +59,8 @@ def settings_table(title: str, group: type[StorageSettings]) -> Iterator[str]:
             shown = extra["shown"] if isinstance(extra, dict) else ""
             secret = " **Secret**: never logged, never stored." if field.annotation is SecretStr else ""
             example = (field.examples or [""])[0]
-            yield f"| `{variable}` | {shown} | {field.description}{secret} | `{example}` |\n"
+            means = " ".join(field.description.split())  # a row of a table is one line
+            yield f"| `{variable}` | {shown} | {means}{secret} | `{example}` |\n"
 
 
 def reasons_page() -> str:

@@ -69,13 +69,15 @@ def _synced(service: ReferencesService, source: str, *, full: bool, shown: bool)
 
     outcome = sync(service, source, by=getpass.getuser(), full=full)
     if shown:
-        answer(_line(outcome))
+        answer(_line(outcome, full=full))
         for note in outcome.notes:
             say(f"   {note}")
     return outcome.as_json()
 
 
-def _line(one: SyncOutcome) -> str:
+def _line(one: SyncOutcome, *, full: bool) -> str:
+    if not (one.touched or one.notes or full):
+        return f"{one.source}: not modified since the last scrape (scrape {one.scrape_run_id})"
     came = f"{one.source}: {one.stored:,} new, {one.changed:,} changed, {one.unchanged:,} unchanged"
     if not one.handoff_available:
         return f"{came}; hand-off is unavailable (scrape {one.scrape_run_id})"

@@ -16,13 +16,13 @@ _ONE_MINUTE = timedelta(minutes=1)
 class ErrorTypes:
     """The errors of one service, by what the exchange met. Each is called with the message."""
 
-    down: type[TransientResourceError]
+    down: Callable[..., TransientResourceError]
     """A time-out, a broken connection, a status that has no better name."""
-    failing: type[TransientResourceError]
+    failing: Callable[..., TransientResourceError]
     """HTTP 5xx."""
-    rate_limited: type[TransientResourceError]
+    rate_limited: Callable[..., TransientResourceError]
     """HTTP 429; `retry_after` is a minute if the service does not say how long."""
-    bad_body: type[TransientResourceError]
+    bad_body: Callable[..., TransientResourceError]
     """A body that is too large or not what the protocol says."""
     unauthorized: Callable[[str], InfrastructureError]
     forbidden: Callable[[str], InfrastructureError]

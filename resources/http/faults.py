@@ -35,6 +35,9 @@ def describe_fault(error: Exception, timeouts: Timeouts) -> str:
     if isinstance(error, requests.Timeout | urllib3.exceptions.TimeoutError):
         return f"no answer within {timeouts.read:g} s"
     root = _root_cause(error)
+    if isinstance(root, urllib3.exceptions.NewConnectionError):
+        # Its text begins with an object of the library, which says nothing to a person.
+        return f"no connection: {printable(str(root).partition('): ')[2] or str(root))}"
     # Of a server that speaks no HTTP it quotes what it sent, which may be commands for a terminal.
     return f"{type(root).__name__}: {printable(str(root))}"
 

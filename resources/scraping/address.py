@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
+from resources.http.address import without_credentials
 from resources.http.client import Call, HttpClient
 from resources.http.faults import DEFAULT_TIMEOUTS, Timeouts
 from resources.scraping.errors import scrape_errors
@@ -23,10 +24,10 @@ def split_address(url: str, options: HttpOptions, most_bytes: int) -> tuple[str,
     return urlunsplit((parts.scheme, parts.netloc, folder, "", "")), call
 
 
-def client_of(source: Source, folder: str, options: HttpOptions) -> HttpClient:
+def client_of(source: Source, folder: str, last: str, options: HttpOptions) -> HttpClient:
     return HttpClient(
         folder,
-        errors=scrape_errors(source.name),
+        errors=scrape_errors(source.name, without_credentials(folder), last),
         secret=source.token,
         secret_header=options.token_header or None,
     )

@@ -45,7 +45,7 @@ class PagedReader:
 
     def fetch(self, since: Checkpoint) -> Scrape:
         call = self._first_call(since)
-        http = client_of(self._of, self._folder, self._options)
+        http = client_of(self._of, self._folder, self._call.path, self._options)
         with closing(http):
             answer = http.receive_json(replace(call, headers=conditions(since)), self._page_of(call, 0))
         if answer is None:

@@ -14,6 +14,7 @@ from datetime import datetime
 from io import BytesIO
 from time import struct_time
 from typing import Any
+from xml.sax import SAXParseException
 
 from domain.shared.error import InfrastructureError
 from resources.http.client import HttpClient
@@ -40,7 +41,7 @@ class FeedReader:
         self._folder, self._call = split_address(source.url, self._options, MOST_OF_A_FEED)
 
     def fetch(self, since: Checkpoint) -> Scrape:
-        with closing(client_of(self._of, self._folder, self._options)) as http:
+        with closing(client_of(self._of, self._folder, self._call.path, self._options)) as http:
             answer = http.receive(replace(self._call, headers=conditions(since)))
         if answer.unchanged:
             return Scrape(None, since)
@@ -56,7 +57,7 @@ class FeedReader:
         path = self._call.path
         if body.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html")):
             return scrape_errors(self.source).wrong_address(
-                f"{path}: a web page instead of a feed ({http.shown_url})"
+                f"a web page instead of a feed ({http.shown_url}/{path})"
             )
         if b"<!ENTITY" in body.replace(b"\0", b"").upper():
             return http.bad_body(path, "the feed declares entities, which may grow without end")
@@ -73,7 +74,7 @@ class FeedReader:
             return http.bad_body(path, f"the feed cannot be read: {type(error).__name__}")
         fault = feed.get("bozo_exception")
         if feed.bozo and type(fault).__name__ not in _HARMLESS:
-            return http.bad_body(path, f"the feed is not well-formed: {fault}")
+            return http.bad_body(path, f"the feed is not well-formed: {_placed(fault, body)}")
         if not feed.get("version"):
             return http.bad_body(path, "the answer is no RSS or Atom feed")
         entries: list[Any] = feed.entries
@@ -99,6 +100,14 @@ class FeedReader:
             published_at=_time(moment) if moment else None,
             payload=_payload(reference_id, entry),
         )
+
+
+def _placed(fault: Any, body: bytes) -> str:
+    """Return what is wrong with a feed, in its line if it has one."""
+    if isinstance(fault, SAXParseException):
+        added = 0 if b"<?xml" in body[:100].replace(b"\0", b"") else 1  # by feedparser: a declaration
+        return f"line {(fault.getLineNumber() or 1) - added}: {fault.getMessage()}"
+    return str(fault)
 
 
 def _time(moment: struct_time) -> datetime | None:

@@ -5,7 +5,7 @@
     GET /references/atlas?updated_since=…   only what changed since
     GET /references/herald.xml              the newest 40 entries
 
-Both send an ETag and Last-Modified, and answer 304 to what asks with them.
+Both send an ETag and Last-Modified, and answer 304 to what asks with them, unless a fault strikes.
 """
 
 from __future__ import annotations
@@ -88,10 +88,14 @@ def _failed(struck: tuple[Fault, ...]) -> Answer | None:
 
 
 def _conditional(answer: Answer, asked: Mapping[str, str], struck: tuple[Fault, ...]) -> Answer:
-    """Return the answer, or HTTP 304 if the caller has it; spoiled in the sending as the faults say."""
-    unchanged = asked.get("If-None-Match") == answer.headers["ETag"] or (
+    """Return the answer, or HTTP 304 if the caller has it; spoiled in the sending as the faults say.
+
+    A fault is always met, also by who has the content already: else it would do nothing in most tries.
+    """
+    known = asked.get("If-None-Match") == answer.headers["ETag"] or (
         "If-None-Match" not in asked and asked.get("If-Modified-Since") == answer.headers["Last-Modified"]
     )
+    unchanged = known and not struck
     last = struck[-1] if struck else None
     body = b"" if unchanged else answer.body
     if last is not None and last.kind == "truncate":

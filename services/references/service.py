@@ -89,7 +89,7 @@ class ReferencesService:
             raise InvalidInput(
                 f"there is no source {source[:80]!r}",
                 reason_code="unknown_source",
-                remedy=f"name one of: {known}; PERENNIAL_REFERENCES_SOURCES adds others",
+                remedy=f"name one of: {known}; the file of PERENNIAL_REFERENCES_SOURCES names them all",
             )
 
     def observe(self) -> Observed:

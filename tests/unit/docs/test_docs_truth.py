@@ -38,8 +38,7 @@ GUIDES = (
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md", "docs/glossary.md", *GUIDES)
 DOCUMENTS = (
     *PAGES,
-    "docs/settings.md",
-    *(str(p.relative_to(PROJECT_ROOT)) for p in PROJECT_ROOT.glob("docs/adr/*.md")),
+    *sorted({str(p.relative_to(PROJECT_ROOT)) for p in PROJECT_ROOT.glob("docs/**/*.md")} - set(PAGES)),
 )
 PACKAGES = ("domain", "resources", "services", "assets", "sensors", "orchestration")
 
@@ -150,6 +149,12 @@ def test_every_link_leads_somewhere(page: str):
         if not file.exists() or (anchor and anchor not in anchors(file)):
             broken.append(target)
     assert not broken
+
+
+@pytest.mark.parametrize("page", ["docs/settings.md", "docs/reason-codes.md"])
+def test_generated_tables__every_row__is_one_line(page: str):
+    lines = [line for line in read(page).partition("\n## ")[2].splitlines()[1:] if line]
+    assert [line for line in lines if not (line.startswith("## ") or line.endswith((" |", "-|")))] == []
 
 
 def anchors(file: Path) -> set[str]:

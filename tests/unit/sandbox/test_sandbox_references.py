@@ -50,6 +50,16 @@ def test_answer__fault_of_every_api__hits_the_sources_too():
     assert references.answer("/references/atlas", {}).status == 200
 
 
+@pytest.mark.parametrize(("path", "kind"), [("atlas", "half_page"), ("herald.xml", "malformed")])
+def test_answer__fault_and_a_caller_that_has_the_content__is_met_by_it(path: str, kind: str):
+    faults = Faults()
+    references = service(faults=faults)
+    known = {"If-None-Match": references.answer(f"/references/{path}", {}).headers["ETag"]}
+    assert references.answer(f"/references/{path}", known).status == 304
+    faults.set(path.partition(".")[0], kind)
+    assert references.answer(f"/references/{path}", known).status == 200
+
+
 @pytest.mark.parametrize(("api", "kind"), [("daily", "half_page"), ("*", "growing"), ("atlas", "empty_day")])
 def test_fault__that_the_api_cannot_have__is_refused(api: str, kind: str):
     with pytest.raises(InvalidInput, match=kind):

@@ -92,6 +92,34 @@ def test_fetch__next_leads_to_another_server__is_refused_and_no_token_sent(serve
         assert other.calls == []
 
 
+def test_fetch__refusals__name_the_source_its_address_and_a_remedy(server: WireServer):
+    for status in ("404 Not Found", "503 Service Unavailable", "429 Too Many Requests"):
+        server.answer = lambda _, status=status: Reply(b"<p>no</p>", status=status)
+        for kind in ("paged", "rss"):
+            error = failure(server, kind)
+            assert error.message == f"odd: HTTP {status[:3]} from {server.url}/items"
+            assert error.remedy
+
+
+def test_fetch__feed_that_is_cut_off__names_source_and_line(server: WireServer):
+    for declaration, line in ((b"", 3), (b'<?xml version="1.0"?>\n', 4)):
+        server.answer = lambda _, d=declaration: Reply(d + b"<rss>\n<channel>\n<item></channel></rss>")
+        error = failure(server, "rss")
+        assert error.message.startswith(f"odd: the feed is not well-formed: line {line}: mismatched tag")
+        assert error.message.endswith(f"({server.url}/items)")
+
+
+def test_fetch__nobody_listens__is_said_in_plain_words():
+    for url, said in (
+        ("http://127.0.0.1:1/a/items", "refused"),
+        ("http://nowhere.invalid/a/items", "resolve"),
+    ):
+        with pytest.raises(PerennialError) as error:
+            make_scraper(Source("odd", "rss", url)).fetch(NOTHING_READ, full=False)
+        assert error.value.message.startswith("odd: no connection: ")
+        assert said in error.value.message and "HTTPConnection" not in error.value.message
+
+
 def test_fetch__pages_that_lead_in_a_circle__are_an_error(server: WireServer):
     server.answer = lambda _: Reply(json.dumps({"items": [ITEM], "next": "a"}).encode())
     assert failure(server, style="cursor").reason_code == "scrape_bad_answer"

@@ -61,6 +61,9 @@ def test_sync__full__reads_an_unchanged_source(shelves: ReferencesApp):
     for words, unchanged in (((), 0), ((), 0), (("--full",), 3)):
         answer = said("references", "sync", "east", "--json", *words).json
         assert answer["unchanged"] == unchanged
+    assert "east: not modified since the last scrape" in said("references", "sync", "east").out
+    shelves.shelves["east"].holds({}, mark="2")
+    assert "not modified" not in said("references", "sync", "east", "--full").out
 
 
 @pytest.mark.usefixtures("healed")
