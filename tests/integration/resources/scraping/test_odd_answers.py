@@ -110,14 +110,10 @@ def test_fetch__feed_that_is_cut_off__names_source_and_line(server: WireServer):
 
 
 def test_fetch__nobody_listens__is_said_in_plain_words():
-    for url, said in (
-        ("http://127.0.0.1:1/a/items", "refused"),
-        ("http://nowhere.invalid/a/items", "resolve"),
-    ):
-        with pytest.raises(PerennialError) as error:
-            make_scraper(Source("odd", "rss", url)).fetch(NOTHING_READ, full=False)
-        assert error.value.message.startswith("odd: no connection: ")
-        assert said in error.value.message and "HTTPConnection" not in error.value.message
+    with pytest.raises(PerennialError) as error:
+        make_scraper(Source("odd", "rss", "http://127.0.0.1:1/a/items")).fetch(NOTHING_READ, full=False)
+    assert error.value.message.startswith("odd: no connection: ")
+    assert "HTTPConnection" not in error.value.message
 
 
 def test_fetch__pages_that_lead_in_a_circle__are_an_error(server: WireServer):
