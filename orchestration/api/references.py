@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
+from threading import BoundedSemaphore
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from domain.shared.error import TransientResourceError
+from orchestration.api.answers import Accepted
 from orchestration.api.pipelines import ULID
 from orchestration.domains.references import open_references
 from orchestration.settings import Settings
 from services.references.listing import LARGEST_PAGE, list_handoffs
+from services.references.requests import request_scrape
 from services.references.service import ReferencesService
 from services.references.sync import sync
 
 SCRAPE = "01M7WRPGPY805SWQ78BEHEER0R"
+AT_ONCE = 4
+"""Syncs that go on inside requests: slow sources must not have all threads."""
+RETRY_AFTER = timedelta(seconds=10)
 Status = Literal["queued", "running", "completed", "failed"]
 Source = Annotated[
     str,
@@ -114,22 +121,50 @@ def opened(settings: Settings, *, write: bool = False) -> Iterator[ReferencesSer
         yield references
 
 
+@contextmanager
+def _taken(slots: BoundedSemaphore) -> Iterator[None]:
+    """Take one of the slots; raises if there is none."""
+    if not slots.acquire(blocking=False):
+        raise TransientResourceError(
+            f"{AT_ONCE} syncs go on already",
+            reason_code="too_many_syncs",
+            remedy="wait as long as Retry-After says, or send wait=false",
+            retry_after=RETRY_AFTER,
+        )
+    try:
+        yield
+    finally:
+        slots.release()
+
+
 def routes(settings: Settings) -> APIRouter:
-    router = APIRouter(tags=["references"])
+    router, slots = APIRouter(tags=["references"]), BoundedSemaphore(AT_ONCE)
 
     @router.post("/scraping/{source}/sync", status_code=202, summary="Sync a source")
     def sync_source(
         source: Source,
+        response: Response,
         full: Annotated[
             bool, Query(description="Read the source whole, though it says that nothing changed.")
         ] = False,
-    ) -> Synced:
+        wait: Annotated[
+            bool, Query(description="False: answer at once with the ids of the scrape that a run is to do.")
+        ] = True,
+    ) -> Synced | Accepted:
         """Scrapes the source, stores what changed and hands each new content to ingestion, which runs later.
 
-        An unchanged source costs one request. 404 if there is no such source, 503 if it does not answer.
+        An unchanged source costs one request. 404 if there is no such source; 503 if it does not answer, or
+        with `Retry-After` while as many syncs go on as may at once. `wait=false` requests the scrape of the
+        next run instead, once however often it is asked for while it waits or runs.
         """
         with opened(settings, write=True) as references:
-            outcome = sync(references, source, by="api", full=full)
+            if not wait:
+                found = request_scrape(references, source, full=full)
+                response.headers["Location"] = f"/pipelines/{found.pipeline_id}"
+                return Accepted(job_id=found.work.id, pipeline_id=found.pipeline_id)
+            references.require(source)
+            with _taken(slots):
+                outcome = sync(references, source, by="api", full=full)
         return Synced(**outcome.as_json(), pipeline_id=outcome.scrape_run_id)
 
     @router.get("/scraping/{source}/handoffs", summary="List the hand-offs of a source")

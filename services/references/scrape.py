@@ -14,6 +14,7 @@ from resources.ledger.lease import Lease
 from services.partitions import Attempt, Notify, PartitionReport
 from services.references.missing import count_without_handoff
 from services.references.recording import per_day, state_in
+from services.references.requests import FULL
 from services.references.service import ReferencesService
 from services.references.sync import SyncOutcome, sync
 
@@ -59,7 +60,8 @@ def _synced(service: ReferencesService, lease: Lease, key: str, this: Attempt) -
     before = state_in(service, REFERENCES, source)
     work = lease.work[key]
     by = work.reason_code or "requested"
-    outcome = sync(service, source, by=by, holder=this.run_id, guard=lease.check)
+    full = bool(work.params.get(FULL))
+    outcome = sync(service, source, by=by, full=full, holder=this.run_id, guard=lease.check)
     service.ledger.pipelines.add(work.id, [outcome.scrape_run_id])
     return PartitionReport(
         table=REFERENCES,

@@ -14,6 +14,7 @@ from pathlib import Path
 from sqlalchemy import select
 
 from domain.references.handoffs import SUPERSEDED_BY_NEWER
+from domain.references.tables import REFERENCES as TABLE
 from domain.shared.clock import machine_clock
 from services.reconcile import reconcile
 from services.references.handoff import drain_handoffs
@@ -24,9 +25,10 @@ from tests.chaos.home import has_postgres, postgres_url
 from tests.chaos.rounds import Findings, Round
 from tests.integration.services.references.fake_source import FakeScraper
 from tests.integration.services.references.processes import Worker
-from tests.integration.services.references.worker import open_service
+from tests.integration.services.references.worker import SOURCE, open_service
 
 REFERENCES = 2_000
+BATCH = "300"
 TEXTS = "abc"
 
 
@@ -53,8 +55,14 @@ def series(number: int, luck: random.Random, database_url: str = "") -> Findings
         lasts = _undisturbed(folder, url)
         for _ in range(number):
             _kill(folder, url, luck, lasts, found)
+            if luck.random() < 0.2:
+                _edit(service, found)
             if luck.random() < 0.5:  # the sweep comes while others are at work
                 service.ledger.sweep(finished_runs=(), now=machine_clock() + timedelta(hours=1))
+        worker = Worker(folder, url, "sync", str(REFERENCES), TEXTS[0], BATCH)
+        worker.wait_until_ready()
+        worker.begin()
+        worker.answer()
         _heal(folder, url)
         _check(service, found)
     finally:
@@ -65,7 +73,7 @@ def series(number: int, luck: random.Random, database_url: str = "") -> Findings
 
 def _undisturbed(folder: Path, url: str) -> float:
     """How long a first sync takes."""
-    worker = Worker(folder, url, "sync", str(REFERENCES), TEXTS[0])
+    worker = Worker(folder, url, "sync", str(REFERENCES), TEXTS[0], BATCH)
     worker.wait_until_ready()
     began = time.monotonic()
     worker.begin()
@@ -74,12 +82,21 @@ def _undisturbed(folder: Path, url: str) -> float:
 
 
 def _kill(folder: Path, url: str, luck: random.Random, lasts: float, found: Findings) -> None:
-    words = ("drain",) if luck.random() < 0.15 else ("sync", str(REFERENCES), luck.choice(TEXTS))
+    words = ("drain",) if luck.random() < 0.15 else ("sync", str(REFERENCES), luck.choice(TEXTS), BATCH)
     worker = Worker(folder, url, *words)
     worker.wait_until_ready()
     worker.begin()
     killed = worker.kill_after(luck.uniform(0, 0.7 * lasts))
     found.count(kills=int(killed), too_late=int(not killed))
+
+
+def _edit(service: ReferencesService, found: Findings) -> None:
+    """A hand deletes half of what is stored: the next sync reads the source whole, whatever it says."""
+    half = "SELECT * FROM refs.references WHERE hash(reference_id) % 2 = 0"
+    rows = service.lake.query(half).cast(TABLE.schema)
+    if rows.num_rows:
+        service.lake.replace(TABLE.name, SOURCE, rows)
+        found.count(edits=1)
 
 
 def _heal(folder: Path, url: str) -> None:
@@ -105,6 +122,10 @@ def _check(service: ReferencesService, found: Findings) -> None:
     with service.ledger.engine.connect() as connection:
         query = select(table.reference_id, table.payload_hash, table.status, table.reason_code)
         handoffs = list(map(tuple, connection.execute(query)))
+    if not found.counts.get("kills"):
+        found.complaints.append("no kill came in time")
+    if running := [run.id for run in service.store.find_runs(limit=1_000) if run.status == "running"]:
+        found.complaints.append(f"{len(running)} killed scrapes still run: {running[:3]}")
     if len(content) != REFERENCES:
         found.complaints.append(f"{len(content)} references of {REFERENCES}")
     twice = [key for key, number in Counter(row[:2] for row in handoffs).items() if number > 1]

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from orchestration.api import references as routes
 from orchestration.api.references import EXAMPLE_HANDOFF, EXAMPLE_SYNC, HandoffRow, Synced
+from orchestration.domains.references import open_references
 from orchestration.settings import Settings
 from resources.database.migrate import bring_branch_back, take_branch_away
 from resources.ledger.client import Ledger
+from services.partitions import Attempt
+from services.reconcile import reconcile
+from services.references.reconcile import ReferencesReconciler
+from services.references.scrape import scrape_sources
+from services.references.sync import sync
 from tests.integration.orchestration.api.conftest import TOKEN, Api
 from tests.settings import make_settings
 
@@ -64,6 +73,49 @@ def test_sync__nothing_changed__is_a_pipeline_that_ended(api: Api, folder: Path)
     api.post("/scraping/shelf/sync")
     again = api.post("/scraping/shelf/sync").json()
     assert api.get(f"/pipelines/{again['pipeline_id']}").json()["status"] == "SUCCESS"
+
+
+def test_sync__not_waited_for__requests_one_scrape_for_the_next_run(
+    api: Api, folder: Path, settings: Settings
+):
+    put(folder, a="one")
+    first = api.post("/scraping/shelf/sync", wait="false")
+    assert first.status_code == 202, first.text
+    assert first.headers["location"] == f"/pipelines/{first.json()['pipeline_id']}"
+    assert api.post("/scraping/shelf/sync", wait="false").json() == first.json()
+    assert api.post("/scraping/nowhere/sync", wait="false").status_code == 404
+    references = open_references(settings, write=True)
+    starts = reconcile(ReferencesReconciler(references)).starts
+    [start] = [one for one in starts if one.partitions == ("shelf",)]
+    scrape_sources(references, ["shelf"], Attempt("run-1", dispatch_id=start.dispatch_id), lambda _: None)
+    references.ledger.close()
+    assert api.get(f"/work/{first.json()['job_id']}").json()["status"] == "completed"
+    again = api.post("/scraping/shelf/sync", wait="false").json()
+    assert again["job_id"] != first.json()["job_id"]
+
+
+def test_sync__as_many_go_on_as_may__is_refused_with_retry_after(
+    api: Api, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    put(folder, a="one")
+    goes_on, go_on = threading.Semaphore(0), threading.Event()
+
+    def slow(*arguments, **how):  # type: ignore[no-untyped-def]
+        goes_on.release()
+        assert go_on.wait(60)
+        return sync(*arguments, **how)
+
+    monkeypatch.setattr(routes, "sync", slow)
+    with ThreadPoolExecutor(routes.AT_ONCE) as pool:
+        held = [pool.submit(api.post, "/scraping/shelf/sync") for _ in range(routes.AT_ONCE)]
+        for _ in held:
+            assert goes_on.acquire(timeout=60)
+        refused = api.post("/scraping/shelf/sync")
+        go_on.set()
+        assert {one.result().status_code for one in held} == {202}
+    assert (refused.status_code, refused.json()["code"]) == (503, "too_many_syncs")
+    assert refused.headers["retry-after"] == "10"
+    assert api.post("/scraping/shelf/sync").status_code == 202
 
 
 def test_handoffs__filtered__are_pages_of_stable_order(api: Api, folder: Path):

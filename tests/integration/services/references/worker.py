@@ -1,8 +1,9 @@
 """One of several processes that sync one source: it says `ready`, and begins at a line of input.
 
-    worker.py FOLDER LEDGER_URL sync NUMBER TEXT | drain
+    worker.py FOLDER LEDGER_URL sync NUMBER TEXT [BATCH] | drain
 
-`sync`: the source holds so many references, each with this text. What came of it goes to stdout as JSON.
+`sync`: the source holds so many references, each with this text; with BATCH, so many are taken at once, and
+the source says that nothing changed while its text is the same. What came of it goes to stdout as JSON.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from domain.shared.clock import Clock, machine_clock
 from resources.lake.client import Lake
 from resources.ledger.client import Ledger
 from services.references.handoff import drain_handoffs
+from services.references.handoff_work import BATCH
 from services.references.service import ReferencesService
 from services.references.sync import sync
 from tests.integration.services.references.fake_source import FakeScraper
@@ -41,6 +43,7 @@ def main(folder: str, url: str, what: str, *rest: str) -> None:
     scraper = FakeScraper(SOURCE)
     if what == "sync":
         scraper.fill(int(rest[0]), rest[1])
+        scraper.etag = rest[1] if rest[2:] else ""
     service = open_service(Path(folder), url, scraper)
     service.lake.versions("refs.references", [SOURCE])
     service.store.states()
@@ -49,7 +52,12 @@ def main(folder: str, url: str, what: str, *rest: str) -> None:
     if what == "drain":
         print(json.dumps(drain_handoffs(service, "worker:drain", 60)), flush=True)
     else:
-        print(json.dumps(sync(service, SOURCE, by="test").as_json()), flush=True)
+        print(
+            json.dumps(
+                sync(service, SOURCE, by="test", batch_size=int(rest[2]) if rest[2:] else BATCH).as_json()
+            ),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
