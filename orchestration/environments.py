@@ -59,6 +59,9 @@ def load_settings(
             reason_code="invalid_settings",
             remedy="correct these environment variables; docs/settings.md describes every one",
         )
+    for group in groups:
+        if group:
+            group.check_files()
     return settings
 
 

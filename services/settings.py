@@ -158,6 +158,9 @@ class StorageSettings(BaseModel):
     def business_clock(self) -> Clock:
         return machine_clock if self.now is None else stopped_at(self.now)
 
+    def check_files(self) -> None:
+        """Read the files that settings name; a mistake in one is an InvalidInput that names its line."""
+
     def problems(self, now: datetime) -> Iterator[str]:
         """What is wrong with the values together, though each is right by itself."""
         urls = {"PERENNIAL_DATABASE_URL": self.database_url, "PERENNIAL_CATALOG_URL": self.catalog_url}

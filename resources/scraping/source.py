@@ -66,4 +66,15 @@ def make_scraper(source: Source, mark: str = "") -> SourceScraper:
             reason_code="scrape_plugin",
             remedy=f"name {', '.join(KINDS)}, or a function of an installed package as module:function",
         ) from error
-    return SourceScraper(source.name, mark or source.fingerprint(), make(source))
+    try:
+        reader = make(source)
+        wrong = "" if callable(getattr(reader, "fetch", None)) else f"it made a {type(reader).__name__}"
+    except TypeError as error:
+        wrong = str(error)
+    if wrong:
+        raise InvalidInput(
+            f"source {source.name}: the plugin {source.kind} makes no scraper: {wrong}",
+            reason_code="scrape_plugin",
+            remedy="name a function that takes one Source and returns an object with fetch(since)",
+        )
+    return SourceScraper(source.name, mark or source.fingerprint(), reader)

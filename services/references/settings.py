@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from services.references.sources import NONE, SANDBOX, VARIABLE, checked_place, checked_tokens
+from services.references.sources import NONE, SANDBOX, VARIABLE, checked_place, checked_tokens, read_file
 from services.setting_types import Duration
 from services.settings import StorageSettings, setting
 
@@ -41,3 +42,7 @@ class ReferencesSettings(StorageSettings):
     attempts follow one another at once."""
     references_ingest: str = setting("", shown="the one that ships", example="my_package.cleaning:ingest")
     """The function that makes a document of a reference, as `module:function`."""
+
+    def check_files(self) -> None:
+        if self.references_sources not in (SANDBOX, NONE):
+            read_file(Path(self.references_sources))

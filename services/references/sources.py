@@ -30,6 +30,8 @@ SANDBOX, NONE = "sandbox", "none"
 SANDBOX_URL = "sandbox://"
 """Begins the address of a source of the home's sandbox, whose port is known once it runs."""
 VARIABLE = "PERENNIAL_REFERENCES_SOURCES"
+Problems = list[tuple[tuple[str | int, ...], str]]
+"""Where in the file a mistake is, and what it is."""
 
 
 def _name(given: str) -> str:
@@ -65,13 +67,20 @@ class SourceEntry(BaseModel):
             try:
                 model.model_validate(self.options)
             except ValidationError as error:
-                yield from ((("options", *one["loc"]), one["msg"]) for one in error.errors())
+                yield from ((("options", *where), text) for where, text in _plain(error, model))
 
 
-class _SourcesFile(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    sources: list[SourceEntry] = Field(min_length=1)
+def _plain(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield where each mistake is, and what it is, in words of the file."""
+    for one in error.errors():
+        kind, text = one["type"], one["msg"].removeprefix("Value error, ")
+        if kind == "missing":
+            text = "is missing"
+        elif kind == "extra_forbidden":
+            text = f"is no name that is known here; known are {', '.join(model.model_fields)}"
+        elif kind == "dict_type":
+            text = "should have names with values"
+        yield one["loc"], text.removeprefix("Input ").removeprefix("String ").replace("valid string", "text")
 
 
 def _fault_of_url(kind: str, url: str) -> str:
@@ -155,15 +164,10 @@ class Only(Mapping[str, "Scraper"]):
 
 
 def checked_place(given: str) -> str:
-    """Return `sandbox`, `none`, or the absolute path of a sources file that can be used."""
+    """Return `sandbox`, `none`, or the absolute path of a sources file."""
     if given.lower() in (SANDBOX, NONE):
         return given.lower()
-    path = Path(given).expanduser().absolute()
-    try:
-        read_file(path)
-    except InvalidInput as error:
-        raise ValueError(f"{error.message}; {error.remedy}") from None
-    return str(path)
+    return str(Path(given).expanduser().absolute())
 
 
 def checked_tokens(given: SecretStr) -> SecretStr:
@@ -237,25 +241,52 @@ def _parse(text: str, path: str) -> tuple[SourceEntry, ...]:
         document = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise _refused(path, [(line, str(error.problem))]) from None
+        raise _refused(path, [(line, f"it is no YAML: {error.problem}")]) from None
+    except yaml.YAMLError:
+        raise _refused(path, [(1, "it holds characters that YAML does not allow")]) from None
+    problems = Problems()
+    entries = [_entry(at, raw, problems) for at, raw in enumerate(_listed(document, problems))]
+    whole = [entry for entry in entries if entry]
+    if problems or len(whole) < len(entries):
+        found = sorted((_line(root, where), f"{_shown(document, where)}{text}") for where, text in problems)
+        raise _refused(path, found)
+    return tuple(whole)
+
+
+def _listed(document: Any, problems: Problems) -> list[Any]:
+    """Return the entries of a file; what else is wrong with it is added."""
+    given = document if isinstance(document, Mapping) else {}
+    problems += [
+        ((str(name),), "is not known here; only `sources` is") for name in given if name != "sources"
+    ]
+    listed = given.get("sources")
+    if not isinstance(listed, list) or not listed:
+        problems.append(((), "the file should have `sources:` with a list of at least one source"))
+        return []
+    names = [raw.get("name") if isinstance(raw, Mapping) else None for raw in listed]
+    problems += [
+        (("sources", at, "name"), "is the name of two sources")
+        for at, name in enumerate(names)
+        if name is not None and name in names[:at]
+    ]
+    return listed
+
+
+def _entry(at: int, raw: Any, problems: Problems) -> SourceEntry | None:
+    """Return an entry; what is wrong with it is added, all of it."""
+    entry, found = None, Problems()
     try:
-        entries = _SourcesFile.model_validate(document).sources
-        found = [
-            (("sources", at, *where), text) for at, e in enumerate(entries) for where, text in e.problems()
-        ]
-        found += [(("sources", at, "name"), "is the name of two sources") for at in _repeated(entries)]
+        entry = SourceEntry.model_validate(raw)
     except ValidationError as error:
-        found = [(one["loc"], one["msg"].removeprefix("Value error, ")) for one in error.errors()]
-    if found:
-        raise _refused(
-            path, [(_line(root, where), f"{_shown(document, where)}{text}") for where, text in found]
-        )
-    return tuple(entries)
-
-
-def _repeated(entries: list[SourceEntry]) -> list[int]:
-    names = [entry.name for entry in entries]
-    return [at for at, name in enumerate(names) if name in names[:at]]
+        found += _plain(error, SourceEntry)
+        wrong = {where[0] for where, _ in found if where}
+        if isinstance(raw, Mapping) and not wrong & {"kind", "url", "options"}:
+            of_others = {name: raw[name] for name in ("kind", "url", "options") if name in raw}
+            found += SourceEntry.model_construct(**of_others).problems()
+    else:
+        found += entry.problems()
+    problems += [(("sources", at, *where), text) for where, text in found]
+    return entry
 
 
 def _refused(path: str, problems: list[tuple[int, str]]) -> InvalidInput:

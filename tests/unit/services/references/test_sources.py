@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from domain.shared.error import InvalidInput
+from orchestration.environments import load_settings
 from resources.scraping.source import Source, make_scraper
 from services.references.settings import ReferencesSettings
 from services.references.sources import open_sources, read_file
@@ -110,16 +111,43 @@ def test_settings__text__makes_the_same_settings_again(tmp_path: Path):
         (("https://herald.", "herald."), "line 9: source herald: url: should begin with https://"),
         (("/srv/references", "srv/references"), "line 12: source inbox: url: should be a folder"),
         (("per_page: 50", "per_page: 0"), "line 6: source atlas: options.per_page:"),
-        (("per_page: 50", "pages: 50"), "line 6: source atlas: options.pages: Extra inputs"),
-        (("    kind: rss\n", ""), "line 7: source herald: kind: Field required"),
+        (
+            ("per_page: 50", "pages: 50"),
+            "line 6: source atlas: options.pages: is no name that is known here; known are timeout,",
+        ),
+        (("    kind: rss\n", ""), "line 7: source herald: kind: is missing"),
         (("sources:", "source:"), "line 1: source"),
-        (("options: {", "options: {{"), "line 7: expected"),
+        (("options: {", "options: {{"), "line 7: it is no YAML: expected"),
     ],
 )
 def test_read_file__mistake__names_line_entry_and_field(tmp_path: Path, change: tuple[str, str], said: str):
     message = refused(tmp_path, GOOD.replace(*change))
     assert said in message
     assert "s3cret" not in message
+
+
+def test_read_file__several_mistakes__names_each_with_its_line(tmp_path: Path):
+    text = GOOD.replace("every: 15m", "evry: 15m").replace("per_page: 50", "per_page: 0")
+    message = refused(
+        tmp_path, text.replace("https://herald.", "herald.").replace("name: own", "name: atlas")
+    )
+    for said in (
+        "line 5: source atlas: evry:",
+        "line 6: source atlas: options.per_page:",
+        "line 9:",
+        "line 13:",
+    ):
+        assert said in message
+    assert message.count("sources.yaml") == 1
+
+
+def test_load_settings__mistake_in_the_file__is_one_of_the_file_and_of_no_variable(tmp_path: Path):
+    file = sources_file(tmp_path, GOOD.replace("kind: rss", "kind: rsss"))
+    environ = {"PERENNIAL_HOME": str(tmp_path), "PERENNIAL_REFERENCES_SOURCES": str(file)}
+    with pytest.raises(InvalidInput) as error:
+        load_settings(environ)
+    assert error.value.reason_code == "sources_file"
+    assert "environment" not in error.value.remedy
 
 
 def test_read_file__empty_or_absent__is_refused(tmp_path: Path):
@@ -133,3 +161,11 @@ def test_make_scraper__plugin_that_is_not_installed__is_refused():
     with pytest.raises(InvalidInput, match="nowhere") as error:
         make_scraper(Source("own", "nowhere.at_all:make", "x"))
     assert error.value.reason_code == "scrape_plugin"
+
+
+@pytest.mark.parametrize("kind", ["os:getcwd", "builtins:str", "os:sep"])
+def test_make_scraper__plugin_that_makes_no_scraper__is_refused_by_name(kind: str):
+    with pytest.raises(InvalidInput, match=f"source own: the plugin {kind}") as error:
+        make_scraper(Source("own", kind, "x"))
+    assert error.value.reason_code == "scrape_plugin"
+    assert "fetch(since)" in error.value.remedy
