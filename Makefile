@@ -36,10 +36,10 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip --disable-pip-version-check check
 	@touch $@
 
-up: setup ## start the UI, the daemon and the sandbox; Ctrl-C stops them
+up: setup ## start the UI, the HTTP API, the daemon and the sandbox; Ctrl-C stops them
 	@exec $(BIN)/perennial up
 
-demo: setup ## a warehouse with a gap that heals, then a university's carbon report; exits by itself
+demo: setup ## a gap that heals, a university's carbon report, references scraped; exits by itself
 	@exec $(BIN)/perennial demo
 
 test: setup ## unit and integration tests; says how long it took and which ten were slowest

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from domain.carbon.catalogue import catalogue
 from domain.shared.clock import machine_clock
 from orchestration.api.carbon_service import TYPES, QueryYear
+from orchestration.api.parameters import parameter_error
 from orchestration.settings import Settings
 from services.carbon.template import template
 
@@ -129,9 +131,20 @@ def routes(_: Settings) -> APIRouter:
             ),
         ],
         year: Annotated[QueryYear, Query(description="The year in its rows.")] = None,
+        data_entry_type: Annotated[
+            str | None,
+            Query(
+                alias="type",
+                description="Of `factors`: only the rows of this data entry type.",
+                examples=["train"],
+            ),
+        ] = None,
     ) -> Any:
         """CSV, ready to be filled and uploaded."""
-        text = template(catalogue(), what, year or machine_clock().year - 1)
+        if data_entry_type and what != "factors":
+            fault = "means something of /carbon/templates/factors only"
+            raise RequestValidationError([parameter_error("query", "type", fault)])
+        text = template(catalogue(), what, year or machine_clock().year - 1, data_entry_type)
         return Response(text, media_type="text/csv")
 
     return router

@@ -74,21 +74,27 @@ class FolderReader:
 
     def fetch(self, since: Checkpoint) -> Scrape:
         known, now_ns = set(_stamps(since.cursor)), self._now_ns()
-        files = self._files()
+        others: list[str] = []
+        files = self._files(others)
         complete = sorted((file for file in files if file.is_complete(now_ns)), key=lambda file: file.age)
         stamps = [file.stamp for file in complete]
         first = next((at for at, stamp in enumerate(stamps) if stamp not in known), None)
-        if first is None:
-            return Scrape(None, since)
         waiting = len(files) - len(complete)
         notes = [f"{_counted(waiting, 'file')} still written to: read later"] if waiting else []
+        if others:
+            notes.append(
+                f"{_counted(len(others), 'file')} not read, as neither JSON, JSONL nor CSV "
+                f"(first: {printable(min(others))})"
+            )
+        if first is None:
+            return Scrape(None, since, notes=notes)
         # Newer files too, which may hold newer content of the same ids; the newest first.
         read = self._read(complete[first:][::-1], Checkpoint(cursor="".join(stamps)))
         return Scrape(read, notes=notes, source=self.source)
 
-    def _files(self) -> list[_File]:
+    def _files(self, others: list[str]) -> list[_File]:
         try:
-            return list(_below(self._root))
+            return list(_below(self._root, others))
         except OSError as error:
             raise self._unreadable(self._root, error) from None
 
@@ -160,7 +166,8 @@ def _stamps(cursor: str) -> Iterator[str]:
     return (cursor[at : at + length] for at in range(0, len(cursor), length))
 
 
-def _below(root: Path) -> Iterator[_File]:
+def _below(root: Path, others: list[str]) -> Iterator[_File]:
+    # The names of files of other kinds are added to `others`.
     with os.scandir(root) as entries:
         for entry in entries:
             if entry.name.startswith((".", "~")):
@@ -168,9 +175,13 @@ def _below(root: Path) -> Iterator[_File]:
             with suppress(FileNotFoundError):  # removed or renamed meanwhile
                 about = entry.stat(follow_symlinks=False)
                 if stat.S_ISDIR(about.st_mode):
-                    yield from _below(root / entry.name)
-                elif stat.S_ISREG(about.st_mode) and entry.name.lower().endswith(SUFFIXES):
+                    yield from _below(root / entry.name, others)
+                elif not stat.S_ISREG(about.st_mode):
+                    continue
+                elif entry.name.lower().endswith(SUFFIXES):
                     yield _File(root / entry.name, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+                else:
+                    others.append(entry.name)
 
 
 def _json_lines(file: BinaryIO) -> Iterator[tuple[str, Any]]:

@@ -12,13 +12,14 @@ UNITS = ["year", "unit_id", "name", "parent_id"]
 FACTORS = ["year", "data_entry_type", "emission_type", "classification", "value", "unit", "source"]
 
 
-def template(catalogue: Catalogue, name: str, year: int) -> str:
-    """The CSV template of `units`, of `factors`, or of a data entry type."""
+def template(catalogue: Catalogue, name: str, year: int, factors_of: str | None = None) -> str:
+    """The CSV template of `units`, of `factors` (of one type, if it is given), or of a data entry type."""
     if name == "units":
         rows = [["UNI", "University", ""], ["PHYS", "Physics", "UNI"]]
         return _csv(UNITS, [[str(year), *row] for row in rows])
     if name == "factors":
-        kinds = [(t, e.name) for t in catalogue.types.values() for e in t.emissions if not e.optional]
+        types = [catalogue.type(factors_of)] if factors_of else catalogue.types.values()
+        kinds = [(t, e.name) for t in types for e in t.emissions if not e.optional]
         return _csv(FACTORS, [_factor(kind, emission, year) for kind, emission in kinds])
     kind = catalogue.type(name)
     columns = kind.read_columns

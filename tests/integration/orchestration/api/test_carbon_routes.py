@@ -406,6 +406,9 @@ def test_types_and_templates__a_type__can_be_filled_and_uploaded(api: Api) -> No
         answer = api.post("/sync/dispatch", template.content, type=name, what_if="true")
         assert answer.status_code == 200, f"{name}: {answer.text}"
         assert answer.json()["rows"] == 1
+    rows = api.get(f"/carbon/templates/factors?type=train&year={YEAR}").text.splitlines()[1:]
+    assert rows
+    assert {row.split(",")[1] for row in rows} == {"train"}
 
 
 # What is refused
@@ -429,6 +432,8 @@ REFUSED: list[tuple[str, str, dict[str, str], int, str]] = [
     ("GET", "/carbon/uploads", {"limit": "0"}, 422, "invalid_request"),
     ("GET", "/carbon/reports/2024", {}, 404, "no_report"),
     ("GET", "/carbon/templates/zeppelin", {}, 422, "unknown_type"),
+    ("GET", "/carbon/templates/factors", {"type": "zeppelin"}, 422, "unknown_type"),
+    ("GET", "/carbon/templates/units", {"type": "train"}, 422, "invalid_request"),
     ("GET", "/carbon/reports/soon", {}, 422, "invalid_request"),
     ("GET", "/recalculation-status", {"year": "soon"}, 422, "invalid_request"),
     ("GET", "/factors/stale", {"year": "soon"}, 422, "invalid_request"),

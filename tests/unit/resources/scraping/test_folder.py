@@ -47,6 +47,14 @@ def test_fetch__json_jsonl_and_csv__are_read(tmp_path: Path):
     assert found == {"1": "One", "2": "Two", "3": "Three", "4": "Four, and\nmore"}
 
 
+def test_fetch__file_of_another_kind__is_noted(tmp_path: Path):
+    (tmp_path / "notes.txt").write_text("for people")
+    (tmp_path / ".hidden.txt").write_text("a copy in progress")
+    scrape = reader(tmp_path).fetch(NOTHING_READ)
+    assert scrape.unchanged
+    assert scrape.notes == ["1 file not read, as neither JSON, JSONL nor CSV (first: notes.txt)"]
+
+
 def test_fetch__nothing_new__is_unchanged(tmp_path: Path):
     (tmp_path / "a.json").write_text('[{"id": 1, "title": "One"}]')
     _, checkpoint = read(tmp_path)
