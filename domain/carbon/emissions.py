@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from domain.carbon.catalogue import EntryType
 from domain.carbon.rates import rates, units
 from domain.carbon.tables import EMISSIONS
-from domain.shared.compute import connection, packaged, register
+from domain.shared.compute import connection, register
 from domain.shared.error import InvalidInput
+from domain.shared.packaged import packaged
 
 MAX_MG = 9_007_199_254_740_992
 """The mass of one result: nine million tonnes. A larger one is a mistake in an amount or a factor, and beyond

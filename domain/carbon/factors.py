@@ -10,8 +10,9 @@ from datetime import datetime
 import pyarrow as pa
 
 from domain.carbon.tables import FACTOR_VERSIONS, FACTORS
-from domain.shared.compute import packaged, query
+from domain.shared.compute import query
 from domain.shared.hashing import digest
+from domain.shared.packaged import packaged
 
 NEWEST_UPLOADS = "speakers"
 """Key in a record's detail: by type, the newest upload that has factors of it."""

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from domain.carbon.catalogue import Catalogue, Module
 from domain.carbon.tables import REPORT_MODULES, REPORTS
-from domain.shared.compute import packaged, query
+from domain.shared.compute import query
+from domain.shared.packaged import packaged
 
 
 def summing(emissions: str, where: str = "true") -> str:

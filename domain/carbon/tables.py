@@ -7,7 +7,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from domain.shared.compute import packaged
+from domain.shared.packaged import packaged
 from domain.shared.table import Column, Table
 
 DECADE = timedelta(days=3653)

@@ -16,7 +16,8 @@ from domain.market.catalogue import Catalogue, Endpoint
 from domain.market.completeness import judge
 from domain.market.derived import coverage_status
 from domain.market.tables import ADJUSTED_DAILY, COVERAGE, REVISIONS
-from domain.shared.compute import packaged, query
+from domain.shared.compute import query
+from domain.shared.packaged import packaged
 from domain.shared.state import PartitionState
 
 

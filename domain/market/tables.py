@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from domain.market.catalogue import Catalogue
-from domain.shared.compute import packaged
+from domain.shared.packaged import packaged
 from domain.shared.table import Column, Table
 
 _DAY = Column("trade_date", pa.date32(), "Trading day", nullable=False)

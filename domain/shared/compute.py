@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -40,11 +39,6 @@ def connection(**relations: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
 def query(sql: str, relations: Mapping[str, pa.Table], parameters: Any = None) -> pa.Table:
     with connection(**relations) as con:
         return con.sql(sql, params=parameters).to_arrow_table()
-
-
-def packaged(module_file: str, name: str) -> str:
-    """Return the text of `sql/<name>.sql` next to a module."""
-    return (Path(module_file).parent / "sql" / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def register(con: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> None:

@@ -8,7 +8,7 @@ from math import inf
 
 from sqlalchemy import Engine, func, select, text
 
-from domain.shared.compute import packaged
+from domain.shared.packaged import packaged
 from resources.database.engine import reading
 from resources.database.schema import UtcDateTime
 from resources.ledger.kind_statistics import SECONDS

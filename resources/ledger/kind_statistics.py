@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Engine, Float, bindparam, text
 
 from domain.shared.error import InvalidInput
+from domain.shared.packaged import packaged
 from resources.database.engine import reading
 from resources.database.schema import UtcDateTime
 
@@ -37,8 +38,6 @@ def kind_statistics(engine: Engine, since: datetime, until: datetime) -> list[Ki
     """By kind, in the order of their names. `until` is not part of the window."""
     if until <= since:
         raise InvalidInput(f"a window from {since.isoformat()} to {until.isoformat()} has no length")
-    from domain.shared.compute import packaged
-
     sql = packaged(__file__, "kind_statistics").format(seconds=SECONDS[engine.dialect.name])
     query = text(sql).bindparams(
         bindparam("since", since, type_=UtcDateTime()),

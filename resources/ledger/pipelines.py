@@ -11,7 +11,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Engine, bindparam, func, select, text
 
-from domain.shared.compute import packaged
+from domain.shared.packaged import packaged
 from domain.shared.pipeline import ALPHABET
 from domain.shared.work import CANCELLED, COMPLETED, FAILED, SUPERSEDED, Work
 from resources.database.engine import reading, writing

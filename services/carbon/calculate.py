@@ -16,7 +16,8 @@ from domain.carbon.pipelines import newest_pipelines
 from domain.carbon.plan import emissions_inputs, module_inputs, report_inputs
 from domain.carbon.reports import module_rows, report_rows, summing
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS, year_of
-from domain.shared.compute import packaged, query
+from domain.shared.compute import query
+from domain.shared.packaged import packaged
 from domain.shared.table import Table, Version
 from resources.lake.partition_writer import WrittenPartition
 from resources.ledger.model import DONE_MEANWHILE

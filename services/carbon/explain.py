@@ -9,8 +9,8 @@ from typing import Any
 from domain.carbon.observed import Observed
 from domain.carbon.report_state import ReportState, types_with_changed_entries
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS, year_of
-from domain.shared.compute import packaged
 from domain.shared.error import InvalidInput
+from domain.shared.packaged import packaged
 from services.carbon.report import read_consistently
 from services.carbon.service import CarbonService
 

@@ -11,7 +11,7 @@ from domain.carbon.fallbacks import FactorGaps, Fallback, factor_gaps, is_fallba
 from domain.carbon.observed import Observed
 from domain.carbon.report_state import types_with_changed_entries
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, UNITS
-from domain.shared.compute import packaged
+from domain.shared.packaged import packaged
 from services.carbon.service import CarbonService
 
 _SEEN_BY_A_CHOICE = ["data_entry_type", "emission_type", "classification", "factor_id", "value", "unit"]

@@ -16,7 +16,8 @@ from domain.carbon.tables import (
     REPORTS,
     UNITS,
 )
-from domain.shared.compute import packaged, query
+from domain.shared.compute import query
+from domain.shared.packaged import packaged
 from domain.shared.table import Table
 from services.partitions import Figures
 

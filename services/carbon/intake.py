@@ -22,7 +22,8 @@ from domain.carbon.observed import Observed
 from domain.carbon.pipelines import newest_pipelines
 from domain.carbon.plan import entries_inputs, factors_inputs, units_inputs
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, FACTORS, UNITS, name_of, year_of
-from domain.shared.compute import packaged, query
+from domain.shared.compute import query
+from domain.shared.packaged import packaged
 from domain.shared.state import NOTHING, PartitionState
 from domain.shared.table import Table
 from resources.ledger.model import DONE_MEANWHILE

@@ -8,7 +8,7 @@ from typing import Any
 from domain.carbon.observed import Observed
 from domain.carbon.report_state import ReportState, report_state
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTORS, REPORT_MODULES, REPORTS, UNITS, year_of
-from domain.shared.compute import packaged
+from domain.shared.packaged import packaged
 from services.carbon.report import Report, present_report, read_consistently, report_of
 from services.carbon.report_html import render
 from services.carbon.report_view import PageContext, PageRows, Row, view_of

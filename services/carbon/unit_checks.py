@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from domain.carbon.observed import Observed
 from domain.carbon.tables import DATA_ENTRIES
-from domain.shared.compute import packaged
 from domain.shared.error import InvalidInput
+from domain.shared.packaged import packaged
 from services.carbon.service import CarbonService
 
 _SHOWN = 5

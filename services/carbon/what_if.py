@@ -19,7 +19,8 @@ from domain.carbon.factors import Origin, YearOfFactors, changed_types, merged
 from domain.carbon.observed import Observed
 from domain.carbon.reports import report_rows
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, FACTOR_VERSIONS, year_of
-from domain.shared.compute import packaged, query
+from domain.shared.compute import query
+from domain.shared.packaged import packaged
 from domain.shared.table import ABSENT
 from domain.shared.tabular.problems import count_of_problems
 from services.carbon.calculate import sums_of

@@ -10,7 +10,7 @@ from domain.carbon.emissions import UNMATCHED
 from domain.carbon.observed import Observed
 from domain.carbon.report_state import types_with_changed_entries
 from domain.carbon.tables import DATA_ENTRIES, EMISSIONS, UNITS, name_of, year_of
-from domain.shared.compute import packaged
+from domain.shared.packaged import packaged
 from services.carbon.service import CarbonService
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from domain.references.handoffs import Handoff
 from domain.references.jobs import HANDOFF, INGEST, handoff_key, ingest_key
 from domain.references.tables import DOCUMENTS, REFERENCES
-from domain.shared.compute import packaged
 from domain.shared.error import InvalidInput
+from domain.shared.packaged import packaged
 from domain.shared.work import RUNNING, Work
 from services.references.service import ReferencesService
 

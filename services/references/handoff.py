@@ -29,8 +29,8 @@ from domain.references.handoffs import (
 )
 from domain.references.jobs import HANDOFF, handoff_id, handoff_key, ingest_key
 from domain.references.tables import DOCUMENTS
-from domain.shared.compute import packaged
 from domain.shared.error import PermanentRunnerError
+from domain.shared.packaged import packaged
 from domain.shared.work import FAILED, QUEUED, Work
 from services.references.handoff_work import BATCH, job_request
 from services.references.missing import make_handoffs

@@ -21,8 +21,8 @@ from domain.references.documents import Document, Reference, name_of
 from domain.references.handoffs import SUPERSEDED_BY_NEWER
 from domain.references.jobs import INGEST
 from domain.references.tables import DOCUMENTS, REFERENCES
-from domain.shared.compute import packaged
 from domain.shared.error import PerennialError, TransientResourceError
+from domain.shared.packaged import packaged
 from domain.shared.work import Work
 from services.partitions import Notify, PartitionReport
 from services.references.missing import queue_documents

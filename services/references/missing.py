@@ -13,7 +13,7 @@ from domain.references.handoffs import Content
 from domain.references.jobs import INGEST
 from domain.references.plan import Observed, SourceSeen
 from domain.references.tables import DOCUMENTS, REFERENCES
-from domain.shared.compute import packaged
+from domain.shared.packaged import packaged
 from domain.shared.work import COMPLETED
 from resources.database.statements import chunks
 from services.references.handoff_work import BATCH, enqueue_handoffs, job_request

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from domain.shared.compute import packaged
+from domain.shared.packaged import packaged
 from domain.shared.state import PartitionState
 from domain.shared.table import Table
 from resources.ledger.provenance import PartitionRecord

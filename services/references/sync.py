@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from domain.references.content import canonical, canonical_json, payload_hash
 from domain.references.handoffs import Content, HandoffCounts, count
 from domain.references.tables import REFERENCES
-from domain.shared.compute import packaged
+from domain.shared.packaged import packaged
 from domain.shared.table import ABSENT, Version
 from domain.shared.work import FAILED
 from resources.ledger.model import WORKER

@@ -16,9 +16,10 @@ from domain.carbon.catalogue import GIVEN, Catalogue, EntryColumn, EntryType
 from domain.carbon.classification import canonical, canonical_value
 from domain.carbon.quantities import unit as quantity_unit
 from domain.carbon.tables import DATA_ENTRIES
-from domain.shared.compute import packaged, query
+from domain.shared.compute import query
 from domain.shared.error import InvalidInput
 from domain.shared.hashing import digest
+from domain.shared.packaged import packaged
 from domain.shared.tabular.combinations import distinct
 from domain.shared.tabular.numbers import MOST, Mark
 from domain.shared.tabular.sheet import Parsed, Sheet

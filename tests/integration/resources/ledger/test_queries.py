@@ -194,5 +194,5 @@ def test_find__status_that_few_have__is_read_from_its_index(ledger, status, befo
     event.listen(ledger.engine, "before_cursor_execute", explain)
     ledger.find(status=status, before=before, reason_code="source_down")
     event.remove(ledger.engine, "before_cursor_execute", explain)
-    index = "ix_work_failed" if status == "failed" else "ix_work_unfinished"
+    index = "ix_work_refused" if status == "failed" else "ix_work_unfinished"
     assert index in plans[0][-1]

@@ -12,8 +12,9 @@ from sqlalchemy import func, select
 from domain.references.handoffs import Content, handed
 from domain.references.jobs import HANDOFF, handoff_id
 from services.reconcile import reconcile
-from services.references.handoff import drain_handoffs, enqueue_handoffs
+from services.references.handoff import drain_handoffs
 from services.references.handoff_store import ingestion_handoffs
+from services.references.handoff_work import enqueue_handoffs
 from services.references.reconcile import ReferencesReconciler
 from tests.integration.services.references.fake_source import FakeScraper
 from tests.integration.services.references.processes import Worker
@@ -67,7 +68,7 @@ def test_put_and_end__of_the_same_rows_at_once__never_deadlock(tmp_path: Path, l
     contents = [Content(f"atlas:{n:03}", "hash", "atlas", "0") for n in range(200)]
     for content in reversed(contents):
         store.put([content], "0")
-    enqueue_handoffs(service, store.unfinished("atlas"))
+    enqueue_handoffs(service, store.unfinished("atlas", 0, len(contents)))
     leased = service.ledger.claim(HANDOFF, holder="worker:test", limit=len(contents))
     works = {handoff_id(row.key): row for row in leased}
 
