@@ -78,9 +78,12 @@ def _plain(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[tup
             text = "is missing"
         elif kind == "extra_forbidden":
             text = f"is no name that is known here; known are {', '.join(model.model_fields)}"
-        elif kind == "dict_type":
+        elif kind in ("dict_type", "model_type"):
             text = "should have names with values"
-        yield one["loc"], text.removeprefix("Input ").removeprefix("String ").replace("valid string", "text")
+        yield (
+            one["loc"],
+            text.removeprefix("Input ").removeprefix("String ").replace("a valid string", "text"),
+        )
 
 
 def _fault_of_url(kind: str, url: str) -> str:

@@ -139,6 +139,7 @@ def test_read_file__several_mistakes__names_each_with_its_line(tmp_path: Path):
     ):
         assert said in message
     assert message.count("sources.yaml") == 1
+    assert "SourceEntry" not in refused(tmp_path, "sources: [b]")
 
 
 def test_load_settings__mistake_in_the_file__is_one_of_the_file_and_of_no_variable(tmp_path: Path):
