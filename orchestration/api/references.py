@@ -140,7 +140,12 @@ def _taken(slots: BoundedSemaphore) -> Iterator[None]:
 def routes(settings: Settings) -> APIRouter:
     router, slots = APIRouter(tags=["references"]), BoundedSemaphore(AT_ONCE)
 
-    @router.post("/scraping/{source}/sync", status_code=202, summary="Sync a source")
+    @router.post(
+        "/scraping/{source}/sync",
+        status_code=202,
+        summary="Sync a source",
+        responses={202: {"content": {"application/json": {"example": EXAMPLE_SYNC}}}},
+    )
     def sync_source(
         source: Source,
         response: Response,
