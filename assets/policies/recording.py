@@ -152,7 +152,7 @@ class Recorder:
         if report.outcome == "closed":
             return {"closed": True}
         before = sorted((p, r) for p, r in self.recent.items() if p <= report.partition) if plotted else []
-        return report_metadata(report, column_chart(before) if len(before) > 1 else "")
+        return report_metadata(report, column_chart(before))
 
 
 def lines(reports: Sequence[PartitionReport]) -> Iterator[str]:

@@ -18,6 +18,7 @@ def test_up__is_up__serves_the_http_api_and_logs_its_calls(first_up: Running) ->
     assert (status["started"], status["daemon_runs"]) == (True, True)
     work = requests.get(f"{address}/work", timeout=30)
     assert {item["kind"].partition(".")[0] for item in work.json()["items"]} <= {*first_up.settings.domains}
-    log = (first_up.settings.home / "logs" / "api.log").read_text()
-    assert work.headers["X-Request-ID"] in log
+    log = first_up.settings.home / "logs" / "api.log"
+    # The line comes after the answer, through a pipe.
+    first_up.wait(lambda: work.headers["X-Request-ID"] in log.read_text(), 30, "the call in the log")
     assert not [line for line in first_up.said if "perennial.api: GET" in line], "calls are in the log only"
