@@ -11,7 +11,7 @@ from typing import Any
 
 from domain.market.catalogue import catalogue
 from sandbox.calls import Call
-from sandbox.faults import KINDS, Fault
+from sandbox.faults import KINDS, REFERENCE_KINDS, Fault
 from tests.chaos.home import Home
 from tests.chaos.market_checks import Baseline, failed_keys
 from tests.chaos.rounds import Findings, Round
@@ -54,7 +54,8 @@ def fault_kinds() -> list[FaultKind]:
         "partial_day": {"keep": 0.5},
         **{kind: {"times": 3} for kind in WAITED_OUT},
     }
-    return [FaultKind(kind, details.get(kind, {})) for kind in KINDS if kind not in LEFT_OUT]
+    left_out = {*LEFT_OUT, *REFERENCE_KINDS}
+    return [FaultKind(kind, details.get(kind, {})) for kind in KINDS if kind not in left_out]
 
 
 def rounds(base: Baseline, mixed: int) -> dict[str, Round]:
